@@ -7,17 +7,14 @@ Slow imports are made where they are used, so that the list of commands appears 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
 import functools
-import hashlib
 import math
 import re
 import shlex
 import shutil
-import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -35,17 +32,25 @@ from skescore._names import (
     no_model_text,
 )
 from skescore._scores import SCORE_SPECS
-from skescore._text import did_you_mean, listed, plural
+from skescore._text import did_you_mean
 
 if TYPE_CHECKING:
-    from skescore.datasets import Dataset, DatasetError, Preparation
+    from skescore.constraints import Constraints
     from skescore.scorers import PerformanceScorer, RuleScorer
+
 
 #: Prefix of a command that is the black box.
 COMMAND = "command:"
+#: Default share of the score that rules which a revision keeps may cost.
+KEEP_COST = 0.02
+#: Default time of a verification in seconds.
+VERIFY_SECONDS = 20.0
+
 #: Text from the colon after the user name to the last @ is hidden, even in malformed URLs.
 _USER = re.compile(r"([\w+.-]+:/+[^\s:/@]*):.*@")
+
 _SECRET = re.compile(r"([?&;][^\s=&;]*(?:passw|pwd|secret|token)[^\s=&;]*=)[^\s&;]*", re.IGNORECASE)
+
 #: Maximum line width, even on wide terminals.
 _MAX_WIDTH = 100
 
@@ -179,29 +184,38 @@ def _missing_model(model: str) -> str:
 
 #: Actions of options whose values a shell can complete.
 OF_FILE: Any = functools.partial(_Value, kind="file")
+
 OF_FOLDER: Any = functools.partial(_Value, kind="folder")
+
 OF_DATA: Any = functools.partial(_Value, kind="data", missing=_missing_data)
+
 OF_SOURCE: Any = functools.partial(_Value, kind="data", missing=_missing_source)
+
 #: Rows of a source, or - for standard input.
 OF_ROWS: Any = functools.partial(
     _Value, kind="data", missing=lambda data: "" if data == "-" else _missing_source(data)
 )
+
 OF_RULES: Any = functools.partial(
     _Value, kind="file", missing=_missing("There is no file {}; name the rules.json of a run.")
 )
+
 OF_MODEL: Any = functools.partial(
     _Value, kind="file", missing=_missing("There is no file {}; name a model or rules.")
 )
+
 OF_RUN: Any = functools.partial(_Value, kind="folder", missing=_missing(NO_RUN_TEXT))
+
 OF_BLACK_BOX: Any = functools.partial(_Value, kind="black_box", missing=_missing_model)
+
 OF_EXTRACTORS: Any = functools.partial(_Value, kind="extractors")
+
 OF_SCORING: Any = functools.partial(_Value, kind="scoring")
 
 #: Objectives that a search of the trade-off minimizes together.
 TRADE_OFF = ("loss", "n_rules", "incompleteness")
+
 FORMATS = ("text", "json", "markdown")
-#: Options of which only the last occurrence counts.
-_SINGLE = ("--target", "--task", "--missing", "--encoding", "--sep", "--decimal")
 
 
 def number_above(minimum: float) -> Callable[[str], float]:
@@ -499,19 +513,6 @@ def refuse_reading_options(options: argparse.Namespace, needed: str) -> None:
             options.parser.error(f"argument --{option}: goes with {needed}, which is not given")
 
 
-@contextlib.contextmanager
-def with_remedies(options: argparse.Namespace) -> Iterator[None]:
-    """Add the corrected command to errors of a table."""
-    from skescore.datasets import DatasetError
-
-    try:
-        yield
-    except DatasetError as error:
-        if error.options or error.misspelt:
-            error.args = (f"{error} Try: {_mended(options.command_line, error)}",)
-        raise
-
-
 def _decimal(text: str) -> str:
     """Read a decimal sign (argparse type)."""
     if text not in (".", ","):
@@ -583,17 +584,6 @@ def add_format_option(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def class_weights_from(options: argparse.Namespace, dataset: Dataset) -> Any:
-    """Return the weights of rows by class; None if all rows have the same weight."""
-    if options.class_weight is None:
-        return None
-    if dataset.task != "classification":
-        raise ValueError("--class-weight is for classes, but the target is a number; leave it out.")
-    from sklearn.utils.class_weight import compute_sample_weight
-
-    return compute_sample_weight(options.class_weight, dataset.y)
-
-
 def weights_from(options: argparse.Namespace) -> dict[str, float]:
     """Return the weights of all scores."""
     return {name: getattr(options, name) for name in _default_weights()}
@@ -653,169 +643,6 @@ def knowledge_scorer_from(options: argparse.Namespace) -> RuleScorer:
     return make_knowledge_scorer(completeness=options.completeness, **settings)
 
 
-def data_from(
-    options: argparse.Namespace,
-    *,
-    data: Any = None,
-    task: str | None = None,
-    features: Sequence[str] | None = None,
-    preparation: Preparation | None = None,
-    max_categories: int = 20,
-) -> Dataset:
-    """Load the data that the options name; errors include the corrected command."""
-    from skescore.datasets import load_dataset
-
-    is_training_data = not isinstance(data, str)
-    structure = {
-        name: getattr(options, name, None) if is_training_data else None
-        for name in ("groups", "time", "since")
-    }
-    rows: dict[str, Any] = {
-        "labels": dict(getattr(options, "labels", ())),
-        "drop_duplicates": is_training_data and getattr(options, "drop_duplicates", False),
-    }
-    with with_remedies(options):
-        return load_dataset(
-            options.data if data is None else data,
-            target=options.target,
-            task=options.task if task is None else task,
-            features=features,
-            preparation=preparation,
-            max_categories=max_categories,
-            missing=options.missing,
-            sample=options.sample if data is None else None,
-            **structure,
-            **rows,
-            **reading_from(options),
-        )
-
-
-def unlabeled_data_from(
-    options: argparse.Namespace,
-    *,
-    data: str,
-    features: Sequence[str] | None = None,
-    preparation: Preparation | None = None,
-) -> Dataset:
-    """Load all rows that the options name, whether or not they have a label; 0 is the target."""
-    import numpy as np
-    import pandas as pd
-
-    from skescore.datasets import Dataset
-    from skescore.datasets import read_table as read_prepared
-
-    if data in DATA_SET_TASKS:
-        return data_from(options, data=data, task="auto", features=features)
-    reading = reading_from(options)
-    if features is None and options.target is not None:
-        reading["drop"] = [*reading["drop"], options.target]
-    if not (path := at_home(data)).exists():
-        raise FileNotFoundError(no_data_text(data))
-    with with_remedies(options):
-        table = read_prepared(
-            path,
-            features=features,
-            preparation=preparation,
-            max_categories=sys.maxsize,
-            sample=options.sample if data == options.data else None,
-            **reading,
-        )
-    X, n_rows = table.frame, len(table.frame)
-    absent = [name for name in features or () if name not in X]
-    if absent:
-        raise ValueError(
-            f"{data} lacks {plural(len(absent), 'feature')} of the rules, {listed(absent)}. Name a "
-            "table with the columns that the rules were made with."
-        )
-    if options.missing == "keep":  # as `load_dataset` reads them
-        X = X.replace([np.inf, -np.inf], np.nan)
-    elif X.isna().any(axis=None):
-        if options.missing == "error":
-            raise ValueError(
-                f"{data} has missing values, which --missing error refuses. Fill them, or leave "
-                "out their rows with --missing drop."
-            )
-        X = X.dropna().reset_index(drop=True)
-    return Dataset(
-        X,
-        pd.Series(0, index=X.index),
-        "classification",
-        path.stem,
-        data,
-        hashlib.sha256(path.read_bytes()).hexdigest(),
-        n_rows - len(X),
-        table.findings,
-        table.preparation,
-    )
-
-
-def _mended(command: Sequence[str], error: DatasetError) -> str:
-    """Return the command line with corrected names and further options."""
-    replaced = [option for option in error.options if option in _SINGLE]
-    words, skip = [], False
-    for word in command:
-        if not skip and word.partition("=")[0] not in replaced:
-            option, equals, value = (
-                word.rpartition("=") if word.startswith("--") else ("", "", word)
-            )
-            corrected = error.misspelt.get(value) or ",".join(
-                error.misspelt.get(name, name) for name in value.split(",")
-            )
-            words.append(f"{option}{equals}{corrected}")
-        skip = not skip and word in replaced
-    return shlex.join([*words, *error.options])
-
-
-def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, Any]:
-    """Describe the data for a result, so that they can be read again."""
-    from skescore.suspicions import profile_columns
-
-    reading = dataset.preparation
-    return {
-        "name": dataset.name,
-        "source": dataset.source,
-        "checksum_sha256": dataset.checksum,
-        "task": dataset.task,
-        "target": dataset.y.name,
-        "rows": len(dataset.X),
-        "rows_dropped": dataset.n_rows_dropped,
-        "features": list(dataset.X.columns),
-        "categories": list(dataset.categories),
-        "table": None if reading is None else reading.to_dict(),
-        "distribution": {
-            name: profile.to_dict() for name, profile in profile_columns(dataset.X).items()
-        },
-        "reading": {
-            name: getattr(options, name)
-            for name in ("missing", "na_values", "sep", "decimal", "encoding", "sample")
-        }
-        | {
-            name: value
-            for name in ("groups", "time", "since", "header", "skip_rows")
-            if (value := getattr(options, name, None)) is not None
-        }
-        | ({"labels": dict(options.labels)} if getattr(options, "labels", None) else {})
-        | ({"drop_duplicates": True} if getattr(options, "drop_duplicates", False) else {}),
-    }
-
-
-def check_features(dataset: Dataset, names: Sequence[str] | None = None) -> None:
-    """Raise an error if all features are constant, or if `names` are not among them."""
-    for name in names or ():
-        if name not in dataset.X.columns:
-            columns = list(map(str, dataset.X.columns))
-            raise ValueError(
-                f"--features must name features of {dataset.name}, got {name!r}. "
-                f"{did_you_mean(name, columns)}"
-            )
-    constant = dataset.constant_columns
-    if len(constant) == dataset.X.shape[1]:
-        raise ValueError(
-            f"{dataset.name}: every feature is constant ({', '.join(map(repr, constant))}), so "
-            "that no rule can distinguish two rows. Add a column whose values differ."
-        )
-
-
 def add_standalone_option(group: Any) -> None:
     """Add ``--standalone``."""
     group.add_argument(
@@ -823,3 +650,124 @@ def add_standalone_option(group: Any) -> None:
         action="store_true",
         help="rewrite the rules so that each one is valid on its own, without ELSE",
     )
+
+
+#: Placeholder and help of each option that may be repeated.
+_REPEATED = {
+    "--forbid": ("COLUMN,...", "columns that no rule may use"),
+    "--require": ("COLUMN,...", "columns that some rule has to use"),
+    "--feature-cost": ("COLUMN:COST", "cost of a column in the rules, limited by --max-cost"),
+    "--monotone": (
+        "COLUMN:+",
+        "a larger value never lowers the prediction (COLUMN:- never raises it)",
+    ),
+    "--thresholds": (
+        "COLUMN:LIST",
+        "allowed bounds: COLUMN:18,65, COLUMN:2 digits or COLUMN:1 decimal; * is for all columns",
+    ),
+    "--together": ("COLUMN:A,B", "categories that no condition may separate"),
+    "--apart": ("COLUMN:A,B", "categories that no condition may accept together"),
+    "--pin": (
+        "RULES:NUMBER",
+        "rule that must be present word for word: its number in a file of rules, and with "
+        "RULES:NUMBER@POSITION its number in the result",
+    ),
+    "--max-gap": (
+        "COLUMN:GAP",
+        "largest difference between groups of a column in the share of the highest class",
+    ),
+}
+
+#: Placeholder and help of each option with one value.
+_SINGLE = {
+    "--class-order": ("CLASS,...", "classes from the lowest to the highest, for --monotone"),
+    "--max-cost": ("COST", "largest cost of all columns in the rules"),
+    "--max-conditions": ("N", "largest number of conditions per rule, or CLASS:N,..."),
+    "--max-features": ("N", "largest number of columns in all rules, or CLASS:N,..."),
+    "--max-rules-per-class": ("N", "largest number of rules per class, or CLASS:N,..."),
+    "--min-support": ("ROWS", "smallest number of rows per rule, or a share below 1"),
+    "--min-precision": ("SHARE", "smallest share of a rule's rows that have its class"),
+}
+
+
+def add_constraint_options(parser: Any, *, exclude: Sequence[str] = ()) -> None:
+    """Add the options for constraints to a parser.
+
+    Parameters
+    ----------
+    parser : ArgumentParser or group
+        The parser, which gets a group of its own.
+    exclude : sequence of str, default=()
+        Options that the command has for another purpose.
+    """
+    group = parser.add_argument_group("constraints on the rules")
+    group.add_argument(
+        "--constraints",
+        metavar="FILE",
+        help="JSON file with constraints; the other options extend or override it",
+    )
+    for option, (metavar, text) in _REPEATED.items():
+        if option not in exclude:
+            group.add_argument(
+                option, action="append", default=[], metavar=metavar, help=f"{text} (repeatable)"
+            )
+    for option, (metavar, text) in _SINGLE.items():
+        if option not in exclude:
+            group.add_argument(option, metavar=metavar, help=text)
+
+
+def constraints_from(
+    options: argparse.Namespace, columns: Any = None, labels: Iterable[Any] | None = None
+) -> Constraints | None:
+    """Return the constraints of the command line.
+
+    Parameters
+    ----------
+    options : Namespace
+        The options.
+    columns : DataFrame, optional
+        The rows, whose categories may be other values than texts.
+    labels : iterable of labels, optional
+        Labels of rows, which may be other values than texts.
+
+    Returns
+    -------
+    Constraints or None
+        None without any constraint.
+
+    Raises
+    ------
+    ValueError
+        If an option cannot be read.
+    """
+    names = ["constraints", *(o.removeprefix("--").replace("-", "_") for o in _REPEATED | _SINGLE)]
+    values = {name: getattr(options, name, None) for name in names}
+    for name in ("forbid", "require"):
+        texts = values[name] or []
+        values[name] = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    if not any(value not in (None, []) for value in values.values()):
+        return None
+    from skescore.constraints import Constraints
+
+    constraints = Constraints.from_options(**values)
+    changes: dict[str, Any] = {}
+    if constraints.class_order is not None:
+        changes["class_order"] = _matched(constraints.class_order, () if labels is None else labels)
+    for name in ("together", "apart"):
+        changes[name] = {
+            feature: [_matched(group, _categories(columns, feature)) for group in groups]
+            for feature, groups in getattr(constraints, name).items()
+        }
+    return constraints.replace(**changes)
+
+
+def _categories(columns: Any, feature: str) -> list[Any]:
+    if columns is None or feature not in columns:
+        return []
+    return list(columns[feature].dropna().unique())
+
+
+def _matched(values: Iterable[Any], candidates: Iterable[Any]) -> list[Any]:
+    """Return the candidates with the same texts as the values; the values without any."""
+    by_text = {str(candidate): candidate for candidate in candidates}
+    return [by_text.get(str(value), value) for value in values]

@@ -11,14 +11,13 @@ from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_DATA, OF_RULES
-from skescore.cli._baseline_file import read_target
-from skescore.cli._labeled_rows import find_column, raw_table, read_labels
+from skescore.cli._inputs import find_column, raw_table, read_labels, read_rows
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
     preparation_of,
-    read_rows,
     read_rules,
+    read_target,
     write_output,
 )
 

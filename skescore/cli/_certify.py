@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from skescore._io import json_of
 from skescore._scores import SCORE_SPECS
 from skescore.cli import _arguments as arguments
+from skescore.cli import _inputs as inputs
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_RULES
 from skescore.cli._rule_files import (
@@ -140,7 +141,7 @@ def run(options: argparse.Namespace) -> str:
         scoring=arguments.scorer_from(options),
         kinds=options.kinds,
         tolerance=options.tolerance,
-        sample_weight=arguments.class_weights_from(options, dataset),
+        sample_weight=inputs.class_weights_from(options, dataset),
         limits=SolverLimits(time_limit=options.seconds),
     )
     if options.output is not None:
@@ -171,7 +172,7 @@ def _data(options: argparse.Namespace, ruleset: RuleSet, names: Sequence[str]) -
     """Load the rows, with the columns that the rules were made with."""
     from dataclasses import replace
 
-    dataset = arguments.data_from(
+    dataset = inputs.data_from(
         options,
         task=ruleset.task,
         features=list(names),
@@ -219,7 +220,7 @@ def _check(options: argparse.Namespace) -> str:
     dataset = _data(options, ruleset, ruleset.feature_names)
     black_box = _black_box(options, dataset)
     y = dataset.y if black_box is None else Oracle(black_box, like=dataset.X).query(dataset.X)
-    weights = arguments.class_weights_from(options, dataset)
+    weights = inputs.class_weights_from(options, dataset)
     result = check_certificate(text, dataset.X, y, weights, time_limit=options.seconds)
     options.exit_code = _EXIT_CODES[result.verdict]
     if options.format == "json":

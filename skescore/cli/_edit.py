@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from skescore._text import plural
 from skescore.cli import _arguments as arguments
+from skescore.cli import _inputs as inputs
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_DATA, OF_FILE, OF_RULES
-from skescore.cli._constraints import add_constraint_options, constraints_from
+from skescore.cli._arguments import (
+    OF_DATA,
+    OF_FILE,
+    OF_RULES,
+    add_constraint_options,
+    constraints_from,
+)
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
@@ -219,7 +225,7 @@ def _editor(options: argparse.Namespace) -> RuleEditor:
 
 def _dataset(options: argparse.Namespace, ruleset: RuleSet, data: str | None) -> Dataset:
     names = list(ruleset.feature_names)
-    dataset = arguments.data_from(
+    dataset = inputs.data_from(
         options,
         data=data,
         task=ruleset.task,

@@ -8,12 +8,8 @@ import dataclasses
 from skescore._text import plural
 from skescore.cli import _output as output
 from skescore.cli._arguments import integer
-from skescore.cli._rule_files import (
-    add_rules_and_rows,
-    differences_from_training,
-    read_rows,
-    read_rules,
-)
+from skescore.cli._inputs import read_rows
+from skescore.cli._rule_files import add_rules_and_rows, differences_from_training, read_rules
 
 DESCRIPTION = """\
 Explain what saved rules predict for rows of a table: the rules that hold, the conditions of the one

@@ -18,14 +18,11 @@ from skescore._names import MODEL_KINDS, VOTING_TEXTS
 from skescore._rule_readers import RULE_FILE_READERS
 from skescore._text import cell_text, listed, plural
 from skescore.cli import _arguments as arguments
+from skescore.cli import _inputs as inputs
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_DATA, OF_FILE, OF_MODEL
-from skescore.cli._rule_files import (
-    as_text,
-    check_output,
-    read_table,
-    write_output,
-)
+from skescore.cli._inputs import as_text, read_table
+from skescore.cli._rule_files import check_output, write_output
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -314,7 +311,7 @@ def _columns(options: argparse.Namespace) -> pd.DataFrame:
     # As `tune` reads the columns of a model that was trained elsewhere.
     reading = arguments.reading_from(options) | {"drop": ()}
     features = list(map(str, table.columns))
-    with arguments.with_remedies(options):
+    with inputs.with_remedies(options):
         return read_prepared(
             options.data, features=features, max_categories=sys.maxsize, **reading
         ).frame

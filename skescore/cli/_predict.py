@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skescore._text import csv_of, did_you_mean, listed, nearest, plural
 from skescore.cli._arguments import names_from
+from skescore.cli._inputs import read_rows, read_table
 from skescore.cli._output import Notes, check_encoding, json_for_stdout, to_json
 from skescore.cli._rule_files import (
     add_output_options,
@@ -16,9 +17,7 @@ from skescore.cli._rule_files import (
     check_output,
     differences_from_training,
     read_calibrated,
-    read_rows,
     read_rules,
-    read_table,
     write_output,
 )
 

@@ -14,8 +14,8 @@ from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_RUN
 from skescore.cli._bench import page_rankings
-from skescore.cli._rule_files import check_output
-from skescore.cli._tune import REPORT, chosen_output, labeled
+from skescore.cli._inputs import chosen_output, labeled
+from skescore.cli._rule_files import REPORT, check_output
 
 if TYPE_CHECKING:
     from skescore.datasets import Dataset

@@ -1,53 +1,37 @@
-"""Files of rules, the rows to which rules are applied, and output files of commands."""
+"""Files of rules and of runs, and output files of commands."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import math
+import os
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skescore._io import at_home, json_of, write_atomically
-from skescore._names import DATA_SET_TASKS, no_data_text
-from skescore._text import listed, plural, rename_hint
-from skescore.cli._arguments import (
-    OF_DATA,
-    OF_FILE,
-    OF_RULES,
-    add_reading_options,
-    reading_from,
-    with_remedies,
-)
+from skescore._io import json_of, try_lock, write_atomically
+from skescore._optional import import_optional
+from skescore._text import csv_of, listed, plural
+from skescore.cli import _output as output
+from skescore.cli._arguments import OF_DATA, OF_FILE, OF_RULES, add_reading_options
 from skescore.cli._output import Notes
+from skescore.cli._trials import LOCK, is_unfinished
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from skescore.datasets import Preparation
-    from skescore.monitoring import CalibratedRules
+    from skescore.certificates import Certificate
+    from skescore.cli._output import Notes
+    from skescore.datasets import Dataset, Preparation
+    from skescore.monitoring import CalibratedRules, RuleBaseline
     from skescore.rules import RuleSet
     from skescore.suspicions import ColumnProfile
-
-__all__ = [
-    "add_output_options",
-    "add_rules_and_rows",
-    "as_text",
-    "check_output",
-    "differences_from_training",
-    "preparation_of",
-    "prepared_columns",
-    "read_calibrated",
-    "read_rows",
-    "read_rules",
-    "read_table",
-    "stored_preparation",
-    "used_features",
-    "write_output",
-]
+    from skescore.tuning import ExtractorSearchCV
+    from skescore.verification import VerifiedChoice
 
 
 def add_rules_and_rows(parser: argparse.ArgumentParser) -> None:
@@ -314,90 +298,6 @@ def used_features(ruleset: RuleSet) -> list[str]:
     return [ruleset.feature_names[feature] for feature in sorted(ruleset.used_features)]
 
 
-def read_table(
-    data: str,
-    options: argparse.Namespace,
-    classes: Collection[str] = (),
-    *,
-    keeps_zeros: bool = False,
-) -> pd.DataFrame:
-    """Read the columns of a built-in data set or a file without any conversion.
-
-    Words for missing values that are among `classes` are kept. With `keeps_zeros`, columns with
-    numbers such as 01 are texts.
-    """
-    from skescore.datasets import ReadingOptions, load_dataset
-    from skescore.datasets._files import read_file
-
-    if data in DATA_SET_TASKS:
-        return load_dataset(data).X
-    layout = ReadingOptions(header=options.header, skip_rows=options.skip_rows).layout
-    source = at_home(data)
-    try:
-        table = read_file(
-            source, data, separator=options.sep, encoding=options.encoding, layout=layout
-        )
-    except FileNotFoundError:
-        raise FileNotFoundError(no_data_text(data)) from None
-    frame = table.frame.apply(table.with_words, words=classes) if classes else table.frame
-    if not keeps_zeros or table.texts is None:
-        return frame
-    written = table.as_written(map(str, frame.columns))
-    padded = [name for name, column in written.items() if column.str.match(r"0\d").any()]
-    return frame.assign(**written[padded])
-
-
-def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.DataFrame:
-    """Read the features of the rules from a table, by the reading options of the command."""
-    from skescore.datasets import load_dataset
-    from skescore.datasets import read_table as read_prepared
-
-    names, path, reading = list(ruleset.feature_names), options.rules, reading_from(options)
-    used = used_features(ruleset)
-    dropped = [name for name in used if name in reading["drop"]]
-    if dropped:
-        raise ValueError(
-            f"--drop leaves out {listed(dropped)}, which the rules in {path} name. Remove the "
-            "option; columns that the rules do not use are ignored anyway."
-        )
-    if data in DATA_SET_TASKS:
-        table = load_dataset(data, **reading).X
-    else:
-        try:
-            with with_remedies(options):
-                preparation = preparation_of(path, ruleset)
-                prepared = read_prepared(data, preparation=preparation, **reading)
-                table, findings = prepared.frame, prepared.findings
-        except FileNotFoundError:
-            raise FileNotFoundError(no_data_text(data)) from None
-        Notes().add_findings(data, findings)
-    missing = [name for name in used if name not in table.columns]
-    if missing:
-        columns = list(read_table(data, options))
-        hint = rename_hint(missing, map(str, columns))
-        raise ValueError(
-            f"{data} lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
-            f"rules; its columns are {listed(columns)}."
-            f"{hint or ' Name a table with the columns that the rules were extracted from.'}"
-        )
-    return table.reindex(columns=names)
-
-
-def as_text(column: pd.Series) -> pd.Series:
-    """Return values as text, whole numbers without a decimal point; keep missing values."""
-    import pandas as pd
-
-    values = [
-        None
-        if pd.isna(value)
-        else str(int(value))
-        if isinstance(value, float) and value.is_integer()
-        else str(value)
-        for value in column.tolist()
-    ]
-    return pd.Series(values, index=column.index, dtype=object)
-
-
 def check_output(path: Path | None, *, overwrite: bool) -> None:
     """Raise an error if the output file cannot be written; called before the command's work."""
     if path is None:
@@ -432,3 +332,244 @@ def write_output(path: Path, content: str | bytes) -> None:
         raise ValueError(
             f"--output {path} cannot be written: {error.strerror or error}. Name another file."
         ) from error
+
+
+#: Files that --output writes.
+FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json")
+
+#: File that --certify adds; BASELINE is added if the rules can be monitored.
+CERTIFICATE = "certificate.json"
+
+#: Default file of --report.
+REPORT = "report.html"
+
+
+def add_report_option(group: Any) -> None:
+    """Add ``--report``."""
+    group.add_argument(
+        "--report",
+        nargs="?",
+        const=REPORT,
+        action=OF_FILE,
+        metavar="FILE",
+        help="write a self-contained HTML page: the rules, their correct and wrong predictions, "
+        f"the trade-off, rows to try (default {REPORT} in the folder of --output, which it needs)",
+    )
+
+
+def report_path(options: argparse.Namespace) -> Path | None:
+    """Return the path of the page; None without --report."""
+    if options.report is None:
+        return None
+    if options.output is None:
+        options.parser.error(
+            "argument --report: shows the files in the folder of --output; add --output DIR"
+        )
+    named = Path(options.report)
+    return options.output / named if options.report == REPORT else named
+
+
+def check_folder(options: argparse.Namespace) -> None:
+    """Check the output folder before the search, so that no long search ends in an error."""
+    page = report_path(options)
+    if page is not None:
+        import_optional("jinja2", extra="report", purpose="--report")
+    folder: Path | None = options.output
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--output {folder} is a file; name a folder.")
+    if page is not None and page.parent != folder and not page.parent.is_dir():
+        raise ValueError(f"--report {page}: there is no folder {page.parent}; make it first.")
+    if page is not None and page.is_dir():
+        raise ValueError(f"--report {page} is a folder; name a file in it.")
+    existing = [str(folder / name) for name in (*FILES, BASELINE) if (folder / name).exists()]
+    if options.certify is not None and (folder / CERTIFICATE).exists():
+        existing.append(str(folder / CERTIFICATE))
+    if page is not None and page.exists():
+        existing.append(str(page))
+    if existing and not (options.overwrite or is_unfinished(folder)):
+        names = [str(Path(name).name) if Path(name).parent == folder else name for name in existing]
+        raise ValueError(
+            f"--output {folder} already holds {', '.join(names)}. Name another folder, or pass "
+            "--overwrite to replace them."
+        )
+
+
+@contextlib.contextmanager
+def output_folder(options: argparse.Namespace) -> Iterator[None]:
+    """Make the output folder before the search, and remove it if the search fails.
+
+    A lock ensures that no two searches write into one folder at a time.
+    """
+    folder: Path | None = options.output
+    if folder is None:
+        yield
+        return
+    existed = folder.exists()
+    try:  # an interrupt may come right after the folder was made
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(None, "Permission denied")
+        except OSError as error:
+            raise ValueError(
+                f"--output {folder} cannot be written to: {error.strerror or error}. Name another "
+                "folder."
+            ) from error
+        with try_lock(folder / LOCK) as is_locked:
+            if not is_locked:
+                raise ValueError(
+                    f"--output {folder} is in use by another search. Wait until it ends, or name "
+                    "another folder."
+                )
+            check_folder(options)  # another search may have ended since the first check
+            yield
+    except BaseException:
+        if not existed:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def write_files(
+    options: argparse.Namespace,
+    search: ExtractorSearchCV,
+    result: dict[str, Any],
+    certificate: Certificate | None = None,
+    baseline: RuleBaseline | None = None,
+) -> None:
+    """Write the rules, leaderboard, candidates, settings of the run, proof and baseline."""
+    import pandas as pd
+
+    board = search.leaderboard_
+    # As objects, since an integer that some extractors lack would become a float.
+    params = pd.DataFrame(list(board["params"]), dtype=object).add_prefix("param_")
+    table = pd.concat([board.drop(columns="params"), params], axis=1)
+    contents = (
+        search.rules_.to_json() + "\n",
+        csv_of(table),
+        _candidates(search),
+        output.to_json(result),
+    )
+    paths = [options.output / name for name in FILES]
+    for path, text in zip(paths, contents, strict=True):
+        write_atomically(path, text)
+    if certificate is not None:
+        paths.append(options.output / CERTIFICATE)
+        write_atomically(paths[-1], certificate.to_json() + "\n")
+    if baseline is not None:
+        paths.append(options.output / BASELINE)
+        write_atomically(paths[-1], baseline.to_json())
+    else:  # one of an earlier run belongs to other rules
+        (options.output / BASELINE).unlink(missing_ok=True)
+    if not options.quiet:
+        sys.stderr.write(f"wrote {', '.join(map(str, paths))}\n")
+
+
+def _candidates(search: ExtractorSearchCV) -> str:
+    import pandas as pd
+
+    from skescore.report import candidates_json
+
+    first = search.leaderboard_.iloc[0]
+    # A winner that repeats an earlier trial is stored as that trial.
+    trial = first["trial"] if pd.isna(first["same_as"]) else first["same_as"]
+    return candidates_json(
+        search.candidates_,
+        winner=(str(first["extractor"]), int(trial)),
+        standard_errors=search.standard_errors_,
+        extractor_seed=search.extractor_seed_,
+        picked=search.picked_,
+    )
+
+
+def write_page(options: argparse.Namespace, dataset: Dataset, model: Any) -> None:
+    """Write the page of --report."""
+    from skescore.report import write_report
+
+    page = report_path(options)
+    if page is None:
+        return
+    write_report(options.output, path=page, data=dataset, black_box=model)
+    if not options.quiet:
+        sys.stderr.write(f"wrote {page}\n")
+
+
+#: File that a verification adds to the folder of a run.
+VERIFICATION = "verification.json"
+
+
+def write_verification(options: argparse.Namespace, choice: VerifiedChoice | None) -> None:
+    """Write the verification beside the rules, or remove that of an earlier run."""
+    path = options.output / VERIFICATION
+    if choice is None:
+        path.unlink(missing_ok=True)
+        return
+    write_atomically(path, choice.verification.to_json() + "\n")
+    if not options.quiet:
+        sys.stderr.write(f"wrote {path}\n")
+
+
+#: Name of the file in the folder of the rules.
+BASELINE = "baseline.json"
+
+#: Default state file of `skescore watch`, beside the rules.
+STATE = "watch.json"
+
+
+def make_baseline(
+    options: argparse.Namespace, search: ExtractorSearchCV, test: Dataset | None, notes: Notes
+) -> RuleBaseline | None:
+    """Count held-out rows of the final rules: those of --test, or those of the folds.
+
+    Returns
+    -------
+    RuleBaseline or None
+        None without --output, or if the rules cannot be monitored, which a note explains.
+    """
+    from skescore.monitoring import RuleBaseline
+
+    if options.output is None:
+        return None
+    try:
+        if test is None:
+            return RuleBaseline.from_search(search)
+        return RuleBaseline.from_rows(
+            search.rules_,
+            test.X,
+            None if options.explains_labels else test.y,
+            model_predictions=search.oracle_.query(test.X),
+        )
+    except Exception as error:  # the rules themselves are not affected
+        notes.add(f"there is no {BASELINE} for `skescore watch`: {error}")
+        return None
+
+
+def read_baseline(rules_path: Path, ruleset: RuleSet) -> RuleBaseline | None:
+    """Return the baseline beside the rules; None without one.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged or belongs to other rules.
+    """
+    from skescore.monitoring import RuleBaseline
+
+    path = rules_path.parent / BASELINE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        baseline = RuleBaseline.from_json(text)
+        baseline.check_rules(ruleset)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return baseline
+
+
+def read_target(rules_path: Path, ruleset: RuleSet) -> str | None:
+    """Return the target of the run that made the rules; None without its run.json."""
+    target = data_of_run(rules_path, ruleset).get("target")
+    return None if target is None else str(target)

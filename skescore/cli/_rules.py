@@ -20,12 +20,12 @@ from skescore.cli._arguments import (
     names_from,
     refuse_reading_options,
 )
+from skescore.cli._inputs import read_rows
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
     prepared_columns,
     read_calibrated,
-    read_rows,
     read_rules,
     write_output,
 )

@@ -14,6 +14,7 @@ from skescore._aliases import RULEKIT_RULE_MEASURES, canonical_name
 from skescore._names import DATA_SET_TASKS, MEASURE_NAMES, metric_label
 from skescore._text import plural
 from skescore.cli import _arguments as arguments
+from skescore.cli import _inputs as inputs
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_RULES
 from skescore.cli._output import Printer, number
@@ -301,7 +302,7 @@ def run(options: argparse.Namespace) -> str:
     X, y, data, unknown = (_counted if in_place else _read)(options, ruleset, notes, model)
     groups = None
     if options.group:  # read separately, since it need not be a feature
-        groups = arguments.data_from(options, task=ruleset.task, features=[options.group]).X
+        groups = inputs.data_from(options, task=ruleset.task, features=[options.group]).X
     with notes.instead_of_warnings():
         queries = None if in_place else _queries(model, X)
         evaluation = evaluate_rules(ruleset, X, y, black_box=queries)
@@ -382,7 +383,7 @@ def _read(
     notes.add_drift(*differences_from_training(options.rules, ruleset, rows))
     unknown = set(dataset.class_counts) - set(ruleset.classes or ())
     counts: dict[Any, float] = {label: dataset.class_counts[label] for label in unknown}
-    data = arguments.describe_data(options, dataset)
+    data = inputs.describe_data(options, dataset)
     del data["distribution"]  # of the rows that rules were made from; here unused columns are empty
     return dataset.X, dataset.y, data, counts
 
@@ -467,7 +468,7 @@ def _load(options: argparse.Namespace, ruleset: RuleSet, model: Any = None) -> D
         if other != ruleset.task:
             _refuse_task(options, ruleset, name, other)
     try:
-        dataset = arguments.data_from(
+        dataset = inputs.data_from(
             options,
             task=task,
             features=names,

@@ -1,4 +1,4 @@
-"""Where a search keeps its trials, so that it can be gone on with, and who else works at it."""
+"""Storage of the trials of a search, and the processes that share it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from skescore._io import cache_folder, package_versions, try_lock
+from skescore._names import BLACK_BOX_NAMES
 from skescore._processes import worker_command
-from skescore._quantities import limited_quantities
+from skescore._quantities import (
+    limited_quantities,
+)
 from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -43,6 +46,7 @@ class TrialStorage:
 
 #: Seconds that workers have to finish their last trials once the budget is spent.
 _FINISH_SECONDS = 60
+
 #: Seconds that they have after the search was interrupted.
 _ABORT_SECONDS = 10
 
@@ -135,13 +139,18 @@ class Workers:
 
 #: File of the trials of a run, in its folder.
 JOURNAL = "trials.journal"
+
 #: Lock file, which a search holds in its folder.
 LOCK = "trials.lock"
+
 #: Marker file, which exists until the search is finished.
 UNFINISHED = "trials.unfinished"
+
 _UNFINISHED_TEXT = "This search is not finished. Repeat its command to resume it."
+
 #: Largest number of simultaneous runs of the same command with trials in the cache.
 _MAX_PARALLEL_RUNS = 20
+
 #: Days after which an interrupted search is deleted from the cache.
 _CACHE_DAYS = 30
 
@@ -368,6 +377,7 @@ _SEARCH_OPTIONS = (
     "outputs",
     "measures",
 )
+
 _CONSTRAINT_OPTIONS = (
     "apart",
     "class_order",
@@ -387,6 +397,7 @@ _CONSTRAINT_OPTIONS = (
     "thresholds",
     "together",
 )
+
 _ROW_OPTIONS = (
     "missing",
     "drop",
@@ -475,3 +486,27 @@ def _delete_old(folder: Path) -> None:
             if path.stat().st_mtime < time.time() - _CACHE_DAYS * 86400:
                 path.unlink()
                 path.with_suffix(".lock").unlink(missing_ok=True)
+
+
+#: Number of values from which a forest is fitted faster on all cores.
+LARGE_TABLE = 4_000
+
+#: Number of trials from which several processes save more time than they take to start.
+MANY_TRIALS = 20
+
+#: Most processes of a search that does not say how many, because each needs memory.
+MAX_PROCESSES = 4
+
+
+def is_alone(options: argparse.Namespace) -> bool:
+    """Return whether the search has the machine to itself, and trains a model that we know."""
+    return options.workers == 1 and options.black_box in BLACK_BOX_NAMES
+
+
+def n_processes(options: argparse.Namespace) -> int:
+    """Return the number of processes that evaluate candidates."""
+    from joblib import cpu_count
+
+    if options.n_jobs is not None or options.trials < MANY_TRIALS or not is_alone(options):
+        return options.n_jobs or 1
+    return min(cpu_count(), MAX_PROCESSES)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore.cli import _arguments as arguments
+from skescore.cli import _inputs as inputs
 from skescore.cli._arguments import OF_FILE, OF_RULES
 from skescore.cli._output import Notes, Printer
 from skescore.cli._rule_files import (
@@ -151,7 +152,7 @@ def _all_rows(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
     import pandas as pd
 
     names = list(ruleset.feature_names)
-    dataset = arguments.unlabeled_data_from(
+    dataset = inputs.unlabeled_data_from(
         options,
         data=options.data,
         features=names,
@@ -195,7 +196,7 @@ def _check(options: argparse.Namespace) -> str:
     n_rows = sum(record["n_rows"] for record in records)
     if options.target is not None and n_rows != len(X):
         # `skescore tune --verify` uses the rows that have a label.
-        X = arguments.data_from(
+        X = inputs.data_from(
             options,
             task=ruleset.task,
             features=list(X.columns),

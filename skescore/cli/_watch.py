@@ -22,9 +22,15 @@ from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_ROWS, OF_RULES
-from skescore.cli._baseline_file import STATE, read_baseline, read_target
-from skescore.cli._labeled_rows import find_column, raw_table, read_labels
-from skescore.cli._rule_files import as_text, preparation_of, read_rows, read_rules, write_output
+from skescore.cli._inputs import as_text, find_column, raw_table, read_labels, read_rows
+from skescore.cli._rule_files import (
+    STATE,
+    preparation_of,
+    read_baseline,
+    read_rules,
+    read_target,
+    write_output,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -170,6 +170,7 @@ def _serve() -> None:
         "sklearn.ensemble",
         "skescore.black_boxes",
         "skescore.cli._tune",
+        "skescore.cli._tune_search",
         "skescore.datasets",
         "skescore.report",
         "skescore.tuning.storage",

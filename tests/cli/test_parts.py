@@ -26,7 +26,6 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore._quantities import limited_quantities
 from skescore.cli import COMMANDS, build_parser
 from skescore.cli._arguments import (
-    check_features,
     integer,
     jobs,
     knowledge_scorer_from,
@@ -36,7 +35,7 @@ from skescore.cli._arguments import (
     scorer_from,
 )
 from skescore.cli._import import domain_of, find_kind
-from skescore.cli._labeled_rows import raw_table
+from skescore.cli._inputs import check_features, raw_table
 from skescore.cli._output import (
     Notes,
     Printer,
@@ -46,7 +45,6 @@ from skescore.cli._output import (
     plural,
     to_json,
 )
-from skescore.cli._progress import ReportingSearch
 from skescore.cli._report import _model
 from skescore.cli._trials import (
     _CONSTRAINT_OPTIONS,
@@ -56,7 +54,7 @@ from skescore.cli._trials import (
     Workers,
     shown_command_line,
 )
-from skescore.cli._tune import splitter
+from skescore.cli._tune_search import ReportingSearch, splitter
 from skescore.datasets import Dataset, load_dataset
 from skescore.rules import Domain, Rule, RuleSet
 from skescore.scorers import all_weights

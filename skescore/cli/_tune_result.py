@@ -1,0 +1,881 @@
+"""Result of `skescore tune`: its record for run.json, and its text."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+import math
+import platform
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skescore._io import package_versions
+from skescore._names import (
+    BLACK_BOX_NAMES,
+    metric_label,
+)
+from skescore._quantities import (
+    DISAGREEMENT,
+    MeasuredQuantity,
+    limited_quantities,
+    measured_quantities,
+)
+from skescore._scores import SCORE_SPECS
+from skescore._text import percentage, plural
+from skescore.cli import _arguments as arguments
+from skescore.cli import _inputs as inputs
+from skescore.cli import _output as output
+from skescore.cli._trials import (
+    shown_command_line,
+)
+from skescore.registry import (
+    extractor_label,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skescore.cli._output import Printer
+    from skescore.datasets import Dataset
+    from skescore.monitoring import Revision
+    from skescore.tuning import Alternative, ExtractorSearchCV
+    from skescore.verification import VerifiedChoice
+
+
+_MAX_ROWS = 10
+
+MAX_CLASSES = 6
+
+
+def sign(options: argparse.Namespace) -> int:
+    """Return 1 if the score is maximized, and -1 if its negative is."""
+    return -1 if arguments.scorer_from(options).name.startswith("neg_") else 1
+
+
+def label(options: argparse.Namespace) -> str:
+    """Return the label of the score."""
+    score = arguments.trade_off_score(options)
+    return SCORE_SPECS[score].label if score in SCORE_SPECS else score
+
+
+def scoring_name(options: argparse.Namespace) -> str | list[str]:
+    """Return the name of the objective, or the objectives that are minimized, as in Python."""
+    if options.scoring == "pareto":
+        return list(arguments.TRADE_OFF)
+    return arguments.scorer_from(options).name
+
+
+def tune_text(
+    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, result: dict[str, Any]
+) -> str:
+    """Write the data, the black box, the leaderboard and the best rules."""
+    printer = output.Printer(options.format == "markdown")
+    for sentence in result["suspicions"]:
+        printer.line(f"Warning: {sentence}")
+    for sentence in result["best"]["shortcomings"]:
+        printer.line(f"Note: {sentence}.")
+    printer.line(_describe(dataset))
+    quality = ", ".join(
+        f"{metric_label(name)} {output.number(value)}"
+        for name, value in search.black_box_quality_.items()
+    )
+    how = f"held-out rows, {options.cv} folds{_split_text(dataset)}"
+    if not result["black_box"]["trained_here"]:
+        how = f"mean of {options.cv} parts of these rows, which it may have been trained on"
+    if options.class_weight is not None:
+        how += "; all classes have the same total weight"
+    printer.line(f"black box {options.black_box}: {quality} ({how})")
+    judged = bool((result.get("all_rows") or {}).get("finalists"))
+    _leaderboard(printer, options, dataset, search, judged=judged)
+    best, name = result["best"], label(options)
+    _trade_off(printer, options, dataset, search)
+    knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""
+    first = "best" if options.pick is None else "picked"
+    printer.heading(
+        f"{first}: {extractor_label(best['extractor'])} with {name} "
+        f"{output.number(sign(options) * best['score'], 4)}{knee}; its "
+        f"{plural(best['n_rules'], 'rule')}, extracted from all rows"
+    )
+    printer.verbatim(str(search.rules_.standalone() if options.standalone else search.rules_))
+    if options.class_weight is not None:
+        printer.line("(Weighted rows are counted by their weight.)")
+    print_winner_figures(printer, result["alternatives"])
+    _print_constraints(printer, search)
+    measure = "accuracy" if dataset.task == "classification" else "R²"
+    is_trained_here = result["black_box"]["trained_here"]
+    where = (
+        f"on all {len(dataset.X)} rows, which the model "
+        f"{'was' if is_trained_here else 'may have been'} trained on"
+    )
+    each_once = "" if options.class_weight is None else " (each counts once)"
+    where += each_once
+    printer.line(
+        f"{where}: fidelity ({measure} against the black box) "
+        f"{output.number(best['fidelity'])}, completeness "
+        f"{output.number(best['completeness_volume'])} by volume, "
+        f"{output.number(best['completeness_instances'])} by rows"
+    )
+    if (everything := result.get("all_rows")) is not None:
+        _print_all_rows(printer, options, everything)
+    if (test := result.get("test")) is not None:
+        names = ("fidelity", "rules", "black_box", "completeness_instances")
+        fidelity, rules, black_box, completeness = (output.number(test[name]) for name in names)
+        printer.line(
+            f"on the {plural(test['rows'], 'row')} of {test['source']}{each_once}: fidelity "
+            f"({measure} against the black box) {fidelity}; {measure} (data) of the rules {rules}, "
+            f"of the black box {black_box}; completeness by rows {completeness}"
+        )
+    for sentence in result.get("certificate", ()):
+        printer.line(sentence)
+    print_alternatives(printer, options, search, result["alternatives"])
+    return printer.text()
+
+
+def _split_text(dataset: Dataset) -> str:
+    """Describe folds of whole groups or in the order of time, after the number of folds."""
+    if dataset.groups is not None:
+        return f" of whole groups ({dataset.groups.nunique()} different {dataset.groups.name})"
+    return "" if dataset.times is None else f" in the order of {dataset.times.name}"
+
+
+def _without_noise(spread: float, score: float) -> float:
+    """Return 0 for a spread that is only rounding noise."""
+    return 0.0 if spread < 1e-9 * max(1.0, abs(score)) else spread
+
+
+def _leaderboard(
+    printer: output.Printer,
+    options: argparse.Namespace,
+    dataset: Dataset,
+    search: Any,
+    *,
+    judged: bool,
+) -> None:
+    board, name = search.leaderboard_, label(options)
+    complete = board[board["state"] == "complete"]
+    n_stopped, n_failed = _count_stopped(board), _count_failed(board)
+    ended = f", {n_stopped} stopped early" if n_stopped else ""
+    ended += f", {n_failed} without a score" if n_failed else ""
+    measure = "f1_weighted" if dataset.task == "classification" else "r2"
+    spec = getattr(arguments.scorer_from(options), "spec", None)
+    if options.performance and spec is not None and spec.prediction == "performance":
+        measure = options.performance
+    performance = metric_label(measure)
+    printed = [quantity for quantity in measured_quantities().values() if quantity.is_printed]
+    costs = [quantity for quantity in printed if quantity.is_cost]
+    if DISAGREEMENT.name in board:
+        costs.append(DISAGREEMENT)
+    properties = [quantity for quantity in printed if not quantity.is_cost]
+    columns = [
+        "",
+        "extractor",
+        name,
+        "±",
+        performance,
+        *(quantity.heading for quantity in properties),
+        *options.measures,
+        *(quantity.heading for quantity in costs),
+        "parameters",
+    ]
+    different = _different_outcomes(options, complete, properties, costs)
+    first = f"the best {_MAX_ROWS} of " if len(different) > _MAX_ROWS else ""
+    printer.heading(
+        f"leaderboard: {plural(len(board), 'candidate')}{ended}, "
+        f"{first}{plural(len(different), 'different outcome')} by {name}, "
+        f"{search.search_seconds_:.1f} s"
+    )
+    listed = list(itertools.islice(different.items(), _MAX_ROWS))
+    rows = [[str(position), *start, *end] for position, (start, (end, _)) in enumerate(listed, 1)]
+    printer.table(columns, rows, left=("extractor", "parameters"))
+    _leaderboard_notes(printer, options, dataset, search, judged=judged)
+    beyond = [str(k) for k, (_, (_, is_within)) in enumerate(listed, 1) if not is_within]
+    if beyond:
+        subject = f"row {beyond[0]}" if len(beyond) == 1 else f"rows {', '.join(beyond)}"
+        printer.line(f"(Beyond {stated_limits(options)}: {subject}.)")
+
+
+def _different_outcomes(
+    options: argparse.Namespace,
+    complete: pd.DataFrame,
+    properties: list[MeasuredQuantity],
+    costs: list[MeasuredQuantity],
+) -> dict[tuple[str, ...], tuple[list[str], bool]]:
+    """Return the cells of candidates by outcome, without those that would look like a better one.
+
+    The values are the cells that do not belong to the outcome (costs and parameters), and whether
+    the candidate keeps the limits.
+    """
+    different: dict[tuple[str, ...], tuple[list[str], bool]] = {}
+    for row in complete.to_dict(orient="records"):
+        outcome = (
+            extractor_label(row["extractor"]),
+            output.number(sign(options) * row["score"], 4),
+            output.number(_without_noise(row["score_std"], row["score"]), 4),
+            output.number(row["performance"]),
+            *(_measured(quantity, row) for quantity in properties),
+            *(output.number(row[measure]) for measure in columns_of(options)),
+        )
+        costs_of_row = [_measured(quantity, row) for quantity in costs]
+        cells = [*costs_of_row, _parameters(row["params"])]
+        different.setdefault(outcome, (cells, bool(row.get("within_limits", True))))
+    return different
+
+
+def _measured(quantity: MeasuredQuantity, row: Mapping[Any, Any]) -> str:
+    """Write a measured quantity of a candidate."""
+    value = row[quantity.name]
+    if quantity.is_count or quantity.is_cost:
+        return f"{value:.{quantity.digits}f}"
+    return output.number(value, quantity.digits)
+
+
+def _leaderboard_notes(
+    printer: output.Printer,
+    options: argparse.Namespace,
+    dataset: Dataset,
+    search: Any,
+    *,
+    judged: bool,
+) -> None:
+    """Explain the columns and the order of the leaderboard, and which extractors were stopped."""
+    board, name = search.leaderboard_, label(options)
+    truth = _truth(options, dataset)
+    better = "greater" if sign(options) == 1 else "less"
+    printer.line(
+        f"({name}: {better} is better. Means over {_scored_rows(options, search)}, compared with "
+        f"{truth}; ± is the "
+        "standard deviation between folds. Space and rows covered are the shares of the volume of "
+        "the feature space and of the rows that rules cover.)"
+    )
+
+    cost = search.query_cost_
+    if cost.n_rows:
+        seconds = 1000 * cost.seconds_per_row
+        per_1000 = f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
+        printer.line(
+            f"(The trials asked the model about {cost.n_rows:,} rows, which took "
+            f"{cost.seconds:.1f} s, {per_1000} per 1,000 rows.)"
+        )
+    if options.measures and board[columns_of(options)].isna().any(axis=None):
+        printer.line("(- means that a measure has no value on at least one fold.)")
+    if "within_limits" in board and not board["within_limits"].any():
+        printer.line(f"(No candidate satisfies {stated_limits(options)}.)")
+    if board["score"].iloc[0] < board["score"].max():
+        printer.line(
+            f"(The first {_why_first(options, board, judged)}; the others follow by {name}.)"
+        )
+    if search.stopped_:
+        printer.line("no more trials for:")
+        for stopped, reason in search.stopped_.items():
+            printer.line(f"   {extractor_label(stopped)}: {reason}")
+
+
+def _compares_on_generated_rows(options: argparse.Namespace, search: Any) -> bool:
+    """Return whether scores compare with the black box on rows that are generated."""
+    return options.reference == "black-box" and search.data_.has_generated_rows
+
+
+def _scored_rows(options: argparse.Namespace, search: Any) -> str:
+    """Return the rows over which the leaderboard has means."""
+    if _compares_on_generated_rows(options, search):
+        return "folds, on rows generated from held-out rows"
+    return "held-out folds"
+
+
+def _truth(options: argparse.Namespace, dataset: Dataset) -> str:
+    """Return what predictions of the rules are compared with."""
+    return (
+        "the black box's predictions" if options.reference == "black-box" else str(dataset.y.name)
+    )
+
+
+def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -> str:
+    """Explain why the first candidate is the best although another one has a better score."""
+    tied = int(board["tied"].sum())
+    if options.pick is not None:
+        return f"was selected by --pick {options.pick}"
+    if DISAGREEMENT.name in board and board[DISAGREEMENT.name].notna().sum() > 1:
+        return "has been selected by its verified disagreement"
+    if board["extractor"].iloc[0] == REVISED:
+        return f"is the revision of the rules in {options.from_run}"
+    if options.scoring == "pareto":
+        return "is the knee of the trade-off"
+    if judged:
+        return "is the best of the finalists on all rows"
+    has_repeats = board["score_repeated"].notna()
+    if has_repeats.iloc[0]:
+        n_finalists = int(has_repeats.sum())
+        return (
+            f"is the best of {n_finalists} finalists on the folds and on repeated folds, or the "
+            "one with the fewest rules among those that are not clearly worse"
+        )
+    best = "is the best"
+    if "within_limits" in board and board["within_limits"].iloc[0]:
+        is_within = board["within_limits"].astype(bool)
+        limits = [name for name in limited_quantities() if getattr(options, name) is not None]
+        best += f" that satisfies {' and '.join(map(option_of, limits))}"
+        if not (is_within & (board["score"] > board["score"].iloc[0])).any():
+            return best
+    if board["tied"].iloc[0] and tied > 1:
+        return (
+            f"has the fewest rules of the {tied} candidates that are not clearly worse than the "
+            "best, and the best score of those with equally few; the comparison combines scores on "
+            "held-out rows and scores of the rules extracted from all rows"
+        )
+    return (
+        f"{best} when scores on held-out rows and scores of the rules extracted from all rows are "
+        "combined"
+    )
+
+
+def stated_limits(options: argparse.Namespace) -> str:
+    """Return the limits of the search as options with their values."""
+    limits = [name for name in limited_quantities() if getattr(options, name) is not None]
+    return ", ".join(f"{option_of(name)} {getattr(options, name):g}" for name in limits)
+
+
+def option_of(parameter: str) -> str:
+    """Return the command-line option of a parameter."""
+    return f"--{parameter.replace('_', '-')}"
+
+
+def columns_of(options: argparse.Namespace) -> list[str]:
+    """Return the columns of the requested measures in the leaderboard; losses are negated."""
+    from skescore.scorers import get_rule_scorer
+
+    return [get_rule_scorer(name).name for name in options.measures]
+
+
+def _parameters(params: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in params.items()
+    )
+
+
+def _trade_off(
+    printer: output.Printer,
+    options: argparse.Namespace,
+    dataset: Dataset,
+    search: ExtractorSearchCV,
+) -> None:
+    """Write the best trade-offs: candidates that no other candidate dominates."""
+    front = search.pareto_front_
+    if len(front) < 2:
+        return
+    is_shown = front["knee"].to_numpy(bool, copy=True)
+    is_shown[: _MAX_ROWS - 2] = is_shown[-1] = True
+    if len(front) <= _MAX_ROWS:
+        is_shown[:] = True
+    shown, positions = front[is_shown], is_shown.nonzero()[0].tolist()
+    count = f"{len(shown)} of " if len(shown) < len(front) else ""
+    printer.heading(
+        f"best trade-offs of loss, rules and completeness: {count}{len(front)} candidates"
+    )
+    truth = _truth(options, dataset)
+    weighted = "" if search.data_.row_weights is None else "; rows are weighted"
+    loss = "errors" if dataset.task == "classification" else "mean absolute error"
+    scored = "held-out rows"
+    if _compares_on_generated_rows(options, search):
+        scored, weighted = "rows generated from held-out rows", ""
+    overwrite = "" if options.output is None or options.overwrite else " and --overwrite"
+    rows = [
+        [
+            f"{row['n_rules']:.1f}",
+            output.number(row["loss"]),
+            output.number(row["completeness_volume"]),
+            "knee" if row["knee"] else "",
+            str(position + 1),
+            extractor_label(row["extractor"]),
+            _parameters(row["params"]),
+        ]
+        for position, row in zip(positions, shown.to_dict(orient="records"), strict=True)
+    ]
+    space = measured_quantities()["completeness_volume"].heading
+    columns = ["rules", loss, space, "", "pick", "extractor", "parameters"]
+    printer.table(columns, rows, left=("extractor", "parameters"))
+    printer.line(
+        f"({loss.capitalize()}: on {scored}, compared with {truth}{weighted}. To show the "
+        f"rules of a row, repeat the command with --pick N (1 to {len(front)}){overwrite}; it uses "
+        "the stored trials.)"
+    )
+
+
+def _describe(dataset: Dataset) -> str:
+    from skescore.rules._text import format_number
+
+    text = f"{dataset.name}: {len(dataset.X)} rows, {plural(dataset.X.shape[1], 'feature')}"
+    if dataset.n_rows_dropped:
+        text += f" ({plural(dataset.n_rows_dropped, 'row')} with missing values dropped)"
+    if dataset.task == "classification":
+        counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
+        class_list = ", ".join(f"{label} ({count})" for label, count in counts[:MAX_CLASSES])
+        more = f" and {len(counts) - MAX_CLASSES} more" if len(counts) > MAX_CLASSES else ""
+        return f"{text}; target class {dataset.y.name}: {class_list}{more}"
+    low, high = format_number(dataset.y.min()), format_number(dataset.y.max())
+    return f"{text}; {dataset.y.name} from {low} to {high}"
+
+
+#: Trials that failed, and trials whose score is undefined.
+_WITHOUT_SCORE = ("fail", "pruned")
+
+#: Start of the error of a trial that was stopped because it could no longer win.
+_STOPPED = "Stopped by the pruner"
+
+
+def _is_stopped(board: pd.DataFrame) -> pd.Series:
+    """Return which trials of the leaderboard were stopped because they could no longer win."""
+    is_stopped: pd.Series = board["error"].astype(str).str.startswith(_STOPPED)
+    return is_stopped
+
+
+def _count_stopped(board: pd.DataFrame) -> int:
+    return int(_is_stopped(board).sum())
+
+
+def is_failed(board: pd.DataFrame) -> pd.Series:
+    """Return which trials of the leaderboard have no score, without those that were stopped."""
+    return board["state"].isin(_WITHOUT_SCORE) & ~_is_stopped(board)
+
+
+def _count_failed(board: pd.DataFrame) -> int:
+    return int(is_failed(board).sum())
+
+
+def revision_text(options: argparse.Namespace, revision: Revision) -> str:
+    """Write which rules of the earlier run were kept, which were not, and why."""
+    printer = output.Printer(options.format == "markdown")
+    printer.heading(f"revision of {options.from_run}")
+    for line in str(revision).split("\n"):
+        printer.line(f"- {line}.")
+    return printer.text()
+
+
+def find_shortcomings(
+    dataset: Dataset, search: ExtractorSearchCV, idle: Sequence[str]
+) -> list[str]:
+    """Return sentences on shortcomings of the black box and of the best rules.
+
+    `idle` are features of the rules whose permutation changes no output of the black box.
+    """
+    from skescore.tuning import MAX_PERMUTED_ROWS
+
+    shortcomings = _weak_predictions(dataset, search)
+    if idle:
+        n_rows = min(len(dataset.X), MAX_PERMUTED_ROWS)
+        bound = percentage(min(1.0, 3 / n_rows), digits=2)
+        shortcomings.append(
+            f"these rules name {', '.join(idle)}, but permuting the values changes no output of "
+            f"the black box on {n_rows} rows (with 95 % confidence, at most {bound} of its outputs "
+            "depend on them), so a correlated feature decides: name other columns with --features, "
+            "or leave it out with --drop"
+        )
+    return shortcomings
+
+
+def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
+    """Compare the predictions of the black box and of the rules with a constant."""
+    import numpy as np
+    import pandas as pd
+    from sklearn.metrics import f1_score, r2_score
+    from sklearn.utils.class_weight import compute_sample_weight
+
+    from skescore.suspicions import similar_class_names
+
+    y, target = dataset.y, dataset.y.name
+    predicted = pd.Series(search.predict(dataset.X), index=y.index)
+    quality = search.black_box_quality_
+    if dataset.task == "regression":
+        shortcomings = []
+        if quality["r2"] > 0 and r2_score(y, predicted.fillna(y.mean())) <= 1e-9:
+            shortcomings.append(
+                f"these rules predict {target} no better than its mean: allow more rules, or "
+                "--scoring neg_root_relative_squared_error"
+            )
+        return shortcomings
+    counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
+    # The score of a constant prediction depends on the class weights of the search.
+    weights = compute_sample_weight(search.class_weight, y)
+    shares = {name: round(np.average(y == name, weights=weights), 9) for name, _ in counts}
+    label, share = max(shares.items(), key=lambda item: item[1])
+    constant_f1 = share * 2 * share / (1 + share)
+    is_better = quality["accuracy"] > share + 1e-9
+    if any(one.name == "no_better_than_constant" for one in search.suspicions_):
+        return []  # neither is the black box
+    shortcomings = []
+    is_correct = predicted.to_numpy() == y.to_numpy()
+    if is_better and float(np.average(is_correct, weights=weights)) <= share + 1e-9:
+        balanced = f1_score(
+            y.astype(str), predicted.astype(str), average="weighted", sample_weight=weights
+        )
+        if balanced <= constant_f1 + 1e-9:
+            shortcomings.append(
+                f"these rules predict {target} no better than always {label!r}: allow more rules, "
+                "or try --scoring balanced_accuracy"
+            )
+    misspelled = similar_class_names(y)  # reported as such
+    missing_classes = [
+        f"{name!r} ({plural(count, 'row')})"
+        for name, count in counts
+        if not (predicted == name).any() and str(name) not in misspelled
+    ]
+    if missing_classes:
+        shortcomings.append(
+            f"these rules never predict {', '.join(missing_classes[:MAX_CLASSES])}: allow more "
+            "rules, or try --performance balanced_accuracy"
+        )
+    return shortcomings
+
+
+def _print_all_rows(
+    printer: output.Printer, options: argparse.Namespace, result: dict[str, Any]
+) -> None:
+    """Write the evaluation on all rows."""
+    name = "accuracy" if "accuracy" in result else "r2"
+    scores = ", ".join(
+        f"{SCORE_SPECS[score].label} {output.number(value, 4)}"
+        for score, value in result["scores"].items()
+    )
+    printer.line(
+        f"on all {plural(result['rows'], 'row')}: {metric_label(name)} "
+        f"{output.number(result[name])}, completeness by rows "
+        f"{output.number(result['completeness_instances'])}, {scores}"
+    )
+    if (finalists := result["finalists"]) is not None and len(finalists) > 1:
+        finalist_list = ", ".join(
+            f"{extractor_label(f['extractor'])} with {plural(f['n_rules'], 'rule')} "
+            f"{output.number(f['score'], 4)}"
+            for f in finalists
+        )
+        printer.line(f"finalists on all rows: {finalist_list}")
+
+
+def make_result(
+    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV
+) -> dict[str, Any]:
+    """Return the complete result except the leaderboard and the rules."""
+    best, board = search.best_extractor_, search.leaderboard_
+    return {
+        "data": inputs.describe_data(options, dataset),
+        "black_box": {
+            "name": options.black_box,
+            "trained_here": options.black_box in BLACK_BOX_NAMES,
+            "quality": search.black_box_quality_,
+        },
+        "search": {
+            # As in Python, scores are maximized, so that FiRe and Q are negated.
+            "scoring": scoring_name(options),
+            "weights": arguments.weights_from(options),
+            "completeness": options.completeness,
+            "reference": options.reference,
+            "extractors": list(options.extractors),
+            "allocation": options.allocation,
+            "stopped": search.stopped_,
+            "trials": len(board),
+            "trials_failed": _count_failed(board),
+            "trials_stopped": _count_stopped(board),
+            "cv": options.cv,
+            "repeats": options.repeats,
+            "groups": options.groups,
+            "time": options.time,
+            "class_weight": options.class_weight,
+            "seed": options.seed,
+            "timeout": options.timeout,
+            "performance": options.performance,
+            "measures": list(options.measures),
+            "features": options.features,
+            **_constraints_record(search),
+            "n_trials": options.trials,
+            "pick": options.pick,
+            "certify": options.certify,
+            "verify": options.verify,
+            "tolerance": options.tolerance,
+            **{name: getattr(options, name) for name in limited_quantities()},
+            "seconds": round(search.search_seconds_, 3),
+            "query_cost": dataclasses.asdict(search.query_cost_),
+        },
+        "best": {
+            "extractor": search.best_name_,
+            "params": search.best_params_,
+            "score": search.best_score_,
+            "n_rules": len(search.rules_),
+            "fidelity": best.fidelity(dataset.X),
+            "completeness_volume": best.completeness_,
+            "completeness_instances": float(best.rules_.covers(dataset.X).mean()),
+        },
+        "run": {
+            "command_line": shown_command_line(options.command_line),
+            "options": _option_values(options),
+            "versions": package_versions(),
+            "platform": platform.platform(),
+        },
+    }
+
+
+def _option_values(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the value of each option of the command, also of those that were not given."""
+    from skescore.tuning.storage import storage_name
+
+    values = {}
+    for name in options.parser.option_names:
+        value = getattr(options, name)
+        if name == "storage" and value is not None:
+            value = storage_name(value)
+        elif isinstance(value, str):
+            value = arguments.without_passwords(value)
+        elif isinstance(value, Path):
+            value = str(value)
+        values[name] = value
+    return values
+
+
+def _constraints_record(search: ExtractorSearchCV) -> dict[str, Any]:
+    """Return the constraints, and how the winner satisfies them; nothing without constraints."""
+    if search.constraints is None:
+        return {}
+    outcomes = getattr(search.best_extractor_, "constrained_rules_", None)
+    return {
+        "constraints": json.loads(search.constraints.to_json()),
+        "constraint_outcomes": {} if outcomes is None else dict(outcomes.outcomes),
+    }
+
+
+def _print_constraints(printer: output.Printer, search: ExtractorSearchCV) -> None:
+    """Print how the winner satisfies the constraints, and how many candidates could not."""
+    result = getattr(search.best_extractor_, "constrained_rules_", None)
+    if result is None:
+        return
+    printer.line("constraints:")
+    for line in str(result).splitlines():
+        printer.line(f"  {line}")
+    n_rejected = int(search.leaderboard_["error"].str.startswith("No rules were obtained").sum())
+    if n_rejected:
+        printer.line(f"  {plural(n_rejected, 'candidate')} could not be repaired")
+
+
+def json_text(search: ExtractorSearchCV, result: dict[str, Any]) -> str:
+    board = search.leaderboard_.to_dict(orient="records")
+    rules = json.loads(search.rules_.to_json(indent=None))
+    return output.json_for_stdout(result | {"leaderboard": board, "rules": rules})
+
+
+#: Name of the revised rules in the leaderboard.
+REVISED = "revised"
+
+
+def revision_record(revision: Revision, folder: Path) -> dict[str, Any]:
+    """Return a revision for the result of the search."""
+    return {"from": str(folder), **revision.to_dict()}
+
+
+def choice_record(choice: VerifiedChoice) -> dict[str, Any]:
+    """Return the verification for the result of the search."""
+    result = choice.verification
+    upper = choice.disagreement
+    return {
+        DISAGREEMENT.name: None if math.isnan(upper) else upper,
+        "near": result.near_disagreement.to_dict(),
+        "volume": result.volume_disagreement.to_dict(),
+        "engine": result.engine,
+        "candidates_verified": choice.n_verified,
+        "candidates_failed": [
+            {"extractor": extractor, "trial": trial, "reason": reason}
+            for (extractor, trial), reason in choice.failures.items()
+        ],
+        "is_within_limit": choice.is_within_limit,
+    }
+
+
+def choice_text(choice: VerifiedChoice) -> str:
+    """Describe the verification in a sentence."""
+    result = choice.verification
+    how = "proofs and samples" if result.engine == "leaf boxes" else "samples only"
+    return (
+        f"verified ({how}): rules and model disagree near the data in {result.near_disagreement}, "
+        f"in the domain by volume in {result.volume_disagreement}"
+    )
+
+
+#: Largest number of rules of an alternative that are printed.
+_MAX_LINES = 12
+
+
+def figures_text(
+    correctness: float | None,
+    fidelity: float | None,
+    measure: str,
+    *,
+    digits: int = 0,
+    weighted: Collection[str] = (),
+) -> str:
+    """Return correctness and fidelity as a phrase that names their rows and references.
+
+    `weighted` names those of both that are measured on weighted rows.
+    """
+    parts = []
+    held_out = f"{'weighted ' if 'correctness' in weighted else ''}held-out rows"
+    unseen = f"{'weighted ' if 'fidelity' in weighted else ''}unseen rows"
+    if measure == "accuracy":
+        if correctness is not None:
+            share = percentage(correctness, digits=digits)
+            parts.append(f"right for {share} of {held_out} (data)")
+        if fidelity is not None:
+            share = percentage(fidelity, digits=digits)
+            parts.append(f"agrees with the model on {share} of {unseen}")
+    else:
+        if correctness is not None:
+            parts.append(f"R² {correctness:.3f} on {held_out} (data)")
+        if fidelity is not None:
+            parts.append(f"R² {fidelity:.3f} against the model on {unseen}")
+    return ", ".join(parts)
+
+
+def print_winner_figures(printer: Printer, record: Mapping[str, Any]) -> None:
+    """Write correctness and fidelity of the winner, and what more rules would buy."""
+    winner = next((one for one in record["lists"] if "best" in one["roles"]), None)
+    if winner is None:
+        return
+    text = _figures_of(winner, record)
+    if text:
+        printer.line(f"this list: {text}")
+    other_roles = [_describe_role(role, record) for role in winner["roles"] if role != "best"]
+    if other_roles:
+        printer.line(f"it is also {', and '.join(other_roles)}")
+    if gain := _gain_text(winner, record["measure"]):
+        printer.line(gain)
+    if record["fidelity"]["generated"]:
+        printer.line(
+            "(The model was fitted elsewhere and may know these rows, so unseen rows are generated "
+            "from held-out rows.)"
+        )
+
+
+def print_alternatives(
+    printer: Printer,
+    options: argparse.Namespace,
+    search: ExtractorSearchCV,
+    record: Mapping[str, Any],
+) -> None:
+    """Write the rule lists other than the winner, each with its figures."""
+    alternatives = [
+        (one, figures)
+        for one, figures in zip(search.alternatives_, record["lists"], strict=True)
+        if "best" not in one.roles
+    ]
+    if not alternatives:
+        _print_best_larger_list(printer, search, record)
+        return
+    several = "another rule list" if len(alternatives) == 1 else "other rule lists"
+    printer.heading(f"{several} to choose from, by correctness or by fidelity:")
+    for alternative, figures in alternatives:
+        _print_list(printer, options, alternative, figures, record)
+    if all(one.is_constant for one, _ in alternatives):
+        _print_best_larger_list(printer, search, record)
+
+
+def _print_list(
+    printer: Printer,
+    options: argparse.Namespace,
+    alternative: Alternative,
+    figures: Mapping[str, Any],
+    record: Mapping[str, Any],
+) -> None:
+    roles = ", and ".join(_describe_role(role, record) for role in figures["roles"])
+    count = plural(figures["n_rules"], "rule")
+    printer.line(f"- {roles}: {extractor_label(figures['extractor'])} with {count}")
+    rules = alternative.rules.standalone() if options.standalone else alternative.rules
+    lines = str(rules).splitlines()
+    if len(lines) > _MAX_LINES:
+        n_more = len(lines) - _MAX_LINES
+        lines = [*lines[:_MAX_LINES], f"... and {plural(n_more, 'rule')}, see run.json (--output)"]
+    printer.verbatim("\n".join(lines))
+    printer.line(f"this list: {_figures_of(figures, record)}")
+    if gain := _gain_text(figures, record["measure"]):
+        printer.line(gain)
+
+
+def _print_best_larger_list(
+    printer: Printer, search: ExtractorSearchCV, record: Mapping[str, Any]
+) -> None:
+    """Write the figures of the best candidate that is not a constant, if only constants won."""
+    lists = record["lists"]
+    if not lists or not all(one["is_constant"] for one in lists):
+        return
+    board = search.leaderboard_
+    larger = board[(board["state"] == "complete") & (board["n_rules"] > 1.5)]
+    if not len(larger):
+        printer.line("(A constant: no candidate has more rules.)")
+        return
+    row = larger.iloc[0]
+    figures = {
+        name: None if row[name] != row[name] else float(row[name])
+        for name in ("correctness", "fidelity")
+    }
+    text = figures_text(
+        figures["correctness"], figures["fidelity"], record["measure"], weighted=_weighted(record)
+    )
+    printer.line(
+        f"(A constant predicts the same for all rows. The best candidate with more rules is "
+        f"{extractor_label(row['extractor'])} with {row['n_rules']:.3g} rules: {text}.)"
+    )
+
+
+def _describe_role(role: str, record: Mapping[str, Any]) -> str:
+    """Return the property by which a list was chosen, in words."""
+    if role == "shortest":
+        return "the shortest list whose correctness is within one standard error of the best"
+    count = plural(int(record["max_rules"]), "rule")
+    return f"the list most faithful to the model with at most {count}"
+
+
+def _figures_of(figures: Mapping[str, Any], record: Mapping[str, Any]) -> str:
+    """Return the figures of a list, with a decimal place if lists would look alike without it."""
+    digits = 0
+    for name in ("correctness", "fidelity"):
+        values = {one[name] for one in record["lists"] if one[name] is not None}
+        if len({percentage(value) for value in values}) < len(values):
+            digits = 1
+    return figures_text(
+        figures["correctness"],
+        figures["fidelity"],
+        record["measure"],
+        digits=digits,
+        weighted=_weighted(record),
+    )
+
+
+def _weighted(record: Mapping[str, Any]) -> list[str]:
+    """Return the names of the figures that are measured on weighted rows."""
+    return [name for name in ("correctness", "fidelity") if record[name]["weighted"]]
+
+
+def _gain_text(figures: Mapping[str, Any], measure: str) -> str:
+    """Return the gain of the next larger list that is better; empty if none is better."""
+    following = figures["next"]
+    if following is None:
+        return ""
+    n_more = round(following["n_rules"] - figures["n_rules"])
+    parts = []
+    for noun, name in (("right for", "correctness"), ("agrees with the model on", "fidelity")):
+        now, then = figures[name], following[name]
+        if now is None or then is None:
+            continue
+        if measure == "accuracy":
+            parts.append(f"{noun} {_pair_of_percentages(then, now)}")
+        else:
+            label = "R² (data)" if name == "correctness" else "R² (model)"
+            parts.append(f"{label} {then:.3f} instead of {now:.3f}")
+    if not parts:
+        return ""
+    return f"with {plural(n_more, 'more rule')}: {', '.join(parts)}"
+
+
+def _pair_of_percentages(then: float, now: float) -> str:
+    """Return two shares with as many digits as are needed to distinguish them."""
+    for digits in (0, 1, 2):
+        texts: Sequence[str] = [percentage(value, digits=digits) for value in (then, now)]
+        if texts[0] != texts[1]:
+            return f"{texts[0]} instead of {texts[1]}"
+    return f"{texts[0]} as before"

@@ -1,0 +1,842 @@
+"""Search of ``skescore tune``: its progress, and the choice of the rules."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import math
+import sys
+import textwrap
+import time
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import is_classifier
+
+from skescore._io import at_home
+from skescore._names import BLACK_BOX_NAMES
+from skescore._quantities import MAX_DISAGREEMENT, limited_quantities
+from skescore._scores import SCORE_SPECS
+from skescore._text import plural
+from skescore.cli import _arguments as arguments
+from skescore.cli import _inputs as inputs
+from skescore.cli import _output as output
+from skescore.cli._arguments import COMMAND, KEEP_COST, VERIFY_SECONDS, constraints_from
+from skescore.cli._inputs import (
+    StoredDifferentlyError,
+    StoredSample,
+    check_labels,
+    draw_sample,
+    is_source,
+    make_black_box_of,
+    null_classes,
+    read_data,
+    read_test_rows,
+)
+from skescore.cli._output import number, printable
+from skescore.cli._rule_files import (
+    BASELINE,
+    make_baseline,
+    output_folder,
+    preparation_of,
+    read_baseline,
+    read_rules,
+    write_files,
+    write_page,
+    write_verification,
+)
+from skescore.cli._trials import (
+    LARGE_TABLE,
+    TrialStorage,
+    Workers,
+    is_alone,
+    kept_trials,
+    n_processes,
+    note_earlier,
+    shown_command_line,
+    study_name,
+)
+from skescore.cli._tune_result import (
+    MAX_CLASSES,
+    REVISED,
+    choice_record,
+    choice_text,
+    figures_text,
+    find_shortcomings,
+    is_failed,
+    json_text,
+    label,
+    make_result,
+    revision_record,
+    revision_text,
+    sign,
+    stated_limits,
+    tune_text,
+)
+from skescore.registry import extractor_label, suitable_extractors
+from skescore.rules import RuleSet
+from skescore.tuning import ExtractorSearchCV, SearchProgress
+
+if TYPE_CHECKING:
+    from skescore.certificates import Certificate
+    from skescore.datasets import Dataset, Preparation
+    from skescore.monitoring import Revision, RuleBaseline, RuleChange
+    from skescore.suspicions import Suspicion
+    from skescore.verification import VerifiedChoice
+
+
+#: With fewer training rows, errors of models are explained by the number of rows.
+_FEW_ROWS = 10
+
+
+def find_rules(options: argparse.Namespace, begin: datetime.datetime) -> str:
+    """Search for the best rules, and return the text for standard output."""
+    notes = output.Notes(options.quiet)
+    model_file = None
+    if not (options.black_box in BLACK_BOX_NAMES or options.black_box.startswith(COMMAND)):
+        from skescore.black_boxes import load_black_box
+
+        model_file = load_black_box(options.black_box, trust=options.trust)
+        if not is_source(options.data):
+            options.labels = [*options.labels, *null_classes(model_file)]
+    stored = draw_sample(options, notes) if is_source(options.data) else None
+    options.explains_labels = False
+    earlier = None if options.from_run is None else EarlierRun.load(options.from_run)
+    if stored is not None:
+        dataset = stored.dataset
+    elif earlier is not None:
+        dataset = earlier.read(options)
+    else:
+        dataset = read_data(options, model_file)
+    _choose_extractors(options, dataset, notes)
+    inputs.check_features(dataset, options.features)
+    test = read_test_rows(options, dataset, model_file, notes)
+    suspicions = _find_table_suspicions(dataset, test)
+    if model_file is not None:
+        check_labels(options, model_file)
+        # A fitted model knows the classes by their old names.
+        suspicions = [
+            replace(one, options=()) if one.options[:1] == ("--labels",) else one
+            for one in suspicions
+        ]
+    command = shown_command_line(options.command_line)
+    for suspicion in suspicions:
+        notes.warn(suspicion.with_command(command))
+    notes.add_findings(dataset.name, dataset.findings)
+    model, about_model = make_black_box_of(options, dataset, model_file)
+    from skescore.report import alternatives_record
+    from skescore.suspicions import count_reports
+
+    if options.workers == 0:
+        _search(
+            options,
+            dataset,
+            model,
+            notes,
+            TrialStorage(options.storage, study_name(options, dataset)),
+        )
+        return ""
+    with (
+        output_folder(options),
+        kept_trials(options, dataset, about_model, notes) as trial_storage,
+    ):
+        search = _search(options, dataset, model, notes, trial_storage)
+        with notes.instead_of_warnings():
+            finalists, idle = _select_best(options, dataset, search, stored)
+            revision = None if earlier is None else earlier.revise(options, search)
+            verified = verify_winner(options, search)
+            all_rows = None
+            if stored is not None:
+                try:
+                    all_rows = _evaluate_all_rows(options, search, stored)
+                except StoredDifferentlyError:
+                    notes.add(_SAMPLE_ONLY)
+        of_results = _result_suspicions(search)
+        for suspicion in of_results:
+            text = suspicion.with_command(command)
+            notes.warn(text, is_shown=options.format == "json")
+        suspicions += of_results
+        shortcomings = find_shortcomings(dataset, search, idle)
+        for sentence in shortcomings:
+            notes.add(sentence, is_shown=options.format == "json")
+        baseline = make_baseline(options, search, test, notes)
+        result = make_result(options, dataset, search) | {"notes": notes.texts}
+        result["best"]["shortcomings"] = shortcomings
+        result["suspicions"] = [suspicion.with_command(command) for suspicion in suspicions]
+        result["checks"] = count_reports(suspicions)
+        result["black_box"] |= about_model
+        if verified is not None:
+            result["verification"] = choice_record(verified)
+        if revision is not None:
+            result["revision"] = revision_record(revision, options.from_run)
+        if all_rows is not None:
+            result["all_rows"] = all_rows | {"finalists": finalists}
+        if test is not None:
+            result["test"] = _tested(search, test)
+        result["alternatives"] = alternatives_record(search)
+        seconds = (datetime.datetime.now(datetime.UTC) - begin).total_seconds()
+        result["run"] |= {
+            "started": begin.isoformat(timespec="seconds"),
+            "seconds": round(seconds, 3),
+        }
+        certificate = (
+            None if options.certify is None else _certificate(options, dataset, search, notes)
+        )
+        if certificate is not None:
+            result["certificate"] = certificate.to_text().split("\n")
+        if options.output is not None:
+            write_files(options, search, result, certificate, baseline)
+            write_verification(options, verified)
+    write_page(options, dataset, model)
+    _report_limits(options, search)
+    if options.format == "json":
+        return json_text(search, result)
+    text = tune_text(options, dataset, search, result)
+    if verified is not None:
+        text += f"\n{choice_text(verified)}\n"
+    return text if revision is None else f"{text}\n{revision_text(options, revision)}"
+
+
+def _find_table_suspicions(dataset: Dataset, test: Dataset | None) -> list[Suspicion]:
+    """Return everything suspicious about the rows of the search and of the test."""
+    from skescore.suspicions import TableFacts, find_suspicions
+
+    facts = TableFacts(
+        dataset.X,
+        dataset.y,
+        dataset.task,
+        groups=dataset.groups,
+        is_shuffled=dataset.times is None,
+        identifiers=dataset.identifiers,
+        test=None if test is None else test.X,
+    )
+    return find_suspicions(facts)
+
+
+def _result_suspicions(search: ExtractorSearchCV) -> list[Suspicion]:
+    """Return everything suspicious about the result of the search."""
+    from skescore.suspicions import SUSPICION_CHECKS, ResultFacts
+
+    names = {check.name for check in SUSPICION_CHECKS if check.facts is ResultFacts}
+    return [suspicion for suspicion in search.suspicions_ if suspicion.name in names]
+
+
+def _report_limits(options: argparse.Namespace, search: ExtractorSearchCV) -> None:
+    """Set the exit code, and write an error with --quiet, if no candidate keeps the limits."""
+    board = search.leaderboard_
+    complete = board[board["state"] == "complete"]
+    if "within_limits" not in board or complete["within_limits"].astype(bool).any():
+        return
+    options.exit_code = 1
+    if options.quiet:  # otherwise the note of the search says so
+        sys.stderr.write(
+            f"skescore: error: no candidate satisfies {stated_limits(options)}; the best of all "
+            "is shown. Allow more, or try more candidates with --trials.\n"
+        )
+
+
+def _select_best(
+    options: argparse.Namespace,
+    dataset: Dataset,
+    search: ExtractorSearchCV,
+    stored: StoredSample | None,
+) -> tuple[list[dict[str, Any]] | None, Sequence[str]]:
+    """Select the best candidate; return finalists compared on all rows, and idle features."""
+    finalists = None
+    if stored is not None and options.pick is None:
+        finalists = _compare_finalists(options, search, stored)
+    if options.pick is None:
+        return finalists, search.avoid_idle_features()
+    _pick(options, dataset, search)
+    return finalists, search.best_extractor_.features_without_influence(dataset.X)
+
+
+def _certificate(
+    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, notes: output.Notes
+) -> Certificate:
+    """Prove how far the rules are from the best possible ones on all rows."""
+    from skescore.certificates import certify
+    from skescore.optimal import SolverLimits
+
+    scoring: Any = arguments.scorer_from(options)
+    certificate = certify(
+        search,
+        dataset.X,
+        dataset.y if options.reference == "data" else None,
+        scoring=scoring,
+        tolerance=options.tolerance,
+        sample_weight=inputs.class_weights_from(options, dataset),
+        limits=SolverLimits(time_limit=0.7 * options.certify),
+    )
+    try:  # the search itself weights classes
+        limits = SolverLimits(time_limit=0.3 * options.certify)
+        return certificate.with_held_out(search, limits=limits)
+    except ValueError as error:  # the proof remains valid
+        notes.add(f"the best rules found are not measured on held-out rows: {error}")
+        return certificate
+
+
+def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV) -> None:
+    """Select the candidate of ``--pick`` as the best."""
+    front = search.pareto_front_
+    if options.pick > len(front):
+        raise ValueError(
+            f"--pick {options.pick}: the trade-off has only {plural(len(front), 'row')}. "
+            f"Pass --pick 1 to --pick {len(front)}."
+        )
+    search.choose(front.iloc[options.pick - 1])
+
+
+_SAMPLE_ONLY = (
+    "the rules are evaluated on the sample only, not on all rows, because columns are not stored "
+    "as they are read (dates, words for missing values, numbers in texts, rows that are left out); "
+    "convert them in the source, or leave them out with --drop"
+)
+
+
+def _evaluate_all_rows(
+    options: argparse.Namespace, search: ExtractorSearchCV, stored: StoredSample
+) -> dict[str, Any]:
+    """Evaluate the rules on all rows of the data source."""
+    from skescore.scorers import evaluate_rules
+
+    black_box = None if options.reference == "data" else search.best_extractor_.estimator_
+    counts = stored.count_rows(search.rules_, black_box)
+    evaluation = evaluate_rules(search.rules_, counts)
+    scores = arguments.knowledge_scorer_from(options).score(evaluation)
+    measure = "accuracy" if search.rules_.task == "classification" else "r2"
+    return {
+        "rows": sum(counts.n_rows),
+        "scores": {
+            name: spec.signed(scores[spec.scorer_name]) for name, spec in SCORE_SPECS.items()
+        },
+        measure: evaluation.performance(measure, "penalize"),
+        "completeness_instances": scores["completeness_instances"],
+    }
+
+
+def _compare_finalists(
+    options: argparse.Namespace, search: ExtractorSearchCV, stored: StoredSample
+) -> list[dict[str, Any]] | None:
+    """Select the finalist that is best on all rows; return None if counts cannot decide."""
+    try:
+        finalists = search.compare_on_source(stored)
+    except StoredDifferentlyError:
+        return None
+    if finalists is None:
+        return None
+    finalists["score"] *= sign(options)
+    records: list[Any] = finalists.to_dict(orient="records")
+    return records
+
+
+def _tested(search: ExtractorSearchCV, test: Dataset) -> dict[str, Any]:
+    """Evaluate the best rules and the black box on the test rows."""
+    from sklearn.metrics import accuracy_score, r2_score
+
+    best = search.best_extractor_
+    measure = accuracy_score if test.task == "classification" else r2_score
+    return {
+        "source": test.source,
+        "checksum_sha256": test.checksum,
+        "rows": len(test.X),
+        "fidelity": best.fidelity(test.X),
+        "rules": best.score(test.X, test.y),
+        "black_box": float(measure(test.y, best.oracle_.query(test.X))),
+        "completeness_instances": float(search.rules_.covers(test.X).mean()),
+    }
+
+
+def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: output.Notes) -> None:
+    if options.extractors is None:
+        suitable = suitable_extractors(
+            dataset.task, categories=bool(dataset.categories), n_rows=len(dataset.X)
+        )
+        options.extractors = suitable[: options.trials]
+        if left_out := suitable[options.trials :]:
+            notes.add(
+                f"with {plural(options.trials, 'trial')} these extractors are not tried: "
+                f"{', '.join(left_out)}"
+            )
+
+
+def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
+    """Make folds: in the order of time, of whole groups, or shuffled.
+
+    Shuffled folds and groups are stratified if a class has enough rows.
+    """
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    from skescore._splitters import make_group_splitter, make_time_splitter
+
+    n_rows = len(dataset.X)
+    if dataset.times is not None:
+        return make_time_splitter(cv, n_rows)
+    if dataset.groups is not None:
+        labels = dataset.y if dataset.class_counts else None
+        return make_group_splitter(cv, dataset.groups, labels, random_state=seed)
+    if cv > n_rows:
+        raise ValueError(
+            f"--cv {cv} asks for more folds than {dataset.name} has rows ({n_rows}). Pass at most "
+            f"--cv {n_rows}."
+        )
+    counts = dataset.class_counts
+    if not counts or max(counts.values()) < cv:
+        return KFold(cv, shuffle=True, random_state=seed)
+    rare = [f"{label!r} ({count})" for label, count in counts.items() if count < cv]
+    if rare:
+        more = f" and {len(rare) - MAX_CLASSES} more" if len(rare) > MAX_CLASSES else ""
+        notes.add(
+            f"classes with fewer rows than the {cv} folds: {', '.join(rare[:MAX_CLASSES])}"
+            f"{more}; some folds are without them"
+        )
+    return StratifiedKFold(cv, shuffle=True, random_state=seed)
+
+
+def _make_search(
+    options: argparse.Namespace,
+    dataset: Dataset,
+    model: Any,
+    trial_storage: TrialStorage,
+    folds: Any,
+    progress: SearchProgress,
+) -> ReportingSearch:
+    """Make the search with the options of the command."""
+    limits = {limit: getattr(options, limit) for limit in limited_quantities()}
+    first_rules = FirstRules(label(options), sign(options), limits)
+    search = ReportingSearch(
+        model,
+        extractors=options.extractors,
+        scoring=arguments.search_scoring_from(options),
+        n_trials=options.trials,
+        timeout=options.timeout,
+        cv=folds,
+        measures=options.measures,
+        allocation=options.allocation,
+        n_repeats=options.repeats,
+        class_weight=options.class_weight,
+        features=options.features,
+        constraints=constraints_from(options, dataset.X, dataset.y),
+        **limits,
+        refit=options.workers != 0,
+        n_jobs=n_processes(options),
+        random_state=options.seed,
+        storage=trial_storage.storage,
+        study_name=trial_storage.study,
+        callbacks=[progress] if options.quiet else [progress, first_rules],
+    )
+    if options.n_jobs is None and is_alone(options):
+        search.fit_forests_by(-1 if dataset.X.size >= LARGE_TABLE else 1)
+    return search
+
+
+def _search(
+    options: argparse.Namespace,
+    dataset: Dataset,
+    model: Any,
+    notes: output.Notes,
+    trial_storage: TrialStorage,
+) -> ExtractorSearchCV:
+    from skescore.suspicions import SuspiciousDataWarning
+    from skescore.tuning import SearchProgress
+
+    folds = splitter(dataset, options.cv, options.seed, notes)
+    n_left = max(options.trials - note_earlier(trial_storage, options.extractors, notes), 0)
+    progress = SearchProgress(n_left, label(options), sign(options), enabled=not options.quiet)
+    progress.activity = "checking the rows"
+    search = _make_search(options, dataset, model, trial_storage, folds, progress)
+    if not options.quiet:
+        search.announce_black_boxes(options)
+    # Rare classes are reported in a separate note with their names.
+    # A constant is reported by its shortcomings, and the alternatives are printed.
+    ignored = ("The least populated class", "The best candidate by .* is a constant")
+    with notes.instead_of_warnings(*ignored) as further:
+        warnings.simplefilter("ignore", SuspiciousDataWarning)  # reported before the notes
+        try:
+            with Workers(options, trial_storage, notes), progress:
+                # Labels of a clusterer or outlier detector are no data of their own.
+                y = None if options.explains_labels else dataset.y
+                search.fit(dataset.X, y, groups=dataset.groups)
+        except KeyboardInterrupt:
+            if not hasattr(search, "best_extractor_"):
+                raise
+            options.exit_code = 1
+            notes.add(
+                f"interrupted after {_count_budgeted(search)} of "
+                f"{plural(options.trials, 'trial')}; repeat the command for the others"
+            )
+        except ValueError as error:
+            n_rows = len(dataset.X)
+            if n_rows - math.ceil(n_rows / options.cv) >= _FEW_ROWS:
+                raise
+            complaint = str(error).rstrip(".")
+            raise ValueError(
+                f"{complaint}. There are only {n_rows} rows, to be split into {options.cv} folds: "
+                "more rows are needed, or another --black-box."
+            ) from error
+        if options.workers:
+            further += _winners_warnings(search)
+    _note_search(options, dataset, search, notes)
+    return search
+
+
+def _note_search(
+    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, notes: output.Notes
+) -> None:
+    """Report sampling, failed trials and trials that were not started."""
+    if search.n_rows_sampled_ is not None:
+        notes.add(
+            f"candidates were evaluated on a sample of {search.n_rows_sampled_} of the "
+            f"{len(dataset.X)} rows, and the best three then on all of them"
+        )
+    board = search.leaderboard_
+    failed = board[is_failed(board)]
+    if len(failed):
+        error_text = failed["error"].iloc[0]
+        reason = error_text.partition("undefined on some fold: ")[2] or error_text
+        # The remedy in Python does not apply to the command line.
+        reason = reason.partition(" Pass undefined=...")[0]
+        first = ", the first" if len(failed) > 1 else ""
+        notes.add(
+            f"{len(failed)} of {plural(len(board), 'candidate')} gave no score{first}: "
+            f"{textwrap.shorten(reason, 120, placeholder=' ...')}"
+        )
+    started = _count_budgeted(search)
+    if started < options.trials and not options.exit_code:
+        notes.add(f"{started} of {options.trials} trials were started within the --timeout")
+
+
+def _count_budgeted(search: ExtractorSearchCV) -> int:
+    """Count the finished trials of the budget, which does not include the baselines."""
+    from skescore.tuning.runner import counts
+
+    return sum(
+        trial.state.is_finished() and counts(trial)
+        for study in search.studies_.values()
+        for trial in study.get_trials(deepcopy=False)
+    )
+
+
+def _winners_warnings(search: ExtractorSearchCV) -> list[str]:
+    """Return the warnings of the best candidate only."""
+    row = search.leaderboard_.iloc[0]
+    # Two workers may run equal trials, of which one is a candidate.
+    repeats = [
+        one
+        for one in search.candidates_
+        if one.extractor == row["extractor"] and one.params == row["params"]
+    ]
+    return [text for one in repeats[:1] for fold in one.folds for text in fold.warnings]
+
+
+def verify_winner(options: argparse.Namespace, search: ExtractorSearchCV) -> VerifiedChoice | None:
+    """Verify the winner, or the first candidate within the limit; None without the options."""
+    from skescore.verification import VerificationLimits, choose_verified
+
+    if options.verify is None and options.max_disagreement is None:
+        return None
+    limits = VerificationLimits(time_limit=options.verify or VERIFY_SECONDS)
+    try:
+        choice = choose_verified(
+            search,
+            max_disagreement=options.max_disagreement,
+            use_witnesses=options.witnesses,
+            limits=limits,
+            random_state=options.seed,
+        )
+    except ValueError as error:  # the rules of the search are not lost
+        options.exit_code = 1
+        sys.stderr.write(f"skescore: error: the rules are not verified. {error}\n")
+        return None
+    if not choice.is_within_limit:
+        options.exit_code = 1
+        limit = MAX_DISAGREEMENT.text.format(value=options.max_disagreement)
+        sys.stderr.write(
+            f"skescore: error: none of {choice.n_verified} verified candidates has {limit}; the "
+            "one with the least is shown. Allow more rules, or a larger --max-disagreement.\n"
+        )
+    return choice
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """Rules of an earlier run with their baseline, and how its table was read.
+
+    Parameters
+    ----------
+    path : Path
+        The file of the rules.
+    ruleset : RuleSet
+        The rules.
+    baseline : RuleBaseline
+        Their held-out counts.
+    preparation : Preparation
+        How the columns of its table were read.
+    """
+
+    path: Path
+    ruleset: RuleSet
+    baseline: RuleBaseline
+    preparation: Preparation
+
+    @classmethod
+    def load(cls, folder: Path) -> EarlierRun:
+        """Read a run.
+
+        Raises
+        ------
+        ValueError
+            If it has no baseline.
+        """
+        path = at_home(folder) / "rules.json"
+        ruleset = read_rules(path)
+        baseline = read_baseline(path, ruleset)
+        if baseline is None:
+            raise ValueError(
+                f"--from {folder} has no {BASELINE}, so that changes of its rules cannot be "
+                "recognized. Repeat that run with this version of skescore."
+            )
+        return cls(path, ruleset, baseline, preparation_of(path, ruleset))
+
+    def read(self, options: argparse.Namespace) -> Dataset:
+        """Read the new rows as the earlier table was read."""
+        return inputs.data_from(
+            options,
+            task=self.ruleset.task,
+            features=list(self.ruleset.feature_names),
+            preparation=self.preparation,
+        )
+
+    def revise(self, options: argparse.Namespace, search: ExtractorSearchCV) -> Revision:
+        """Revise the rules, and make them the winner of the search unless they cost too much."""
+        from skescore.monitoring import find_changes, revise_rules
+
+        changes = find_changes(self.ruleset, self.baseline, search)
+        names = {(change.rule, change.kind) for change in changes}
+        changes += [c for c in self._alarms() if (c.rule, c.kind) not in names]
+        cost = KEEP_COST if options.keep_cost is None else options.keep_cost
+        revision = revise_rules(search, self.ruleset, changes=changes, max_cost=cost)
+        if revision.is_accepted:
+            search.adopt(revision.extractor, name=REVISED)
+        return revision
+
+    def _alarms(self) -> list[RuleChange]:
+        """Return the alarms of `skescore watch` that stand."""
+        from skescore.cli._rule_files import STATE
+        from skescore.monitoring import WatchState
+
+        try:
+            state = WatchState.load(self.path.with_name(STATE), self.ruleset)
+        except (FileNotFoundError, ValueError):
+            return []  # not watched, or watched in another file
+        return state.monitor.changes()
+
+
+#: Seconds of the search after which the best candidate so far is shown with its rules.
+_SECONDS_OF_COLLECTION = 0.5
+
+#: Largest number of rules that are written before the search has ended.
+_MAX_RULES = 8
+
+
+def describe_start(options: argparse.Namespace, n_rows: int, n_all: int, *, is_fitted: bool) -> str:
+    """Return a line on the black box: which rows it is fitted on, or asked about.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Options of the command.
+    n_rows, n_all : int
+        Number of rows of the search, and of the table.
+    is_fitted : bool
+        Whether the black box is given with its predictions.
+
+    Returns
+    -------
+    str
+        The line.
+    """
+    rows = plural(n_all, "row")
+    if n_rows < n_all:
+        rows = f"a sample of {n_rows} of {rows}"
+    name = arguments.without_passwords(options.black_box)
+    if is_fitted:
+        return f"asking {name} for its predictions on {rows} ..."
+    folds = f"{options.cv} folds of {'them' if n_rows == n_all else 'it'}"
+    return f"fitting {name} on {rows}, and on {folds} ..."
+
+
+class FirstRules:
+    """Callback of a search that writes when the black box is ready, first rules, and improvements.
+
+    Parameters
+    ----------
+    label : str
+        Name of the score.
+    sign : int
+        -1 if the search maximizes the negative of the score.
+    limits : dict of str to float
+        Limits of the search by their parameters; None where there is no limit.
+    """
+
+    def __init__(self, label: str, sign: int, limits: dict[str, float | None]) -> None:
+        self._label, self._sign = label, sign
+        self._limits = limits
+        self._extract: Callable[[str, dict[str, Any]], RuleSet] | None = None
+        self._best: tuple[float, float] = (-math.inf, -math.inf)
+        self._best_trial: tuple[str, Any] | None = None
+        self._start = time.perf_counter()
+        self._has_shown_rules = False
+        self._measure = "accuracy"
+        self._weighted: Collection[str] = ()
+
+    def begin(
+        self,
+        extract: Callable[[str, dict[str, Any]], RuleSet],
+        measure: str,
+        weighted: Collection[str] = (),
+    ) -> None:
+        """Report that the black box is ready and begin to compare candidates.
+
+        `extract` returns the rules of a candidate from all rows, `measure` is the measure of
+        agreement, and `weighted` names the figures of weighted rows.
+        """
+        self._extract, self._measure, self._weighted = extract, measure, weighted
+        sys.stderr.write(f"black box ready after {time.perf_counter() - self._start:.1f} s\n")
+        self._start = time.perf_counter()
+
+    def __call__(self, study: Any, trial: Any) -> None:
+        """Write about a finished trial if it is the best so far."""
+        name = study.study_name.rpartition("/")[2]
+        attrs = trial.user_attrs
+        score = attrs.get("score", math.nan)
+        is_candidate = trial.state.name == "COMPLETE" and not math.isnan(score)
+        is_better = False
+        is_constant = name == "cart" and trial.params.get("max_leaf_nodes") == 1
+        if is_candidate and not is_constant and self._keeps_limits(attrs):
+            rank = (round(score, 12), -attrs.get("n_rules", math.inf))
+            is_better = rank > self._best
+            if is_better:
+                self._best, self._best_trial = rank, (name, trial)
+        if self._has_shown_rules:
+            if is_better:
+                sys.stderr.write(printable(f"better: {self._describe(name, attrs)}\n"))
+        elif self._best_trial is not None and (
+            name != "cart" or time.perf_counter() - self._start >= _SECONDS_OF_COLLECTION
+        ):
+            self._show_rules()
+
+    def _keeps_limits(self, attrs: dict[str, Any]) -> bool:
+        for parameter, quantity in limited_quantities().items():
+            limit, value = self._limits.get(parameter), attrs.get(quantity.name, math.nan)
+            if limit is not None and quantity.sign * (value - limit) < -1e-9:
+                return False
+        return True
+
+    def _show_rules(self) -> None:
+        if self._extract is None or self._best_trial is None:
+            return
+        self._has_shown_rules = True
+        name, trial = self._best_trial
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                rules = self._extract(name, dict(trial.params))
+        except Exception:  # an aid for the reader that must not end the search
+            return
+        lines = str(rules).splitlines()
+        if len(lines) > _MAX_RULES:
+            lines = [*lines[:_MAX_RULES], f"... {plural(len(lines) - _MAX_RULES, 'more rule')}"]
+        text = "\n".join(f"   {line}" for line in lines)
+        heading = f"first rules: {self._describe(name, trial.user_attrs)}"
+        sys.stderr.write(printable(f"{heading}\n{text}\n"))
+
+    def _describe(self, name: str, attrs: dict[str, Any]) -> str:
+        n_rules = attrs.get("n_rules", math.nan)
+        count = f"{n_rules:.3g} rule{'' if n_rules == 1 else 's'}"
+        figures = {
+            key: None if math.isnan(attrs.get(key, math.nan)) else float(attrs[key])
+            for key in ("correctness", "fidelity")
+        }
+        agreement = figures_text(
+            figures["correctness"], figures["fidelity"], self._measure, weighted=self._weighted
+        )
+        score = number(self._sign * attrs["score"], 4)
+        parts = [f"{extractor_label(name)} with {count}", f"{self._label} {score}", agreement]
+        return ", ".join(filter(None, parts))
+
+
+class ReportingSearch(ExtractorSearchCV):
+    """Search whose callbacks can extract the rules of a candidate before the search has ended."""
+
+    _retains_folds = True  # the baseline and certificates evaluate the winner on them
+    _options: argparse.Namespace | None = None
+
+    def announce_black_boxes(self, options: argparse.Namespace) -> None:
+        """Write a line before the black box is fitted on the rows of the search or of the table."""
+        self._options = options
+
+    def fit_forests_by(self, n_threads: int) -> None:
+        """Fit black boxes with this number of threads; -1 uses all cores.
+
+        It does not change the number of processes that evaluate candidates.
+        """
+        self._black_box_n_jobs = n_threads
+
+    def _fit_black_boxes(self, data: Any) -> Any:
+        if self._options is not None:
+            text = describe_start(
+                self._options,
+                len(data.target),
+                len(self.data_.target),
+                is_fitted=self.data_.is_fitted,
+            )
+            sys.stderr.write(printable(f"{text}\n"))
+        verb = "querying" if self.data_.is_fitted else "fitting"
+        self._show_activity(f"{verb} the black box")
+        return super()._fit_black_boxes(data)
+
+    def _show_activity(self, text: str) -> None:
+        """Show what the search does before its first trial instead of the number of trials."""
+        callbacks: Any = self.callbacks or ()
+        for callback in callbacks:
+            if isinstance(callback, SearchProgress):
+                callback.activity = text
+
+    def _fit_black_box_on_all_rows(self) -> Any:
+        if self._options is None or self.data_.is_fitted:
+            return super()._fit_black_box_on_all_rows()
+        begin = time.perf_counter()
+        name = arguments.without_passwords(self._options.black_box)
+        rows = plural(len(self.data_.target), "row")
+        sys.stderr.write(printable(f"fitting {name} on all {rows} ...\n"))
+        fold = super()._fit_black_box_on_all_rows()
+        sys.stderr.write(f"black box of all rows ready after {time.perf_counter() - begin:.1f} s\n")
+        return fold
+
+    def _run(self, runner: Any, score_name: str) -> KeyboardInterrupt | None:
+        fold = runner.evaluator.all_rows
+        self._show_activity("")
+        for callback in runner.callbacks:
+            if fold is not None and isinstance(callback, FirstRules):
+                measure = "accuracy" if is_classifier(self.estimator) else "r2"
+                weighted = [] if self.data_.row_weights is None else ["correctness", "fidelity"]
+                callback.begin(
+                    self._extract_from(fold), measure, weighted[: 1 if self.data_.is_fitted else 2]
+                )
+        return super()._run(runner, score_name)
+
+    def _extract_from(self, fold: Any) -> Callable[[str, dict[str, Any]], RuleSet]:
+        """Return a function that extracts rules from the rows of a fold."""
+
+        def extract(name: str, params: dict[str, Any]) -> RuleSet:
+            candidate = self._seeded(name).set_params(estimator=fold.black_box, **params)
+            options = {} if fold.train_weight is None else {"sample_weight": fold.train_weight}
+            target = fold.y_test if fold.has_target else None  # all rows are test rows
+            rules: RuleSet = candidate.fit(fold.X_train, target, **options).rules_
+            return rules
+
+        return extract
