@@ -324,6 +324,15 @@ def rule_measures(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(full))
 
 
+def add_rules_argument(
+    parser: Any, text: str = "file with the saved rules", **options: Any
+) -> None:
+    """Add the argument for a file of rules, with its help text."""
+    parser.add_argument(
+        "rules", action=OF_RULES, metavar="RULES.json", type=Path, help=text, **options
+    )
+
+
 def add_data_options(
     parser: argparse.ArgumentParser,
     *,
@@ -565,6 +574,22 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
         help="share of the feature space (default) or of the rows that rules cover, in "
         f"{' and '.join(complete)}",
     )
+
+
+def add_seconds_option(group: Any, default: float, text: str) -> None:
+    """Add ``--seconds``, a time limit."""
+    group.add_argument(
+        "--seconds",
+        type=number_above(0),
+        default=default,
+        metavar="SECONDS",
+        help=f"{text} (default {default:g})",
+    )
+
+
+def add_quiet_option(group: Any, text: str = "show errors only, without progress") -> None:
+    """Add ``--quiet``."""
+    group.add_argument("--quiet", action="store_true", help=text)
 
 
 def add_trust_option(group: Any) -> None:

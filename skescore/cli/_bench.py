@@ -596,9 +596,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--parquet", action="store_true", help="write rows.parquet to that folder as well"
     )
-    group.add_argument(
-        "--quiet", action="store_true", help="show errors only, without progress and notes"
-    )
+    arguments.add_quiet_option(group, "show errors only, without progress and notes")
     group.add_argument(
         "--format",
         choices=(*arguments.FORMATS, "csv"),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_DATA, OF_RULES
+from skescore.cli._arguments import OF_DATA
 from skescore.cli._inputs import find_column, raw_table, read_labels, read_rows
 from skescore.cli._rule_files import (
     add_output_options,
@@ -18,7 +16,7 @@ from skescore.cli._rule_files import (
     preparation_of,
     read_rules,
     read_target,
-    write_output,
+    write_or_return,
 )
 
 if TYPE_CHECKING:
@@ -48,9 +46,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument(
-        "rules", action=OF_RULES, metavar="RULES.json", type=Path, help="file with the saved rules"
-    )
+    arguments.add_rules_argument(parser)
     parser.add_argument(
         "data", action=OF_DATA, metavar="DATA", help="a table of calibration rows with their labels"
     )
@@ -96,8 +92,7 @@ def run(options: argparse.Namespace) -> str:
     if options.test is not None:
         coverage = calibrated.coverage(*_labeled_rows(options, ruleset, options.test, notes))
     if options.output is not None:
-        write_output(options.output, calibrated.to_json())
-        sys.stderr.write(f"wrote {options.output}\n")
+        write_or_return(options.output, calibrated.to_json())
     if options.format == "json":
         return output.json_for_stdout(_record(calibrated, coverage, notes))
     return _text(options, calibrated, coverage)

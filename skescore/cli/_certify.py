@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from skescore._io import json_of
 from skescore._scores import SCORE_SPECS
 from skescore.cli import _arguments as arguments
 from skescore.cli import _inputs as inputs
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_FILE, OF_RULES
+from skescore.cli._arguments import OF_FILE
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
-    preparation_of,
     read_rules,
     write_output,
 )
 
 if TYPE_CHECKING:
     from skescore.certificates import Certificate
-    from skescore.datasets import Dataset
-    from skescore.rules import RuleSet
 
 #: Kinds of rules that certificates compare with.
 KINDS = ("tree", "list")
@@ -51,13 +46,7 @@ _EXIT_CODES = {"confirmed": 0, "rejected": 1, "not checked": 2}
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument(
-        "rules",
-        action=OF_RULES,
-        metavar="RULES.json",
-        type=Path,
-        help="the rules; with --check the certificate",
-    )
+    arguments.add_rules_argument(parser, "the rules; with --check the certificate")
     arguments.add_data_options(parser)
     group = parser.add_argument_group("certificate")
     group.add_argument("--check", action="store_true", help="check an existing certificate")
@@ -87,13 +76,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,...",
         help="kinds of rules to compare with: tree, list (default both)",
     )
-    group.add_argument(
-        "--seconds",
-        type=arguments.number_above(0),
-        default=60.0,
-        metavar="SECONDS",
-        help="time limit of the proof or of its check (default 60)",
-    )
+    arguments.add_seconds_option(group, 60.0, "time limit of the proof or of its check")
     group.add_argument(
         "--max-rules",
         type=arguments.integer(1),
@@ -131,8 +114,8 @@ def run(options: argparse.Namespace) -> str:
     from skescore.optimal import SearchSpace, SolverLimits
 
     ruleset = read_rules(options.rules)
-    dataset = _data(options, ruleset, ruleset.feature_names)
-    black_box = _black_box(options, dataset)
+    dataset = inputs.read_labeled_rows(options, ruleset)
+    black_box = inputs.load_matching_model(options, dataset)
     certificate = certify(
         ruleset,
         dataset.X,
@@ -168,31 +151,6 @@ def _text(options: argparse.Namespace, certificate: Certificate) -> str:
     return printer.text()
 
 
-def _data(options: argparse.Namespace, ruleset: RuleSet, names: Sequence[str]) -> Dataset:
-    """Load the rows, with the columns that the rules were made with."""
-    from dataclasses import replace
-
-    dataset = inputs.data_from(
-        options,
-        task=ruleset.task,
-        features=list(names),
-        preparation=preparation_of(options.rules, ruleset),
-    )
-    output.Notes().add_findings(dataset.name, dataset.findings)
-    return replace(dataset, X=dataset.X[list(names)])
-
-
-def _black_box(options: argparse.Namespace, dataset: Dataset) -> Any:
-    """Load the black box from its file; return None if no file is given."""
-    if options.black_box is None:
-        return None
-    from skescore.black_boxes import check_matches, load_black_box
-
-    model = load_black_box(options.black_box, trust=options.trust)
-    check_matches(model, dataset)
-    return model
-
-
 def _check(options: argparse.Namespace) -> str:
     """Check a certificate."""
     from skescore.certificates import check_certificate
@@ -217,8 +175,8 @@ def _check(options: argparse.Namespace) -> str:
             f"{options.rules} is about rows that are weighed; add --class-weight balanced, or "
             "check it in Python with its weights (skescore.certificates.check_certificate)."
         )
-    dataset = _data(options, ruleset, ruleset.feature_names)
-    black_box = _black_box(options, dataset)
+    dataset = inputs.read_labeled_rows(options, ruleset)
+    black_box = inputs.load_matching_model(options, dataset)
     y = dataset.y if black_box is None else Oracle(black_box, like=dataset.X).query(dataset.X)
     weights = inputs.class_weights_from(options, dataset)
     result = check_certificate(text, dataset.X, y, weights, time_limit=options.seconds)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,22 +15,18 @@ from skescore.cli import _output as output
 from skescore.cli._arguments import (
     OF_DATA,
     OF_FILE,
-    OF_RULES,
     add_constraint_options,
     constraints_from,
 )
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
-    preparation_of,
     read_rules,
     write_output,
 )
 
 if TYPE_CHECKING:
-    from skescore.datasets import Dataset
     from skescore.editing import Price, Reoptimization, RuleEditor
-    from skescore.rules import RuleSet
 
 DESCRIPTION = """\
 Change saved rules by hand: forbid features, change bounds, drop, merge, split or add rules. The
@@ -82,14 +77,7 @@ class _EditOption(argparse.Action):
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument(
-        "rules",
-        action=OF_RULES,
-        metavar="RULES.json",
-        type=Path,
-        nargs="?",
-        help="the rules; omitted with --replay",
-    )
+    arguments.add_rules_argument(parser, "the rules; omitted with --replay", nargs="?")
     # Columns that are not features of the rules are ignored; --drop removes rules.
     arguments.add_data_options(parser, is_optional=True, drops_columns=False)
     parser.set_defaults(drop=[])
@@ -149,13 +137,7 @@ def _add_result_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="prove how much each constraint lowers the best possible score",
     )
-    group.add_argument(
-        "--seconds",
-        type=arguments.number_above(0),
-        default=60.0,
-        metavar="SECONDS",
-        help="time limit of --price for each constraint (default 60)",
-    )
+    arguments.add_seconds_option(group, 60.0, "time limit of --price for each constraint")
     group.add_argument(
         "--suggest",
         action="store_true",
@@ -196,17 +178,12 @@ def _editor(options: argparse.Namespace) -> RuleEditor:
     from skescore.editing import RuleEditor
 
     ruleset = read_rules(options.rules)
-    dataset = _dataset(options, ruleset, None)
+    dataset = inputs.read_labeled_rows(options, ruleset)
     held_out = None
     if options.held_out is not None:
-        rows = _dataset(options, ruleset, options.held_out)
+        rows = inputs.read_labeled_rows(options, ruleset, options.held_out)
         held_out = rows.X, rows.y.to_numpy()
-    black_box = None
-    if options.black_box is not None:
-        from skescore.black_boxes import check_matches, load_black_box
-
-        black_box = load_black_box(options.black_box, trust=options.trust)
-        check_matches(black_box, dataset)
+    black_box = inputs.load_matching_model(options, dataset)
     if ruleset.domain is None:
         ruleset = ruleset.replace(domain=ruleset.domain_around(dataset.X))
     constraints = constraints_from(options, dataset.X, ruleset.classes)
@@ -221,19 +198,6 @@ def _editor(options: argparse.Namespace) -> RuleEditor:
         constraints=constraints,
         author=options.by,
     )
-
-
-def _dataset(options: argparse.Namespace, ruleset: RuleSet, data: str | None) -> Dataset:
-    names = list(ruleset.feature_names)
-    dataset = inputs.data_from(
-        options,
-        data=data,
-        task=ruleset.task,
-        features=names,
-        preparation=preparation_of(options.rules, ruleset),
-    )
-    output.Notes().add_findings(dataset.name, dataset.findings)
-    return replace(dataset, X=dataset.X[names])
 
 
 def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimization | None:

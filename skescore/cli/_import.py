@@ -22,7 +22,7 @@ from skescore.cli import _inputs as inputs
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_DATA, OF_FILE, OF_MODEL
 from skescore.cli._inputs import as_text, read_table
-from skescore.cli._rule_files import check_output, write_output
+from skescore.cli._rule_files import check_output, write_or_return
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -215,12 +215,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="kind of the file (default auto: by its extension and content)",
     )
-    parser.add_argument(
-        "--trust",
-        action="store_true",
-        help="load a model file even if loading it can run code; use it only if you trust the "
-        "author",
-    )
+    arguments.add_trust_option(parser)
     parser.add_argument(
         "--voting",
         choices=tuple(VOTING_TEXTS),
@@ -266,8 +261,7 @@ def run(options: argparse.Namespace) -> str:
         if columns is not None:
             ruleset = _with_domain(ruleset, columns, options, notes)
     if options.output is not None:
-        write_output(options.output, ruleset.to_json() + "\n")
-        sys.stderr.write(f"wrote {options.output}\n")
+        write_or_return(options.output, ruleset.to_json() + "\n")
     result = {
         "source": str(options.model),
         "kind": kind,

@@ -15,23 +15,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home
-from skescore._names import (
-    BUILT_IN,
-    DATA_SET_TASKS,
-    no_data_text,
-)
+from skescore._names import BUILT_IN, DATA_SET_TASKS, no_data_text
 from skescore._text import did_you_mean, listed, percentage, plural, rename_hint
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._arguments import (
-    COMMAND,
-    reading_from,
-)
+from skescore.cli._arguments import COMMAND, reading_from
 from skescore.cli._output import Notes
-from skescore.cli._rule_files import (
-    preparation_of,
-    used_features,
-)
+from skescore.cli._rule_files import preparation_of, used_features
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,6 +95,33 @@ def data_from(
             **rows,
             **reading_from(options),
         )
+
+
+def read_labeled_rows(
+    options: argparse.Namespace, ruleset: RuleSet, data: str | None = None
+) -> Dataset:
+    """Load the features and the target of rules, and report findings about the table."""
+    names = list(ruleset.feature_names)
+    dataset = data_from(
+        options,
+        data=data,
+        task=ruleset.task,
+        features=names,
+        preparation=preparation_of(options.rules, ruleset),
+    )
+    Notes().add_findings(dataset.name, dataset.findings)
+    return replace(dataset, X=dataset.X[names])
+
+
+def load_matching_model(options: argparse.Namespace, dataset: Dataset) -> Any:
+    """Load the model of --black-box, and check that it suits the rows; return None without it."""
+    if options.black_box is None:
+        return None
+    from skescore.black_boxes import check_matches, load_black_box
+
+    model = load_black_box(options.black_box, trust=options.trust)
+    check_matches(model, dataset)
+    return model
 
 
 def unlabeled_data_from(

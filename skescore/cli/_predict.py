@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from skescore.cli._rule_files import (
     differences_from_training,
     read_calibrated,
     read_rules,
-    write_output,
+    write_or_return,
 )
 
 if TYPE_CHECKING:
@@ -123,10 +122,7 @@ def run(options: argparse.Namespace) -> str:
     text = csv_of(table)
     if options.output is None:
         check_encoding(text, "CSV")
-        return text
-    write_output(options.output, text)
-    sys.stderr.write(f"wrote {options.output}\n")
-    return ""
+    return write_or_return(options.output, text)
 
 
 def _is_missing_cell(value: Any) -> bool:
@@ -144,11 +140,8 @@ def _write_json(options: argparse.Namespace, table: pd.DataFrame, notes: Notes) 
         record.update(dict.fromkeys(gaps))
         record["rule"] = int(record["rule"]) if record["rule"] else None
     result = {"rules": str(options.rules), "notes": notes.texts, "predictions": records}
-    if options.output is None:
-        return json_for_stdout(result)
-    write_output(options.output, to_json(result))
-    sys.stderr.write(f"wrote {options.output}\n")
-    return ""
+    text = json_for_stdout(result) if options.output is None else to_json(result)
+    return write_or_return(options.output, text)
 
 
 def _add_sets(

@@ -80,7 +80,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="load the black box of the run even if its file can run code when it is loaded",
     )
-    parser.add_argument("--quiet", action="store_true", help="suppress notes and print only errors")
+    arguments.add_quiet_option(parser, "show errors only, without notes")
     parser.add_argument(
         "--format",
         choices=("text", "json"),

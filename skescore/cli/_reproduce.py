@@ -250,7 +250,7 @@ def _add_common_options(parser: argparse.ArgumentParser, *, splits: int) -> None
         action="store_true",
         help="delete the results of an earlier run in that folder",
     )
-    parser.add_argument("--quiet", action="store_true", help="show errors only, without progress")
+    arguments.add_quiet_option(parser)
     arguments.add_format_option(parser)
 
 
@@ -584,7 +584,7 @@ def _add_brex_options(parser: argparse.ArgumentParser) -> None:
         help="folder for the results as they come, the tables (JSON and Markdown) and, with "
         "matplotlib, Figure 2; an interrupted run is resumed there",
     )
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    arguments.add_quiet_option(parser)
     arguments.add_format_option(parser)
 
 

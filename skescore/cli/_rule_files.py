@@ -17,7 +17,12 @@ from skescore._io import json_of, try_lock, write_atomically
 from skescore._optional import import_optional
 from skescore._text import csv_of, listed, plural
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_DATA, OF_FILE, OF_RULES, add_reading_options
+from skescore.cli._arguments import (
+    OF_DATA,
+    OF_FILE,
+    add_reading_options,
+    add_rules_argument,
+)
 from skescore.cli._output import Notes
 from skescore.cli._trials import LOCK, is_unfinished
 
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
 
 def add_rules_and_rows(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for a file of rules and for the rows to which the rules are applied."""
-    parser.add_argument("rules", action=OF_RULES, metavar="RULES.json", type=Path, help="the rules")
+    add_rules_argument(parser, "the rules")
     parser.add_argument(
         "data",
         action=OF_DATA,
@@ -317,6 +322,16 @@ def check_output(path: Path | None, *, overwrite: bool) -> None:
             f"--output {path} is already there. Name another file, or pass --overwrite to replace "
             "this one."
         )
+
+
+def write_or_return(path: Path | None, content: str | bytes) -> str:
+    """Write a file and report it, or return the text for standard output if there is no path."""
+    if path is None:
+        assert isinstance(content, str)  # binary formats need a file
+        return content
+    write_output(path, content)
+    sys.stderr.write(f"wrote {path}\n")
+    return ""
 
 
 def write_output(path: Path, content: str | bytes) -> None:

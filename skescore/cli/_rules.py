@@ -6,7 +6,6 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._names import SQL_KINDS
@@ -14,8 +13,8 @@ from skescore._rule_writers import RULE_WRITERS
 from skescore.cli import _output as output
 from skescore.cli._arguments import (
     OF_DATA,
-    OF_RULES,
     add_reading_options,
+    add_rules_argument,
     add_standalone_option,
     names_from,
     refuse_reading_options,
@@ -27,7 +26,7 @@ from skescore.cli._rule_files import (
     prepared_columns,
     read_calibrated,
     read_rules,
-    write_output,
+    write_or_return,
 )
 
 if TYPE_CHECKING:
@@ -75,9 +74,7 @@ for _writer in RULE_WRITERS.values():
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument(
-        "rules", action=OF_RULES, metavar="RULES.json", type=Path, help="file with the saved rules"
-    )
+    add_rules_argument(parser)
     parser.add_argument(
         "--to",
         choices=tuple(RULE_WRITERS),
@@ -200,9 +197,7 @@ def _finish(options: argparse.Namespace, content: str | bytes, *, is_exact: bool
     if isinstance(content, str):
         content = content.rstrip("\n") + "\n"
     if options.output is not None:
-        write_output(options.output, content)
-        sys.stderr.write(f"wrote {options.output}\n")
-        return ""
+        return write_or_return(options.output, content)
     assert isinstance(content, str)  # binary formats need a file
     if is_exact:
         output.check_encoding(content, options.to)

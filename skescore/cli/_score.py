@@ -7,7 +7,6 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from skescore._aliases import RULEKIT_RULE_MEASURES, canonical_name
@@ -16,7 +15,7 @@ from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _inputs as inputs
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_FILE, OF_RULES
+from skescore.cli._arguments import OF_FILE
 from skescore.cli._output import Printer, number
 from skescore.cli._rule_files import (
     differences_from_training,
@@ -198,9 +197,7 @@ _COLUMNS = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument(
-        "rules", action=OF_RULES, metavar="RULES.json", type=Path, help="file with the saved rules"
-    )
+    arguments.add_rules_argument(parser)
     group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE)
     group.add_argument(
         "--in-place",

@@ -6,10 +6,9 @@ import argparse
 import contextlib
 import socket
 import sys
-from pathlib import Path
 
 from skescore._optional import import_optional
-from skescore.cli._arguments import OF_RULES, integer
+from skescore.cli._arguments import add_rules_argument, integer
 from skescore.cli._rule_files import read_rules, stored_preparation
 
 DESCRIPTION = """\
@@ -28,7 +27,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("rules", action=OF_RULES, metavar="RULES.json", type=Path, help="the rules")
+    add_rules_argument(parser, "the rules")
     parser.add_argument(
         "--host",
         default="127.0.0.1",

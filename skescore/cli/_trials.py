@@ -21,9 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 from skescore._io import cache_folder, package_versions, try_lock
 from skescore._names import BLACK_BOX_NAMES
 from skescore._processes import worker_command
-from skescore._quantities import (
-    limited_quantities,
-)
+from skescore._quantities import limited_quantities
 from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output

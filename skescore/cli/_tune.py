@@ -10,15 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home, json_of
-from skescore._names import (
-    BLACK_BOX_NAMES,
-    FIDELITY_SCORER_NAME,
-    SET_SCORER_NAMES,
-)
-from skescore._quantities import (
-    MAX_DISAGREEMENT,
-    limited_quantities,
-)
+from skescore._names import BLACK_BOX_NAMES, FIDELITY_SCORER_NAME, SET_SCORER_NAMES
+from skescore._quantities import MAX_DISAGREEMENT, limited_quantities
 from skescore._scores import SCORE_SPECS
 from skescore._text import did_you_mean
 from skescore.cli import _arguments as arguments
@@ -42,18 +35,9 @@ from skescore.cli._rule_files import (
     add_report_option,
     check_folder,
 )
-from skescore.cli._trials import (
-    LARGE_TABLE,
-    MANY_TRIALS,
-    MAX_PROCESSES,
-    add_trial_options,
-)
+from skescore.cli._trials import LARGE_TABLE, MANY_TRIALS, MAX_PROCESSES, add_trial_options
 from skescore.cli._tune_result import option_of
-from skescore.registry import (
-    EXTRACTORS,
-    SMALL_TABLE,
-    extractor_names,
-)
+from skescore.registry import EXTRACTORS, SMALL_TABLE, extractor_names
 
 if TYPE_CHECKING:
     pass
@@ -127,9 +111,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_report_option(group)
     add_standalone_option(group)
-    group.add_argument(
-        "--quiet", action="store_true", help="write no progress and no notes, only errors"
-    )
+    arguments.add_quiet_option(group, "show errors only, without progress and notes")
     arguments.add_format_option(group)
 
 

@@ -13,10 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import package_versions
-from skescore._names import (
-    BLACK_BOX_NAMES,
-    metric_label,
-)
+from skescore._names import BLACK_BOX_NAMES, metric_label
 from skescore._quantities import (
     DISAGREEMENT,
     MeasuredQuantity,
@@ -28,12 +25,8 @@ from skescore._text import percentage, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _inputs as inputs
 from skescore.cli import _output as output
-from skescore.cli._trials import (
-    shown_command_line,
-)
-from skescore.registry import (
-    extractor_label,
-)
+from skescore.cli._trials import shown_command_line
+from skescore.registry import extractor_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -663,11 +656,6 @@ def json_text(search: ExtractorSearchCV, result: dict[str, Any]) -> str:
 
 #: Name of the revised rules in the leaderboard.
 REVISED = "revised"
-
-
-def revision_record(revision: Revision, folder: Path) -> dict[str, Any]:
-    """Return a revision for the result of the search."""
-    return {"from": str(folder), **revision.to_dict()}
 
 
 def choice_record(choice: VerifiedChoice) -> dict[str, Any]:

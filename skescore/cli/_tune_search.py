@@ -15,12 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import is_classifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import KFold, StratifiedKFold
 
 from skescore._io import at_home
 from skescore._names import BLACK_BOX_NAMES
 from skescore._quantities import MAX_DISAGREEMENT, limited_quantities
 from skescore._scores import SCORE_SPECS
+from skescore._splitters import make_group_splitter, make_time_splitter
 from skescore._text import plural
+from skescore.black_boxes import load_black_box
 from skescore.cli import _arguments as arguments
 from skescore.cli import _inputs as inputs
 from skescore.cli import _output as output
@@ -39,6 +43,7 @@ from skescore.cli._inputs import (
 from skescore.cli._output import number, printable
 from skescore.cli._rule_files import (
     BASELINE,
+    STATE,
     make_baseline,
     output_folder,
     preparation_of,
@@ -70,15 +75,25 @@ from skescore.cli._tune_result import (
     json_text,
     label,
     make_result,
-    revision_record,
     revision_text,
     sign,
     stated_limits,
     tune_text,
 )
 from skescore.registry import extractor_label, suitable_extractors
+from skescore.report import alternatives_record
 from skescore.rules import RuleSet
+from skescore.scorers import evaluate_rules
+from skescore.suspicions import (
+    SUSPICION_CHECKS,
+    ResultFacts,
+    SuspiciousDataWarning,
+    TableFacts,
+    count_reports,
+    find_suspicions,
+)
 from skescore.tuning import ExtractorSearchCV, SearchProgress
+from skescore.tuning.runner import counts
 
 if TYPE_CHECKING:
     from skescore.certificates import Certificate
@@ -93,12 +108,10 @@ _FEW_ROWS = 10
 
 
 def find_rules(options: argparse.Namespace, begin: datetime.datetime) -> str:
-    """Search for the best rules, and return the text for standard output."""
+    """Search for the best rules, write the files, and return the text for standard output."""
     notes = output.Notes(options.quiet)
     model_file = None
     if not (options.black_box in BLACK_BOX_NAMES or options.black_box.startswith(COMMAND)):
-        from skescore.black_boxes import load_black_box
-
         model_file = load_black_box(options.black_box, trust=options.trust)
         if not is_source(options.data):
             options.labels = [*options.labels, *null_classes(model_file)]
@@ -114,30 +127,15 @@ def find_rules(options: argparse.Namespace, begin: datetime.datetime) -> str:
     _choose_extractors(options, dataset, notes)
     inputs.check_features(dataset, options.features)
     test = read_test_rows(options, dataset, model_file, notes)
-    suspicions = _find_table_suspicions(dataset, test)
-    if model_file is not None:
-        check_labels(options, model_file)
-        # A fitted model knows the classes by their old names.
-        suspicions = [
-            replace(one, options=()) if one.options[:1] == ("--labels",) else one
-            for one in suspicions
-        ]
+    suspicions = _find_table_suspicions(options, dataset, test, model_file)
     command = shown_command_line(options.command_line)
     for suspicion in suspicions:
         notes.warn(suspicion.with_command(command))
     notes.add_findings(dataset.name, dataset.findings)
     model, about_model = make_black_box_of(options, dataset, model_file)
-    from skescore.report import alternatives_record
-    from skescore.suspicions import count_reports
-
     if options.workers == 0:
-        _search(
-            options,
-            dataset,
-            model,
-            notes,
-            TrialStorage(options.storage, study_name(options, dataset)),
-        )
+        trial_storage = TrialStorage(options.storage, study_name(options, dataset))
+        _search(options, dataset, model, notes, trial_storage)
         return ""
     with (
         output_folder(options),
@@ -148,17 +146,10 @@ def find_rules(options: argparse.Namespace, begin: datetime.datetime) -> str:
             finalists, idle = _select_best(options, dataset, search, stored)
             revision = None if earlier is None else earlier.revise(options, search)
             verified = verify_winner(options, search)
-            all_rows = None
-            if stored is not None:
-                try:
-                    all_rows = _evaluate_all_rows(options, search, stored)
-                except StoredDifferentlyError:
-                    notes.add(_SAMPLE_ONLY)
-        of_results = _result_suspicions(search)
-        for suspicion in of_results:
-            text = suspicion.with_command(command)
-            notes.warn(text, is_shown=options.format == "json")
-        suspicions += of_results
+            all_rows = _evaluate_all_rows(options, search, stored, notes)
+        for suspicion in (result_suspicions := _find_result_suspicions(search)):
+            notes.warn(suspicion.with_command(command), is_shown=options.format == "json")
+        suspicions += result_suspicions
         shortcomings = find_shortcomings(dataset, search, idle)
         for sentence in shortcomings:
             notes.add(sentence, is_shown=options.format == "json")
@@ -171,21 +162,18 @@ def find_rules(options: argparse.Namespace, begin: datetime.datetime) -> str:
         if verified is not None:
             result["verification"] = choice_record(verified)
         if revision is not None:
-            result["revision"] = revision_record(revision, options.from_run)
+            result["revision"] = {"from": str(options.from_run), **revision.to_dict()}
         if all_rows is not None:
             result["all_rows"] = all_rows | {"finalists": finalists}
         if test is not None:
-            result["test"] = _tested(search, test)
+            result["test"] = _evaluate_test_rows(search, test)
         result["alternatives"] = alternatives_record(search)
         seconds = (datetime.datetime.now(datetime.UTC) - begin).total_seconds()
-        result["run"] |= {
-            "started": begin.isoformat(timespec="seconds"),
-            "seconds": round(seconds, 3),
-        }
-        certificate = (
-            None if options.certify is None else _certificate(options, dataset, search, notes)
-        )
-        if certificate is not None:
+        started = begin.isoformat(timespec="seconds")
+        result["run"] |= {"started": started, "seconds": round(seconds, 3)}
+        certificate = None
+        if options.certify is not None:
+            certificate = _certificate(options, dataset, search, notes)
             result["certificate"] = certificate.to_text().split("\n")
         if options.output is not None:
             write_files(options, search, result, certificate, baseline)
@@ -200,26 +188,32 @@ def find_rules(options: argparse.Namespace, begin: datetime.datetime) -> str:
     return text if revision is None else f"{text}\n{revision_text(options, revision)}"
 
 
-def _find_table_suspicions(dataset: Dataset, test: Dataset | None) -> list[Suspicion]:
+def _find_table_suspicions(
+    options: argparse.Namespace, dataset: Dataset, test: Dataset | None, model_file: Any
+) -> list[Suspicion]:
     """Return everything suspicious about the rows of the search and of the test."""
-    from skescore.suspicions import TableFacts, find_suspicions
-
-    facts = TableFacts(
-        dataset.X,
-        dataset.y,
-        dataset.task,
-        groups=dataset.groups,
-        is_shuffled=dataset.times is None,
-        identifiers=dataset.identifiers,
-        test=None if test is None else test.X,
+    suspicions = find_suspicions(
+        TableFacts(
+            dataset.X,
+            dataset.y,
+            dataset.task,
+            groups=dataset.groups,
+            is_shuffled=dataset.times is None,
+            identifiers=dataset.identifiers,
+            test=None if test is None else test.X,
+        )
     )
-    return find_suspicions(facts)
+    if model_file is None:
+        return suspicions
+    check_labels(options, model_file)
+    # A fitted model knows the classes by their old names.
+    return [
+        replace(one, options=()) if one.options[:1] == ("--labels",) else one for one in suspicions
+    ]
 
 
-def _result_suspicions(search: ExtractorSearchCV) -> list[Suspicion]:
+def _find_result_suspicions(search: ExtractorSearchCV) -> list[Suspicion]:
     """Return everything suspicious about the result of the search."""
-    from skescore.suspicions import SUSPICION_CHECKS, ResultFacts
-
     names = {check.name for check in SUSPICION_CHECKS if check.facts is ResultFacts}
     return [suspicion for suspicion in search.suspicions_ if suspicion.name in names]
 
@@ -298,13 +292,20 @@ _SAMPLE_ONLY = (
 
 
 def _evaluate_all_rows(
-    options: argparse.Namespace, search: ExtractorSearchCV, stored: StoredSample
-) -> dict[str, Any]:
-    """Evaluate the rules on all rows of the data source."""
-    from skescore.scorers import evaluate_rules
-
+    options: argparse.Namespace,
+    search: ExtractorSearchCV,
+    stored: StoredSample | None,
+    notes: output.Notes,
+) -> dict[str, Any] | None:
+    """Evaluate the rules on all rows of the data source; return None if that is not possible."""
+    if stored is None:
+        return None
     black_box = None if options.reference == "data" else search.best_extractor_.estimator_
-    counts = stored.count_rows(search.rules_, black_box)
+    try:
+        counts = stored.count_rows(search.rules_, black_box)
+    except StoredDifferentlyError:
+        notes.add(_SAMPLE_ONLY)
+        return None
     evaluation = evaluate_rules(search.rules_, counts)
     scores = arguments.knowledge_scorer_from(options).score(evaluation)
     measure = "accuracy" if search.rules_.task == "classification" else "r2"
@@ -333,10 +334,8 @@ def _compare_finalists(
     return records
 
 
-def _tested(search: ExtractorSearchCV, test: Dataset) -> dict[str, Any]:
+def _evaluate_test_rows(search: ExtractorSearchCV, test: Dataset) -> dict[str, Any]:
     """Evaluate the best rules and the black box on the test rows."""
-    from sklearn.metrics import accuracy_score, r2_score
-
     best = search.best_extractor_
     measure = accuracy_score if test.task == "classification" else r2_score
     return {
@@ -368,10 +367,6 @@ def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
 
     Shuffled folds and groups are stratified if a class has enough rows.
     """
-    from sklearn.model_selection import KFold, StratifiedKFold
-
-    from skescore._splitters import make_group_splitter, make_time_splitter
-
     n_rows = len(dataset.X)
     if dataset.times is not None:
         return make_time_splitter(cv, n_rows)
@@ -440,9 +435,6 @@ def _search(
     notes: output.Notes,
     trial_storage: TrialStorage,
 ) -> ExtractorSearchCV:
-    from skescore.suspicions import SuspiciousDataWarning
-    from skescore.tuning import SearchProgress
-
     folds = splitter(dataset, options.cv, options.seed, notes)
     n_left = max(options.trials - note_earlier(trial_storage, options.extractors, notes), 0)
     progress = SearchProgress(n_left, label(options), sign(options), enabled=not options.quiet)
@@ -511,8 +503,6 @@ def _note_search(
 
 def _count_budgeted(search: ExtractorSearchCV) -> int:
     """Count the finished trials of the budget, which does not include the baselines."""
-    from skescore.tuning.runner import counts
-
     return sum(
         trial.state.is_finished() and counts(trial)
         for study in search.studies_.values()
@@ -625,7 +615,6 @@ class EarlierRun:
 
     def _alarms(self) -> list[RuleChange]:
         """Return the alarms of `skescore watch` that stand."""
-        from skescore.cli._rule_files import STATE
         from skescore.monitoring import WatchState
 
         try:
@@ -834,9 +823,8 @@ class ReportingSearch(ExtractorSearchCV):
 
         def extract(name: str, params: dict[str, Any]) -> RuleSet:
             candidate = self._seeded(name).set_params(estimator=fold.black_box, **params)
-            options = {} if fold.train_weight is None else {"sample_weight": fold.train_weight}
             target = fold.y_test if fold.has_target else None  # all rows are test rows
-            rules: RuleSet = candidate.fit(fold.X_train, target, **options).rules_
+            rules: RuleSet = candidate.fit(fold.X_train, target, **fold.weight_options).rules_
             return rules
 
         return extract

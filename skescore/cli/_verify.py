@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from skescore.cli import _arguments as arguments
 from skescore.cli import _inputs as inputs
-from skescore.cli._arguments import OF_FILE, OF_RULES
+from skescore.cli._arguments import OF_FILE
 from skescore.cli._output import Notes, Printer
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
     preparation_of,
     read_rules,
-    write_output,
+    write_or_return,
 )
 
 if TYPE_CHECKING:
@@ -47,13 +47,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument(
-        "rules",
-        action=OF_RULES,
-        metavar="RULES.json",
-        type=Path,
-        help="the rules; with --check the JSON of a verification",
-    )
+    arguments.add_rules_argument(parser, "the rules; with --check the JSON of a verification")
     parser.add_argument(
         "model",
         action=OF_FILE,
@@ -85,13 +79,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="R",
         help="radius of the neighborhood of a row, in standard deviations (default 0.1)",
     )
-    group.add_argument(
-        "--seconds",
-        type=arguments.number_above(0),
-        default=60.0,
-        metavar="SECONDS",
-        help="time limit (default 60)",
-    )
+    arguments.add_seconds_option(group, 60.0, "time limit")
     group.add_argument(
         "--seed", type=arguments.integer(0), default=0, metavar="N", help="seed (default 0)"
     )
@@ -127,8 +115,7 @@ def run(options: argparse.Namespace) -> str:
         random_state=options.seed,
     )
     if options.html is not None:
-        write_output(options.html, result.to_html())
-        sys.stderr.write(f"wrote {options.html}\n")
+        write_or_return(options.html, result.to_html())
     upper = result.near_disagreement.upper
     if options.max_disagreement is not None and not upper <= options.max_disagreement:
         options.exit_code = 1
@@ -140,11 +127,7 @@ def run(options: argparse.Namespace) -> str:
     is_json_file = options.output is not None and options.output.suffix == ".json"
     is_json = options.format == "json" or is_json_file
     text = result.to_json() + "\n" if is_json else _text(options, result)
-    if options.output is None:
-        return text
-    write_output(options.output, text)
-    sys.stderr.write(f"wrote {options.output}\n")
-    return ""
+    return write_or_return(options.output, text)
 
 
 def _all_rows(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:

@@ -21,7 +21,7 @@ from skescore._optional import import_optional
 from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_FILE, OF_ROWS, OF_RULES
+from skescore.cli._arguments import OF_FILE, OF_ROWS
 from skescore.cli._inputs import as_text, find_column, raw_table, read_labels, read_rows
 from skescore.cli._rule_files import (
     STATE,
@@ -66,9 +66,7 @@ _ALPHA = 0.05
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument(
-        "rules", action=OF_RULES, metavar="RULES.json", type=Path, help="file with the saved rules"
-    )
+    arguments.add_rules_argument(parser)
     parser.add_argument(
         "data",
         action=OF_ROWS,

@@ -295,6 +295,11 @@ class Fold:
     has_target: bool = True
 
     @property
+    def weight_options(self) -> dict[str, np.ndarray]:
+        """Weights of the training rows as an argument of `fit`, if there are any."""
+        return {} if self.train_weight is None else {"sample_weight": self.train_weight}
+
+    @property
     def fidelity_rows(self) -> tuple[Any, np.ndarray | None]:
         """Rows on which fidelity is measured, with their weights."""
         return (self.X_test, self.test_weight) if self.X_unseen is None else (self.X_unseen, None)
@@ -481,10 +486,7 @@ def evaluate_on_fold(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         begin = time.perf_counter()
-        if fold.train_weight is None:
-            candidate.fit(fold.X_train)
-        else:
-            candidate.fit(fold.X_train, sample_weight=fold.train_weight)
+        candidate.fit(fold.X_train, **fold.weight_options)
         seconds = time.perf_counter() - begin
         # Queries of this extractor, also if their results were cached by earlier extractors.
         oracle = getattr(candidate, "oracle_", None)  # extractors of other packages may not count
@@ -638,6 +640,11 @@ class SearchData:
         return _num_samples(self.X)
 
     @property
+    def weight_options(self) -> dict[str, np.ndarray]:
+        """Weights of the rows as an argument of `fit`, if there are any."""
+        return {} if self.row_weights is None else {"sample_weight": self.row_weights}
+
+    @property
     def is_fitted(self) -> bool:
         """True if the user fitted the black box."""
         return self.y is None or is_prefit(self.estimator)
@@ -745,10 +752,9 @@ class HeldOutExtraction:
         """Fit a clone of an extractor on the training rows of a fold."""
         # The black box is replaced before cloning, because clones share a cached black box.
         extractor = clone(copy.copy(extractor).set_params(estimator=fold.black_box))
-        options = {} if fold.train_weight is None else {"sample_weight": fold.train_weight}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a candidate of the search, which reported them
-            extractor.fit(fold.X_train, **options)
+            extractor.fit(fold.X_train, **fold.weight_options)
         return cls(
             extractor,
             fold.test,
@@ -873,9 +879,8 @@ def _path_on_fold(prototype: Any, fold: Fold, sampling: Any, reference: str) -> 
     )
     extractor.estimator = fold.black_box
     fold.fix_rows()
-    options = {} if fold.train_weight is None else {"sample_weight": fold.train_weight}
     try:
-        extractor.fit(fold.X_train, **options)
+        extractor.fit(fold.X_train, **fold.weight_options)
     except ExtractionTimeoutError:
         raise
     except Exception as error:

@@ -14,10 +14,7 @@ import optuna
 from sklearn.base import BaseEstimator, clone
 
 from skescore._text import did_you_mean
-from skescore.black_boxes import (
-    black_box_task,
-    is_prefit,
-)
+from skescore.black_boxes import black_box_task, is_prefit
 from skescore.registry import make_extractor
 from skescore.scorers import (
     COMPLETENESSES,

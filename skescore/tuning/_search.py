@@ -42,12 +42,7 @@ from skescore.scorers import (
     find_score,
     limited_quantities,
 )
-from skescore.suspicions import (
-    ResultFacts,
-    SuspiciousDataWarning,
-    TableFacts,
-    find_suspicions,
-)
+from skescore.suspicions import ResultFacts, SuspiciousDataWarning, TableFacts, find_suspicions
 from skescore.tuning._candidates import Candidate, Candidates, SearchLimits, pareto_front
 from skescore.tuning._folds import (
     READABLE_RULES,
@@ -505,7 +500,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.extractors_ = tuple(self._given)
         objective = self._check_parameters()
         self.data_ = self._prepare(X, y, groups, sample_weight, self._check_rows(X, y, task))
-        table_facts = self._table_facts(task)
+        table_facts = TableFacts.from_arrays(
+            self.data_.X,
+            self.data_.y,
+            task,
+            groups=groups,
+            is_shuffled=not isinstance(self.cv, TimeSeriesSplit),
+        )
         self.suspicions_ = tuple(find_suspicions(table_facts))
         begin = time.perf_counter()
         n_jobs = effective_n_jobs(self.n_jobs)
@@ -594,17 +595,6 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if constraints.min_support >= n_rows:
             return constraints
         return constraints.replace(min_support=constraints.min_support / n_rows)
-
-    def _table_facts(self, task: str) -> TableFacts:
-        """Return facts about the rows for the checks of suspicious data."""
-        data = self.data_
-        return TableFacts.from_arrays(
-            data.X,
-            data.y,
-            task,
-            groups=data.groups,
-            is_shuffled=not isinstance(self.cv, TimeSeriesSplit),
-        )
 
     def _result_facts(self, task: str, target_name: str, objective: SearchObjective) -> ResultFacts:
         """Return facts about the results for the checks of suspicious results."""
@@ -696,15 +686,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         scorer = objective.scorer
         if objective.minimized or spec_of(scorer) is None or self.class_weight is not None:
             return None
-        complete = self.leaderboard_[self.leaderboard_["state"] == "complete"]
-        if self._limits and complete["within_limits"].any():
-            complete = complete[complete["within_limits"].astype(bool)]
+        finalist_rows = self._finalist_rows()
         finalists: list[dict[str, Any]] = []
         compared_rules = set()
-        best_row: Any = complete.iloc[0]
+        best_row: Any = finalist_rows.iloc[0]
         try:
-            different_outcomes = complete[~complete.duplicated(subset=_OUTCOME)]
-            for row in different_outcomes.head(N_FINALISTS).to_dict(orient="records"):
+            for row in finalist_rows.to_dict(orient="records"):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # the winner is fitted again below
                     self._take(row)
@@ -760,7 +747,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             FoldEvaluator(folds, objective.scorer, measures, all_rows),
             n_jobs=self.n_jobs,
             pruner=self.pruner,
-            callbacks=self._callbacks(),
+            callbacks=[self.callbacks] if callable(self.callbacks) else self.callbacks or (),
         )
 
     def _costly(self) -> list[str]:
@@ -849,6 +836,24 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ]
         return np.sort(np.concatenate(parts))
 
+    def _finalist_rows(self) -> pd.DataFrame:
+        """Return the best candidates with different outcomes that satisfy the limits."""
+        complete = self.leaderboard_[self.leaderboard_["state"] == "complete"]
+        if self._limits and complete["within_limits"].any():
+            complete = complete[complete["within_limits"].astype(bool)]
+        return complete[~complete.duplicated(subset=_OUTCOME)].head(N_FINALISTS)
+
+    def _is_trial(self, extractor: str, trial: int) -> pd.Series:
+        """Return which row of the leaderboard is a trial of an extractor."""
+        board = self.leaderboard_
+        return (board["extractor"] == extractor) & (board["trial"] == trial)
+
+    def _move_first(self, is_first: Any) -> None:
+        """Make a row of the leaderboard the first one, which is the winner."""
+        board = self.leaderboard_
+        self.leaderboard_ = pd.concat([board[is_first], board[~is_first]], ignore_index=True)
+        self._name_best()
+
     def _compare_finalists(
         self, data: SearchData, runner: Runner, objective: SearchObjective
     ) -> None:
@@ -864,9 +869,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             or not len(candidates)
         ):
             return
-        best = self.leaderboard_.iloc[0]
-        trial = int(best["trial"] if pd.isna(best["same_as"]) else best["same_as"])
-        finalists = find_finalists(candidates, (self.best_name_, trial), objective)
+        finalists = find_finalists(candidates, self._winner_key(), objective)
         if len(finalists) < 2 or not splitters or time.monotonic() >= deadline:
             return
         with self._workers():
@@ -882,34 +885,23 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 objective,
                 self.standard_errors_,
             )
-        board = self.leaderboard_
         for finalist, score in zip(finalists, scores, strict=True):
-            is_row = (board["extractor"] == finalist.extractor) & (board["trial"] == finalist.trial)
-            board.loc[is_row, "score_repeated"] = score
+            is_finalist = self._is_trial(finalist.extractor, finalist.trial)
+            self.leaderboard_.loc[is_finalist, "score_repeated"] = score
         if winner:
-            key = finalists[winner].extractor, finalists[winner].trial
-            first = (board["extractor"] == key[0]) & (board["trial"] == key[1])
-            self.leaderboard_ = pd.concat([board[first], board[~first]], ignore_index=True)
-            self._name_best()
+            self._move_first(self._is_trial(finalists[winner].extractor, finalists[winner].trial))
 
     def _judge_finalists(self, all_rows: Fold) -> None:
         """Extract the best candidates from all rows, and make the best of them the winner."""
         board, scorer = self.leaderboard_, self._objective().scorer
-        different_outcomes = board[
-            (board["state"] == "complete") & ~board.duplicated(subset=_OUTCOME)
-        ]
-        if self._limits and different_outcomes["within_limits"].any():
-            different_outcomes = different_outcomes[different_outcomes["within_limits"]]
-        finalists = different_outcomes.index[:N_FINALISTS]
+        finalists = self._finalist_rows().index
         with Workers(FoldEvaluator([all_rows], scorer, {}), self.n_jobs) as workers:
             results = workers.run([(self.make_candidate(board.loc[f]), 0) for f in finalists])
         scores = [result.get("score") for result in results]  # NaN after an error, as in a trial
         board.loc[finalists, "score_on_all_rows"] = scores
         if np.isnan(scores).all():
             return
-        winner = finalists[int(np.nanargmax(np.round(scores, 12)))]
-        self.leaderboard_ = pd.concat([board.loc[[winner]], board.drop(winner)], ignore_index=True)
-        self._name_best()
+        self._move_first(board.index == finalists[int(np.nanargmax(np.round(scores, 12)))])
 
     def _refit(self, black_box: Any = None) -> None:
         """Fit the extractor of the first row on all rows, with a black box fitted on them.
@@ -933,17 +925,16 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _fit_winner(self, black_box: Any) -> None:
         """Fit the extractor of the first row on all rows."""
         data = self.data_
-        options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
         best = self.make_candidate(self.leaderboard_.iloc[0])
         if self.constraints is not None:
             best.set_constraints(self.constraints)
         if black_box is None and data.groups is not None and not data.is_fitted:
             black_box = data.fold_of_all_rows().black_box
         if data.y is None:
-            best.fit(data.X, **options)
+            best.fit(data.X, **data.weight_options)
         else:
             best.set_params(estimator=clone(self.estimator) if black_box is None else black_box)
-            best.fit(data.X, data.target, **options)
+            best.fit(data.X, data.target, **data.weight_options)
             if black_box is not None:
                 best.set_params(estimator=clone(self.estimator))
                 best.estimator_ = best.oracle_.estimator = black_box.estimator
@@ -980,8 +971,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """Make a candidate the winner."""
         if isinstance(row, Candidate):
             row = {"extractor": row.extractor, "trial": row.trial}
-        board = self.leaderboard_
-        chosen = (board["extractor"] == row["extractor"]) & (board["trial"] == row["trial"])
+        board, chosen = self.leaderboard_, self._is_trial(row["extractor"], row["trial"])
         if not chosen.any():
             raise ValueError(
                 f"row must be a candidate of this search, which has no trial {row['trial']!r} of "
@@ -1135,9 +1125,6 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return SearchObjective.of(
             self.scoring, self.refit if chosen else "ice", reference=reference
         )
-
-    def _callbacks(self) -> list[Callable[..., None]]:
-        return [self.callbacks] if callable(self.callbacks) else list(self.callbacks or ())
 
     def _check_rows(self, X: Any, y: Any, task: str) -> Any:
         """Check the rows as each extractor will, and return the checked target."""
@@ -1301,9 +1288,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         front = pareto_front(self.candidates_.within(self._limits), self._front_names())
         if objective.minimized and isinstance(self.refit, bool | np.bool_) and len(front):
             best = front[front["knee"]].iloc[0]
-            first = (board["extractor"] == best["extractor"]) & (board["trial"] == best["trial"])
-            board = pd.concat([board[first], board[~first]], ignore_index=True)
-            self.leaderboard_ = board
+            self._move_first(self._is_trial(best["extractor"], best["trial"]))
         self._name_best()
 
     def _name_best(self) -> None:
@@ -1381,10 +1366,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             retained = getattr(self, "_final_black_box", None)
             frozen = FrozenEstimator(self._winner().estimator_)
             extractor.set_params(estimator=frozen if retained is None else retained)
-        options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
+        target = None if data.y is None else data.target
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a candidate of the search, which reported them
-            return extractor.fit(data.X, None if data.y is None else data.target, **options)
+            return extractor.fit(data.X, target, **data.weight_options)
 
     @property
     def pareto_front_(self) -> pd.DataFrame:

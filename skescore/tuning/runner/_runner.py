@@ -37,12 +37,7 @@ from skescore.tuning.runner._allocation import (
     score_and_bound,
     value_of,
 )
-from skescore.tuning.runner._studies import (
-    BaselineRecord,
-    Studies,
-    is_baseline,
-    run_callbacks,
-)
+from skescore.tuning.runner._studies import BaselineRecord, Studies, is_baseline, run_callbacks
 from skescore.tuning.runner._workers import ALL_ROWS, Chain, FoldEvaluator, Workers
 from skescore.tuning.storage import Heartbeat, is_storage_failure
 

@@ -18,9 +18,7 @@ from types import TracebackType
 from typing import Any
 
 import optuna
-from optuna.exceptions import (
-    UpdateFinishedTrialError,
-)
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 # Optuna's own heartbeats need a relational database and ``Study.optimize``. These work in every
