@@ -798,9 +798,7 @@ def tree_path(
     max_rules : float, optional
         Largest number of rules. The tree with the fewest errors within this limit is included.
     timeout : float, optional
-        Seconds after which no further generator is tried; the first one is not limited. With a
-        timeout, the tree with the fewest errors within `max_rules` (by default eight) comes first,
-        because the time may suffice for one tree only.
+        Seconds after which no further generator is tried; the first one is not limited.
 
     Returns
     -------
@@ -849,11 +847,6 @@ def tree_path(
             smallest_errors = min(smallest_errors, errors[key])
     if max_rules is not None and candidates:
         candidates = [k for k in candidates if sizes[k] <= max_rules + 0.5] or candidates[:1]
-    if timeout is not None and candidates:
-        limit = READABLE_RULES if max_rules is None else max_rules
-        readable = [k for k in candidates if sizes[k] <= limit + 0.5] or candidates[:1]
-        first = min(readable, key=lambda key: errors[key])
-        candidates = [first, *(key for key in candidates if key != first)]
     return [_params(prototype, sampling, n_leaves) for sampling, n_leaves in candidates]
 
 

@@ -24,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from skescore._text import plural
 from skescore.black_boxes import QueryCost
 from skescore.registry import extractor_label
-from skescore.tuning._folds import FoldResult, mean_of
+from skescore.tuning._folds import READABLE_RULES, FoldResult, mean_of
 from skescore.tuning._objective import SearchObjective, params_key
 from skescore.tuning.runner._allocation import (
     Allocation,
@@ -305,21 +305,31 @@ class Runner:
     def _run_baselines(self, workers: Workers) -> None:
         """Evaluate the candidates that every search has in addition to its budget.
 
-        The first one is evaluated without a time limit, so that a search has a result.
+        The largest readable tree is evaluated without a time limit, so that a search has a result.
         """
         for name, points in self.studies.settings.baselines.items():
+            readable = [p for p in points if p["max_leaf_nodes"] <= READABLE_RULES]
+            certain = (readable or points)[-1]
             for number, params in enumerate(points):
-                if number and time.monotonic() >= self.evaluator.deadline:
-                    return
+                if params is not certain and time.monotonic() >= self.evaluator.deadline:
+                    continue
                 if name in self._stopped_by_callback:
                     break
                 if self.studies.is_shared:
                     self.studies.read_trials(name)
                 if self.studies.find_baseline(name, params) is None:
-                    self._run_baseline(name, number, params, workers)
+                    self._run_baseline(
+                        name, number, params, workers, is_limited=params is not certain
+                    )
 
     def _run_baseline(
-        self, name: str, number: int, params: dict[str, Any], workers: Workers
+        self,
+        name: str,
+        number: int,
+        params: dict[str, Any],
+        workers: Workers,
+        *,
+        is_limited: bool,
     ) -> None:
         """Evaluate a candidate on all folds and on all rows, and store it."""
         objective = self.studies.objectives[name]
@@ -327,7 +337,7 @@ class Runner:
         tasks = [(candidate, fold) for fold in range(n_folds)]
         if self.evaluator.all_rows is not None:
             tasks.append((candidate, ALL_ROWS))
-        results = workers.run(tasks, is_limited=number > 0)
+        results = workers.run(tasks, is_limited=is_limited)
         all_rows = results.pop() if len(results) > n_folds else None
         record = BaselineRecord(number)
         try:
