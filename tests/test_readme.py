@@ -170,7 +170,7 @@ def test_paper_figures_match_the_benchmarks():
 
 
 def test_readme_ice_factors_match_the_formulas():
-    performance, size = (row[2] for row in _table("What 0.97 means")[:2])
+    performance, size = (row[2] for row in _table("Meaning of the score")[:2])
     assert f"{ice_performance(0.761):.3f}" == performance
     assert f"{ice_readability(2):.3f}" == size
     assert f"{ice_score(0.761, 2, 1.0):.3f}" == "0.966"
