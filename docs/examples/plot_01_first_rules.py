@@ -2,7 +2,7 @@
 First rules
 ===========
 
-A random forest predicts which of the 2201 people on board the Titanic were saved. A short list of
+A random forest predicts which of the 2201 people on board the Titanic survived. A short list of
 rules describes the forest.
 """
 

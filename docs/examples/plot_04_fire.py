@@ -2,7 +2,7 @@
 FiRe and its weight
 ===================
 
-Candidates with the same FiRe lie on one line: twice as many rules must halve the errors. With
+Each line connects points with the same FiRe: twice as many rules must halve the errors. With
 ψ = 3, up to three rules cost as much as one.
 """
 

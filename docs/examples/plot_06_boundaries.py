@@ -1,8 +1,8 @@
 """
-Decision boundaries of a black box and its rules
-================================================
+Decision boundaries of a model and its rules
+============================================
 
-The decision boundary of a black box, compared with the rules of three extractors.
+The plots compare the decision boundary of a model with those of the rules of three extractors.
 """
 
 import matplotlib.pyplot as plt

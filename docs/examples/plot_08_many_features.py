@@ -3,7 +3,7 @@ Rules over many features
 ========================
 
 The first plot has one line per feature and one color per rule. The second plot counts the rows
-that satisfy two rules.
+that two rules both cover.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 Compare extractors on held-out rows
 ===================================
 
-Scores of rules work in scikit-learn's cross-validation.
+The scores of rules can be used in scikit-learn's cross-validation.
 """
 
 import matplotlib.pyplot as plt

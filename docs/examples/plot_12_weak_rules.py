@@ -18,7 +18,7 @@ X, X_new, y, y_new = train_test_split(
     data.data, data.target_names[data.target], random_state=0, stratify=data.target
 )
 forest = RandomForestClassifier(20, random_state=0).fit(X, y)
-# There are no limits on rules and features, so that weak rules remain.
+# The numbers of rules and features are not limited, so weak rules remain.
 extractor = GridExExtractor(
     forest,
     n_slices=3,

@@ -3,7 +3,7 @@ Missing values
 ==============
 
 A quarter of the incomes is missing, more often if the loan was refused. No imputation is needed:
-the rules state whether they hold for rows without a value.
+the rules state whether they cover rows without a value.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 Explain a function
 ==================
 
-A black box can be any function that maps rows to labels. No labels and no training are needed.
+The model can be any function that maps rows to labels. No target and no training are needed.
 """
 
 import matplotlib.pyplot as plt

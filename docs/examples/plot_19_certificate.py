@@ -4,7 +4,7 @@ Distance to the best possible rules
 
 For every number of rules, a certificate proves bounds on the best score of any decision tree or
 decision list over the stated cuts on these rows. The star marks CART's list of four rules. Some
-lists of three rules may be better; no rules exceed the dashed lines.
+lists of three rules may be better, but no rules exceed the dashed lines.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Where rules can be trusted
 ==========================
 
-A verification compares rules with a forest over the whole domain. The bars show, for each rule, how
-much of its neighborhood of the data is proven to agree, agrees by samples, or disagrees. The map
-shows two features around the most certain wrong answer.
+A verification compares rules with a forest over the whole domain. For each rule, the bars show the
+share of its region near the data that is proven to agree, agrees by samples, or disagrees. The map
+shows two features around the row on which the forest is most certain of another class.
 """
 
 import matplotlib.pyplot as plt

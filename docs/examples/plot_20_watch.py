@@ -1,10 +1,10 @@
 """
-Rules that notice when they stop holding
-========================================
+Detect rules that no longer hold
+================================
 
-The error of one rule of a list doubles after 2,000 rows. Its evidence crosses the threshold soon
-afterwards, that of the unchanged rules never does. The probability that any rule of an unchanged
-list ever crosses its threshold is at most 5 %.
+The error rate of one rule doubles after 2,000 rows. The evidence for a change of this rule crosses
+the threshold soon afterwards; the evidence for the unchanged rules never does. The probability that
+any rule of an unchanged list ever crosses its threshold is at most 5 %.
 """
 
 import matplotlib.pyplot as plt

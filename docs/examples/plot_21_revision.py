@@ -2,8 +2,8 @@
 Extract changed rules again
 ===========================
 
-Rules were extracted from the rows of one year. In the next year one of them no longer holds for
-large values. The revision finds that rule, replaces it, and keeps the others word for word.
+Rules were extracted from the rows of one year. In the next year, one of them no longer holds for
+large values. The revision finds this rule, replaces it, and keeps the others unchanged.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-What an expert's wish costs
-===========================
+Edit rules and measure the costs
+================================
 
-An expert wants round thresholds and no rule about the worst measurements. Each edit is compared
-with the rules before on held-out rows; the bars are confidence intervals of the paired difference.
+An expert wants round thresholds and forbids a feature. Each edit is compared with the previous
+rules on held-out rows; the bars are confidence intervals of the paired difference.
 """
 
 import matplotlib.pyplot as plt
@@ -23,11 +23,11 @@ rules = CARTExtractor(forest, max_leaf_nodes=4).fit(X, y).rules_
 print(rules)
 
 # %%
-# The feature of the first condition is forbidden, then the rest is refitted.
+# The feature of the first condition is forbidden, and the other rules are refitted.
 feature = X.columns[rules[0].conditions[0].feature]
-wish = Constraints(forbidden=[feature], thresholds={"*": {"digits": 2}})
+constraints = Constraints(forbidden=[feature], thresholds={"*": {"digits": 2}})
 editor = RuleEditor(
-    rules, X, y, forest, held_out=(X_new, y_new), constraints=wish, author="A. Expert"
+    rules, X, y, forest, held_out=(X_new, y_new), constraints=constraints, author="A. Expert"
 )
 effects = {"forbid the feature": editor.forbid(feature, because="not available in time")}
 effects["refit the rest"] = editor.reoptimize(because="best rules without it").effect
@@ -55,8 +55,8 @@ ax.legend(loc="lower right")
 plt.show()
 
 # %%
-# The price of the wish is what *any* tree of four leaves must pay for it on the training rows.
-print(price(wish, X, forest.predict(X), max_rules=4, tolerance=0.0025))
+# The price compares the best trees of at most four leaves with and without the constraints.
+print(price(constraints, X, forest.predict(X), max_rules=4, tolerance=0.0025))
 
 # %%
 # The log replays to the same rules.
