@@ -1,4 +1,4 @@
-"""Calibration: printed statistics of rules compared with held-out rows."""
+"""Calibration: statistics printed with rules compared with those on held-out rows."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ __all__ = ["RuleCalibration", "rule_calibration"]
 
 @dataclass(frozen=True, eq=False)
 class RuleCalibration:
-    """Printed and held-out statistics of each rule; made by :func:`rule_calibration`.
+    """Printed and held-out statistics of each rule, returned by :func:`rule_calibration`.
 
     Attributes
     ----------
     printed : ndarray of shape (n_rules,)
-        Classification: the printed share of the rule's class; NaN without one. Regression: the
-        mean of what the rule predicts for its rows.
+        Classification: printed share of the rule's class; NaN if none is printed. Regression: mean
+        prediction of the rule for its rows.
     observed : ndarray of shape (n_rules,)
-        Share of its rows with its class, or the mean of their labels; NaN without rows.
+        Share of the rule's rows with its class, or the mean of their labels; NaN without rows.
     low, high : ndarray of shape (n_rules,)
-        Ends of the interval for `observed`; without rows it holds everything.
+        Bounds of the interval of `observed`; infinitely wide, or [0, 1], without rows.
     rows : ndarray of shape (n_rules,)
-        Rows that the rule predicts, by weight.
+        Total weight of the rows that the rule predicts.
     unit : float
-        1 in a classification, the standard deviation of all labels in a regression.
+        1 in classification, the standard deviation of all labels in regression.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class RuleCalibration:
 
     @property
     def error(self) -> float:
-        """Mean distance between printed and observed values, weighted by rows, or NaN."""
+        """Mean distance between printed and observed values, weighted by rows; may be NaN."""
         is_measured = (self.rows > 0) & np.isfinite(self.printed) & np.isfinite(self.observed)
         if not is_measured.any():
             return math.nan
@@ -68,12 +68,12 @@ class RuleCalibration:
 
     @property
     def within(self) -> np.ndarray:
-        """Flags of the rules whose interval contains the printed value (ndarray of bool)."""
+        """Whether the interval of each rule contains the printed value (ndarray of bool)."""
         return np.asarray((self.low <= self.printed) & (self.printed <= self.high))
 
     @property
     def share_within(self) -> float:
-        """Share of the rules with rows and a printed value whose interval contains that value."""
+        """Share of rules whose interval contains the printed value, among rules that have both."""
         is_measured = (self.rows > 0) & np.isfinite(self.printed)
         return float(self.within[is_measured].mean()) if is_measured.any() else math.nan
 
@@ -101,26 +101,27 @@ def rule_calibration(
 ) -> RuleCalibration:
     r"""Compare the share printed with each rule with its share on held-out rows.
 
-    Use it before anyone trusts "98 % agree with the model": it was counted on the rows that the
-    rule was made for. FiRe and ICE judge the list as a whole, not the promises of its rules.
+    Use it before anyone relies on "98 % agree with the model", which was counted on the rows that
+    the rule was learned from. FiRe and ICE evaluate the list as a whole, not the statistics of its
+    rules.
 
     Parameters
     ----------
     rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
-        The rules, with their statistics.
+        Rules with their statistics.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        Rows that the rules were not made on, at least one.
+        Held-out rows, at least one.
     y : array-like of shape (n_rows,)
-        Their labels: those that the printed shares were counted from (see the `reference` of
+        Labels of the rows: those that the printed shares were counted from (see `reference` of
         :class:`skescore.RuleSet`), or others, such as the target.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
     confidence : float, default=0.95
-        Confidence of the interval of each rule by itself, in (0, 1).
+        Confidence level of the interval of each single rule, in (0, 1).
     reference : {"data", "black_box"}, optional
-        What `y` is: the target, or predictions of the black box. With ``"data"`` the share of right
-        rows is compared if it is printed beside the agreement with the model. By default, the share
-        of the counted labels is compared, whatever they are.
+        Whether `y` is the target or predictions of the black box. With ``"data"`` the accuracy is
+        compared if it is printed in addition to the fidelity. By default, the share of the counted
+        labels is compared.
 
     Returns
     -------
@@ -129,23 +130,22 @@ def rule_calibration(
     Raises
     ------
     TypeError
-        If there are counts of rows in their place.
+        If X holds counts of rows.
     ValueError
         If there are no rows, or labels or weights do not fit.
 
     Notes
     -----
-    Each rule has the rows that are assigned to it, or those that it covers where rules predict
-    together. In a classification with :math:`k` of :math:`n` rows of the rule's class the interval
-    is that of Clopper and Pearson, and the error :math:`\sum_i \frac{n_i}{n} |\pi_i - k_i / n_i|`
-    of printed purities :math:`\pi_i` is the expected calibration error with rules as bins: 0 at
-    best, 1 at worst. In a regression the mean of what the rule predicts for its rows stands beside
-    the mean of their labels with Student's interval, and the error is in standard deviations of all
-    labels. With weights, :math:`n = (\sum w)^2 / \sum w^2` rows stand behind a share.
+    Each rule has the rows assigned to it, or all rows that it covers if rules vote. In
+    classification with :math:`k` of :math:`n` rows of the rule's class the interval is that of
+    Clopper and Pearson, and the error :math:`\sum_i \frac{n_i}{n} |\pi_i - k_i / n_i|` of printed
+    purities :math:`\pi_i` is the expected calibration error with rules as bins: 0 at best, 1 at
+    worst. In regression, the mean prediction of a rule is compared with the mean label of its rows
+    and Student's interval, and the error is in standard deviations of all labels. With weights, the
+    effective number of rows is :math:`n = (\sum w)^2 / \sum w^2`. Shares that were printed for
+    weighted rows are undefined (NaN) without `sample_weight`.
 
-    Shares that were printed for weighted rows are undefined (NaN) without `sample_weight`.
-
-    Of many rules some lie outside of their intervals by chance: 1 in 20 with a confidence of 0.95.
+    Some of many rules lie outside their intervals by chance: 1 in 20 with a confidence of 0.95.
 
     References
     ----------
@@ -179,7 +179,7 @@ def rule_calibration(
         mine = ruleset.assign(table)[:, None] == np.arange(n_rules)
     else:
         mine = ruleset.match(table)
-    positive = np.flatnonzero(weights > 0)  # Rows of weight 0 do not count in any way.
+    positive = np.flatnonzero(weights > 0)  # Rows of weight 0 are ignored.
     mine, weights = mine[positive], weights[positive]
     rows = weights @ mine
     weights = scale_weights(weights)
@@ -208,7 +208,7 @@ def rule_calibration(
 
 
 def _printed_shares(ruleset: RuleSet, reference: str | None) -> Floats:
-    """Return the share of the class that is printed with each rule, NaN without one."""
+    """Return the share of the class that is printed with each rule; NaN if none is printed."""
     shares = np.full(len(ruleset), np.nan)
     for i, rule in enumerate(ruleset.rules):
         index = ruleset.output_index(rule)

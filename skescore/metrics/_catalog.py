@@ -43,8 +43,7 @@ __all__ = [
     "performance_value",
 ]
 
-#: Inputs of metrics: labels of two classes, labels of any classes, numbers, probabilities,
-#: rules with rows, or event times.
+#: Inputs of metrics. Rules come with rows, and survival metrics with event times.
 KINDS = ("binary", "multiclass", "regression", "probability", "rules", "survival")
 #: Arguments of every metric; all others are options.
 _COMMON = ("y_true", "y_pred", "y_prob", "sample_weight", "undefined")
@@ -54,35 +53,35 @@ _COMMON = ("y_true", "y_pred", "y_prob", "sample_weight", "undefined")
 class PerformanceMetric:
     """A metric of predictions.
 
-    An instance of your own may be passed to :func:`performance_value`, and to
-    :func:`skescore.scorers.make_performance_scorer`, instead of a name.
+    Pass an instance instead of a name to use your own metric in :func:`performance_value` or
+    :func:`skescore.scorers.make_performance_scorer`.
 
     Parameters
     ----------
     name : str
         Name of the metric.
     function : callable or None
-        ``function(y_true, y_pred, *, sample_weight, undefined, **options)``; None where predictions
-        alone are not enough.
+        ``function(y_true, y_pred, *, sample_weight, undefined, **options)``; None if the metric
+        needs more than predictions.
     kind : str
         Input of the metric: ``"binary"`` or ``"multiclass"`` labels, numbers (``"regression"``),
         class probabilities for `y_pred` and ``labels`` (``"probability"``), ``"rules"`` or
         ``"survival"``.
     greater_is_better : bool or None
-        False for a loss, None for what is neither good nor bad.
+        False for a loss, None for a metric that is neither good nor bad.
     best : float
-        The best value; NaN if it depends on the data.
+        Best value; NaN if it depends on the data.
     formula : str
-        The same to be read: y true, z predicted, q the probability of the true class; TP, FP, TN
-        and FN are rows by outcome.
+        Formula as text: y true, z predicted, q the probability of the true class; TP, FP, TN and
+        FN are row counts by outcome.
     scikit_learn : str, default=""
-        The function of ``sklearn.metrics`` that this is, if there is one.
+        Equivalent function of ``sklearn.metrics``, if there is one.
     rulekit : mapping of str to value, optional
-        Options with which RuleKit's value comes out, where the defaults give another.
+        Options that reproduce RuleKit's value where the defaults differ from it.
     rulekit_name : str, default=""
-        RuleKit's name of it, where that is another.
+        RuleKit's name of the metric, if it differs.
     source : str, default=""
-        Who proposed it, or where it comes from.
+        Author or origin of the metric.
 
     Examples
     --------
@@ -196,15 +195,15 @@ _NO_CORRELATION = "where y_true or y_pred never vary"
 
 
 def _mean(values: Floats, weights: Floats) -> float:
-    """Compute the weighted mean; a mean that overflows is infinite."""
+    """Compute the weighted mean; it is infinite if the sum overflows."""
     with np.errstate(over="ignore"):
         return float(np.average(values, weights=weights))
 
 
-def _relative_error(rows: Numbers, of_the_two: Callable[..., Floats], zero: float) -> float:
+def _relative_error(rows: Numbers, combine: Callable[..., Floats], zero: float) -> float:
     limit = _limit(zero)
     distance = _distance(rows.y_true, rows.y_pred)
-    magnitude = of_the_two(np.abs(rows.y_true), np.abs(rows.y_pred))
+    magnitude = combine(np.abs(rows.y_true), np.abs(rows.y_pred))
     magnitude = np.where(_is_zero(magnitude, limit), 0.0, magnitude)
     shares, apart = np.zeros(len(distance)), ~_is_zero(distance, limit)
     with np.errstate(divide="ignore", over="ignore"):
@@ -228,7 +227,7 @@ def _distance(y_true: Floats, y_pred: Floats) -> Floats:
         return np.abs(y_true - y_pred)
 
 
-def _beside_the_mean(rows: Numbers) -> tuple[Floats, Floats]:
+def _errors_and_deviations(rows: Numbers) -> tuple[Floats, Floats]:
     """Compute the errors of the predictions and of the mean."""
     return rows.y_true - rows.y_pred, deviations_from_mean(rows.y_true, rows.weights)
 
@@ -314,7 +313,7 @@ _add(
         "rules",
         None,
         _NAN,
-        "mean number of rules that hold for a row",
+        "mean number of rules that cover a row",
         source=_RULEKIT,
     )
 )
@@ -327,7 +326,7 @@ _add(
         "rules",
         False,
         0.0,
-        "rows that rules of two or more classes hold for",
+        "rows that rules of two or more classes cover",
         source=_RULEKIT,
     )
 )
@@ -340,7 +339,7 @@ _add(
         "rules",
         False,
         0.0,
-        "rows that rules of two or more classes hold for, and z ≠ y",
+        "rows that rules of two or more classes cover, and z ≠ y",
         source=_RULEKIT,
     )
 )
@@ -351,7 +350,7 @@ def cross_entropy(rows: Probabilities) -> float:
     """Compute the mean of -log2 of the probability of the true class, a loss in bits.
 
     A single probability of 0 makes it infinite. It is scikit-learn's ``log_loss`` divided by ln 2,
-    except that the latter replaces 0 by a tiny number.
+    except that ``log_loss`` replaces 0 by a tiny number.
     """
     with np.errstate(divide="ignore"):
         return abs(float(np.average(-np.log2(rows.of_true), weights=rows.weights)))  # not -0.0
@@ -379,8 +378,7 @@ def soft_margin_loss(rows: Probabilities) -> float:
 def logistic_loss(rows: Probabilities) -> float:
     """Compute the mean of ln(1 + exp(-q)) for the probability q of the true class, a loss.
 
-    It lies between 0.313 and 0.693: it is not the loss of logistic regression, which is
-    scikit-learn's ``log_loss``.
+    It lies between 0.313 and 0.693. The loss of logistic regression is scikit-learn's ``log_loss``.
     """
     return float(np.average(np.logaddexp(0.0, -rows.of_true), weights=rows.weights))
 
@@ -450,7 +448,7 @@ def psep(rows: Outcomes) -> float:
 def lift(rows: Outcomes) -> float:
     """Compute the ratio of the precision to the share of positives among all rows.
 
-    1 is chance, and the greatest value is 1 divided by the share of positives.
+    The value of a random prediction is 1; the maximum is 1 divided by the share of positives.
     """
     total = rows.tp + rows.fp + rows.tn + rows.fn
     return ratio(rows.precision, (rows.tp + rows.fn) / total)
@@ -468,8 +466,8 @@ def lift(rows: Outcomes) -> float:
 def f1(rows: Outcomes, *, harmonic: bool = False) -> float:
     """Compute F1; 0 without true positives, undefined without any positive.
 
-    scikit-learn has 0 in both cases. RuleKit has no value in either, as the harmonic mean of
-    precision and recall is 0/0: ``harmonic=True``.
+    scikit-learn returns 0 in both cases. ``harmonic=True`` follows RuleKit, for which F1 is
+    undefined in both cases because the harmonic mean of precision and recall is 0/0.
     """
     if check_flag("harmonic", harmonic) and rows.tp == 0:
         return math.nan
@@ -525,7 +523,7 @@ def relative_error(rows: Numbers, *, zero: float = ZERO) -> float:
     """Compute the mean error relative to y_true, over rows where |y_true| is at least `zero`.
 
     scikit-learn's ``mean_absolute_percentage_error`` divides by a tiny number where y_true is 0,
-    so that such rows decide alone.
+    so such rows dominate its mean.
     """
     is_nonzero = ~_is_zero(rows.y_true, _limit(zero))
     if not is_nonzero.any():
@@ -564,10 +562,10 @@ def relative_error_strict(rows: Numbers, *, zero: float = ZERO) -> float:
 def normalized_absolute_error(rows: Numbers) -> float:
     """Compute the absolute error relative to that of the mean of y_true.
 
-    scikit-learn's ``d2_absolute_error_score`` is 1 less the same with the median. RuleKit weighs y
-    before it takes the mean from it.
+    scikit-learn's ``d2_absolute_error_score`` is 1 minus the same ratio with the median. RuleKit
+    multiplies y by the weights before it subtracts the mean.
     """
-    errors, deviations = _beside_the_mean(rows)
+    errors, deviations = _errors_and_deviations(rows)
     error, reference = (_mean(np.abs(x), rows.weights) for x in (errors, deviations))
     return _error_ratio(error, reference)
 
@@ -609,9 +607,9 @@ def root_mean_squared_error(rows: Numbers) -> float:
 def root_relative_squared_error(rows: Numbers) -> float:
     """Compute ``sqrt(1 - R²)``, the root of the relative squared error.
 
-    RuleKit squares weights, and leaves them out of the mean.
+    RuleKit squares the weights, and ignores them in the mean.
     """
-    errors, deviations = _beside_the_mean(rows)
+    errors, deviations = _errors_and_deviations(rows)
     return _error_ratio(_norm(errors, rows.weights), _norm(deviations, rows.weights))
 
 
@@ -624,7 +622,7 @@ def root_relative_squared_error(rows: Numbers) -> float:
     source="K. Pearson 1895",
 )
 def correlation(rows: Numbers, *, clip: bool = False) -> float:
-    """Compute Pearson's correlation; ``clip=True`` replaces a negative one by 0 like RuleKit."""
+    """Compute Pearson's correlation; ``clip=True`` raises negative values to 0, as RuleKit does."""
     return _correlation(rows, clip)
 
 
@@ -639,7 +637,7 @@ def correlation(rows: Numbers, *, clip: bool = False) -> float:
 def squared_correlation(rows: Numbers, *, clip: bool = False) -> float:
     """Compute the squared correlation, which unlike R² ignores the scale of the predictions.
 
-    ``clip=True`` has 0 where the correlation is negative, as RuleKit does.
+    ``clip=True`` returns 0 if the correlation is negative, as RuleKit does.
     """
     return _correlation(rows, clip) ** 2
 
@@ -651,7 +649,7 @@ _add(
         "survival",
         False,
         0.0,
-        "mean over time of the squared distance of the predicted from the known survival",
+        "mean over time of the squared difference of predicted and observed survival",
         source="E. Graf et al. 1999",
     )
 )
@@ -659,9 +657,9 @@ _add(
 
 #: Functions for the kinds of metrics that need more than predictions.
 _ELSEWHERE = {
-    "rules": "characteristics(ruleset, X, y)[{!r}], or a scorer of that name, knows the rules",
-    "survival": "skescore.metrics.{} and skescore.scorers.make_survival_scorer know what was "
-    "censored",
+    "rules": "use characteristics(ruleset, X, y)[{!r}], or the scorer of that name",
+    "survival": "use skescore.metrics.{} or skescore.scorers.make_survival_scorer, which take "
+    "censored times",
 }
 
 
@@ -683,27 +681,27 @@ def performance_value(
     y_true : array-like of shape (n_rows,)
         True labels or numbers.
     y_pred : array-like of shape (n_rows,) or (n_rows, n_classes)
-        The predictions; for a metric of class probabilities, what ``predict_proba`` gives.
+        The predictions; for a metric of class probabilities, the output of ``predict_proba``.
     sample_weight : array-like of shape (n_rows,), optional
-        Weights of the rows, zero or positive. A weight of 2 is a row given twice.
+        Weights of the rows, zero or positive; a row of weight 2 counts as two rows.
     undefined : float, default=NaN
-        The value where there is none; NaN comes with an ``UndefinedMetricWarning``.
+        Value of an undefined metric; NaN comes with an ``UndefinedMetricWarning``.
     **options
-        ``pos_label``, the positive class of binary metrics, which labels other than 0 and 1, or -1
-        and 1, need; ``labels``, the classes of the columns of probabilities, by default the labels
-        of `y_true` in order; ``harmonic``, ``zero`` and ``clip`` of single metrics.
+        ``pos_label``, the positive class of binary metrics, required unless the labels are 0 and
+        1, or -1 and 1; ``labels``, the classes of the columns of probabilities, by default the
+        labels of `y_true` in order; ``harmonic``, ``zero`` and ``clip`` of single metrics.
 
     Returns
     -------
     float
-        The value; whether greater is better says ``PERFORMANCE_METRICS[metric]``.
+        Value; ``PERFORMANCE_METRICS[metric].greater_is_better`` states which values are better.
 
     Raises
     ------
     ValueError
         If there is no such metric, it needs more than predictions, or the rows do not fit it.
     TypeError
-        If the metric has no such option, or something is of the wrong type.
+        If the metric has no such option, or an argument has the wrong type.
 
     Examples
     --------
@@ -726,21 +724,21 @@ def performance_value(
 
 
 def performance_table(kind: str | None = None) -> pd.DataFrame:
-    """List the metrics of predictions, and whose they are.
+    """List the metrics of predictions and the packages that provide them.
 
     Parameters
     ----------
     kind : str, optional
-        Only those of one kind: ``"binary"``, ``"multiclass"``, ``"regression"``,
-        ``"probability"``, ``"rules"`` or ``"survival"``.
+        Only metrics of one kind: ``"binary"``, ``"multiclass"``, ``"regression"``,
+        ``"probability"``, ``"rules"`` or ``"survival"``; by default all.
 
     Returns
     -------
     DataFrame
-        One row per metric, by name: ``kind``, ``owner`` ("scikit-learn", "skescore" or
-        "scikit-survival"), ``function`` (where to import it from), ``scorer`` (its name as a
-        scorer, empty if there is none), ``rulekit`` (RuleKit's name of it), ``better`` ("greater",
-        "smaller" or ""), ``best`` value, ``formula`` and ``source``.
+        One row per metric, indexed by name: ``kind``, ``owner`` ("scikit-learn", "skescore" or
+        "scikit-survival"), ``function`` (import path), ``scorer`` (name as a scorer, or empty),
+        ``rulekit`` (RuleKit's name), ``better`` ("greater", "smaller" or ""), ``best`` value,
+        ``formula`` and ``source``.
 
     Raises
     ------
@@ -794,23 +792,23 @@ def performance_report(
     sample_weight: Any = None,
     undefined: float = math.nan,
 ) -> pd.DataFrame:
-    """Measure predictions by everything in the catalog that suits them.
+    """Compute all metrics of the catalog that apply to the predictions.
 
-    Use it to look at a model from all sides, or to compare it with what another program reports.
+    Use it for an overview of a model, or to compare it with the figures of another program.
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_rows,)
         True and predicted labels or numbers.
     task : {"classification", "regression"}
-        Task: predict labels or numbers.
+        Task of the model.
     y_prob : array-like of shape (n_rows, n_classes), optional
-        Output of ``predict_proba``; without it, metrics of class probabilities are left out.
+        Output of ``predict_proba``; without it, metrics of class probabilities are omitted.
     labels : array-like of shape (n_classes,), optional
         The classes of the columns of `y_prob`; by default the labels of `y_true` in order.
     pos_label : label, optional
-        The positive one of two classes, by default 1. Metrics of two classes are left out where
-        there are more, and where it is open which is positive.
+        Positive class of two, by default 1. Metrics of two classes are omitted if there are more
+        classes, or if the positive class is unknown.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows, zero or positive.
     undefined : float, default=NaN
@@ -819,15 +817,16 @@ def performance_report(
     Returns
     -------
     DataFrame
-        One row per metric, by name: ``value``, ``better`` ("greater" or "smaller"), ``best`` value
+        One row per metric, indexed by name: ``value``, ``better`` ("greater" or "smaller"),
+        ``best``
         and ``formula``.
 
     Raises
     ------
     ValueError
-        If there is no such task, or the rows do not fit it.
+        If there is no such task, or the arguments do not match in shape or labels.
     TypeError
-        If something is of the wrong type.
+        If an argument has the wrong type.
 
     Examples
     --------
@@ -846,7 +845,7 @@ def performance_report(
         options = {"multiclass": {}}
         rows = Labels.of(y_true, y_pred, sample_weight)
         if pos_label is not None or rows.one_is_positive:
-            rows.positive(pos_label)  # Refuse more than two labels with a pos_label.
+            rows.positive(pos_label)  # Reject more than two labels with a pos_label.
             options["binary"] = {"pos_label": pos_label}
         if y_prob is not None:
             options["probability"] = {"labels": labels}

@@ -1,7 +1,7 @@
 """Completeness: share of the domain, or of rows, that rules cover.
 
-The two shares measure different things and may differ widely: rules around dense groups of rows
-cover nearly all rows by a small part of the domain. Report both and never mix them.
+The two shares differ: rules around dense groups of rows cover nearly all rows but only a small
+part of the domain. Report both, and do not compare one with the other.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ __all__ = ["Completeness", "instance_completeness", "volume_completeness"]
 
 Floats = NDArray[np.float64]
 
-#: Volumes of rules that split into more boxes are estimated by sampling.
+#: Rules that split into more boxes are sampled.
 _MOST_PARTS = 1024
 _NEGLIGIBLE = 1e-9
 _FLOATS_PER_BATCH = 2_000_000
-#: Bounds of more boxes are not cached with their volume.
+#: Volumes of more boxes are not cached.
 _MOST_KEPT = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Completeness:
-    """Share of the domain that rules cover, with its interval where it is an estimate.
+    """Share of the domain that rules cover, with a confidence interval if it is an estimate.
 
-    ``float(...)`` returns the value.
+    ``float(...)`` returns the share.
 
     Attributes
     ----------
     value : float
         The share, from 0 to 1.
-    exact : bool
+        True if the share was computed without sampling.
         True if no sampling was involved.
     low, high : float
         Confidence interval of the share; both equal `value` when `exact`.
@@ -72,20 +72,19 @@ def volume_completeness(
 ) -> Completeness:
     r"""Compute the share of the domain's volume that at least one rule covers.
 
-    Use it to learn how much of the feature space is explained, populated by rows or not. It is the
-    completeness of the ICE score.
+    Use it to learn how much of the feature space the rules describe, whether or not it contains
+    rows. It is the completeness of the ICE score.
 
     Parameters
     ----------
     ruleset : RuleSet
-        Rules with a domain. The fallback is not a rule and does not count; a rule that always
-        holds does.
+        Rules with a domain. The fallback does not count; a rule without conditions does.
     n_samples : int, default=100_000
-        Random points to draw where an exact volume is out of reach.
+        Number of random points if an exact volume is too expensive.
     confidence : float, default=0.99
-        Confidence of the interval around an estimate, in (0, 1).
+        Confidence level of the interval around an estimate, in (0, 1).
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the sampling. With None, every call returns another estimate.
+        Seed of the sampling. With None, estimates differ between calls.
 
     Returns
     -------
@@ -95,40 +94,40 @@ def volume_completeness(
     ------
     ValueError
         If the rule set has no domain, is declared disjoint although its boxes overlap, or requires
-        values of a categorical feature, for which there is no volume; or if a parameter is out of
+        values of a categorical feature that the domain does not list; or if a parameter is out of
         range.
 
     Notes
     -----
     With boxes :math:`B_i` and domain box :math:`D`,
     :math:`c_v = \mathrm{vol}(D \cap \bigcup_i B_i) / \mathrm{vol}(D)`: overlaps count once, and
-    what lies outside of the domain does not count. Each feature is mapped to [0, 1] by the domain
-    and boxes are clipped; a free side is the domain's side. Open and closed faces have equal
-    volume.
+    parts outside the domain do not count. Each feature is scaled to [0, 1] by the domain and boxes
+    are clipped; an unbounded side extends to the side of the domain. Open and closed faces have
+    equal volume.
 
-    A feature on which the domain has no length gets no dimension: a box counts if its rule holds
-    at the constant, and is empty otherwise. There, open and closed faces differ: at the constant
-    18, ``age ≤ 18`` holds and ``age > 18`` does not. If all features are constant the share is 1
-    or 0.
+    Features that are constant in the domain are not dimensions of the volume: a box counts if its
+    rule holds at the constant, and is empty otherwise. Open and closed faces then differ: at the
+    constant 18, ``age ≤ 18`` holds and ``age > 18`` does not. If all features are constant, the
+    share is 1 or 0.
 
-    A categorical feature whose values the domain knows has one unit of length for each of them, so
-    that a set of values is one interval or several.
+    A categorical feature whose values the domain lists has one unit of length per value, so a set
+    of values is one interval or several.
 
-    A feature of which a share :math:`m` of the training rows has no value (`missing` of the domain)
-    is its interval with weight :math:`1 - m` and the atom *missing* with weight :math:`m`: a side
-    such as ``age ≤ 30`` measures :math:`1 - m` times its share of the interval, ``or missing`` adds
+    If a share :math:`m` of the training rows lacks a feature (`missing` of the domain), its
+    interval has the weight :math:`1 - m` and the atom *missing* the weight :math:`m`: a side such
+    as ``age ≤ 30`` measures :math:`1 - m` times its share of the interval, and ``or missing`` adds
     :math:`m`. The measure of the domain is the product, as if values were missing at random.
 
-    The volume of a union of boxes is exact unless many boxes are entangled in many dimensions.
-    Rules with conditions other than intervals lie between two such unions: that of the pure boxes
-    alone and that of all rules with the other conditions left out. Where these agree, for instance
-    because the pure boxes cover everything, the share is exact. Otherwise uniform points of the
-    domain are put to the rules, with a Clopper-Pearson interval cut to what the two unions allow.
+    The volume of a union of boxes is exact unless many boxes overlap in many dimensions. The volume
+    of rules with conditions other than intervals lies between that of the pure boxes alone and that
+    of all rules without the other conditions. If the two agree, for example because the pure boxes
+    cover everything, the share is exact. Otherwise it is estimated from uniform points of the
+    domain, with a Clopper-Pearson interval clipped to these two bounds.
 
     References
     ----------
     F. Sabbatini, R. Calegari: ICE: an evaluation metric to assess symbolic knowledge quality.
-    2024. Completeness as the covered share of the input space's volume.
+    2024. Completeness as the share of the input space's volume that rules cover.
 
     Examples
     --------
@@ -143,7 +142,7 @@ def volume_completeness(
     >>> volume_completeness(rules)
     Completeness(value=0.75, exact=True, low=0.75, high=0.75)
 
-    Where a quarter of the rows has no length:
+    If a quarter of the rows has no length:
 
     >>> float(volume_completeness(rules.replace(domain=Domain((0,), (4,), missing=(0.25,)))))
     0.5625
@@ -155,9 +154,9 @@ def volume_completeness(
         settings = disjoint, n_samples, confidence, random_state
         lower, upper, rule = boxes.lower[chosen], boxes.upper[chosen], boxes.rule[chosen]
         if isinstance(random_state, int) and lower.size <= _MOST_KEPT:
-            # Scores of one rule set need its volume repeatedly.
+            # Scores of one rule set compute its volume repeatedly.
             parts = (ends.tobytes() for ends in (lower, upper, rule))
-            return _known_volume(*parts, lower.shape, *settings)
+            return _cached_volume(*parts, lower.shape, *settings)
         return _volume(lower, upper, rule, *settings)
 
     if boxes.pure.all():
@@ -205,7 +204,7 @@ def _volume(
 
 
 @lru_cache(maxsize=32)
-def _known_volume(
+def _cached_volume(
     lower: bytes, upper: bytes, rule: bytes, shape: tuple[int, int], *settings: Any
 ) -> Volume:
     low, high = (np.frombuffer(b, dtype=np.float64).reshape(shape) for b in (lower, upper))
@@ -217,22 +216,22 @@ def instance_completeness(
 ) -> float:
     """Compute the share of rows that at least one rule covers.
 
-    Use it to learn how many rows like these the rules cover, or where a volume means little, as
+    Use it to learn how many similar rows the rules cover, or where a volume means little, such as
     with categorical features.
 
     Parameters
     ----------
     ruleset : RuleSet
-        The rules. The fallback is not a rule and does not count.
+        Rules to evaluate. The fallback does not count.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     sample_weight : array-like of shape (n_rows,), optional
-        Weight of each row, zero or positive. By default all rows weigh the same.
+        Weight of each row, zero or positive; equal by default.
 
     Returns
     -------
     float
-        From 0 to 1.
+        Share from 0 to 1.
 
     Raises
     ------
@@ -241,8 +240,8 @@ def instance_completeness(
 
     Notes
     -----
-    Weights of the covered rows over weights of all rows; a row that lacks values counts as covered
-    if some rule does not need them.
+    The share is the weight of the covered rows divided by the weight of all rows. A row with
+    missing values counts as covered if some rule does not need them.
 
     Examples
     --------
@@ -259,7 +258,7 @@ def instance_completeness(
     if not n_rows:
         raise ValueError(
             "`X` must hold at least one row for a share of rows, got 0 rows. "
-            "volume_completeness needs none."
+            "volume_completeness needs no rows."
         )
     if sample_weight is None:
         return float(np.count_nonzero(covered) / n_rows)
@@ -267,7 +266,7 @@ def instance_completeness(
     if not weights.any():
         raise ValueError(
             f"`sample_weight` must hold a positive number, got {n_rows} zeros. "
-            "Pass sample_weight=None to weigh all rows alike."
+            "Pass sample_weight=None to weight all rows equally."
         )
     return float(np.sum(weights * covered) / np.sum(weights))
 
@@ -295,16 +294,16 @@ class UnitBoxes(NamedTuple):
 def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
     """Convert the rules of a rule set with a domain to boxes in the unit cube.
 
-    A feature without missing values is [0, 1]; a constant one is left out. With a share m of
-    missing values, known values are [0, 1 - m] and the rest represents missing values. Missing
-    values stand where fewest boxes fall apart, or always at the upper end, so that boxes of other
-    rule sets are `comparable`.
+    A feature without missing values is mapped to [0, 1]; a constant feature is dropped. With a
+    share m of missing values, observed values are mapped to [0, 1 - m] and missing values to the
+    rest. Missing values are placed so that few boxes split, or at the upper end if boxes of other
+    rule sets must be `comparable`.
     """
     domain, boxes = _domain_of(ruleset), _category_boxes(ruleset)
     low, high = np.asarray(domain.lower), np.asarray(domain.upper)
     missing = np.asarray(domain.missing)
     varying = high > low
-    # Without a length, only the faces separate boxes such as x ≤ 18 and x > 18.
+    # With zero length, only open and closed faces separate boxes such as x ≤ 18 and x > 18.
     table = ruleset.boxes
     above = (table.lower < low) | (table.lower_closed & (table.lower == low))
     below = (low < table.upper) | (table.upper_closed & (table.upper == low))
@@ -334,7 +333,7 @@ def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
         allowed[:, gap_features],
         missing[gap_features],
         varying[gap_features],
-        turned=not comparable,
+        is_flippable=not comparable,
     )
     # A box that would split into too many parts is sampled.
     is_unsplit = two.sum(axis=1) > np.log2(_MOST_PARTS)
@@ -361,18 +360,18 @@ def _sides(
     missing: Floats,
     varying: NDArray[np.bool_],
     *,
-    turned: bool,
+    is_flippable: bool,
 ) -> tuple[tuple[Floats, Floats], NDArray[np.bool_]]:
-    """Compute the sides of boxes along features with missing values, and which have a second part.
+    """Compute the sides of boxes along features with missing values.
 
-    The second part, of missing values, is the end of the feature.
+    Also return which boxes have a second part, of missing values, at the end of the feature.
     """
     observed_share = 1.0 - missing
     low = np.where(varying, lower * observed_share, 0.0)
     high = np.where(varying, upper * observed_share, observed_share)
     accepts_both = fits & allowed
-    # Place missing values at the end that more boxes reach, so that fewer boxes split.
-    if turned:
+    # Place missing values at the end that more boxes reach, so fewer boxes split.
+    if is_flippable:
         at_start, at_end = accepts_both & (low == 0), accepts_both & (high == observed_share)
         mirrored = at_start.sum(axis=0) > at_end.sum(axis=0)
         low, high = (
@@ -391,7 +390,7 @@ def _random_points(rng: np.random.Generator, domain: Domain, n_points: int) -> I
     size = max(1, _FLOATS_PER_BATCH // max(1, len(low)))
     for start in range(0, n_points, size):
         share = rng.random((min(size, n_points - start), len(low)))
-        # Clipping gives constant features their exact value.
+        # Clipping sets constant features to their exact value.
         points = np.clip(low * (1.0 - share) + high * share, low, high)
         if missing.any():
             points[rng.random(points.shape) < missing] = np.nan
@@ -411,13 +410,13 @@ def _check_no_categories(ruleset: RuleSet, varying: NDArray[np.bool_]) -> None:
                 name = ruleset.feature_names[condition.feature]
                 raise ValueError(
                     f"Rule {number} requires values of the categorical feature {name!r} "
-                    f"({condition}), and there is no volume over categories. "
+                    f"({condition}), and categories without known values have no volume. "
                     "Use instance_completeness."
                 )
 
 
 def _is_known(ruleset: RuleSet, condition: OneOf) -> bool:
-    """Return whether the domain has the values of the feature."""
+    """Return whether the domain lists the values of the feature."""
     assert ruleset.domain is not None
     return ruleset.domain.values_of(condition.feature) is not None
 
@@ -430,11 +429,11 @@ def _flat(conditions: Iterable[Condition]) -> Iterator[Condition]:
             yield condition
 
 
-# The known values of a categorical feature lie on a line, each with length 1.
+# The values of a categorical feature lie on a line, each with length 1.
 
 
 class _Boxes(NamedTuple):
-    """Boxes that represent rules, in units of length along categorical features."""
+    """Boxes that represent rules; the length of categorical features is their number of values."""
 
     lower: Floats
     upper: Floats
@@ -448,7 +447,7 @@ class _Boxes(NamedTuple):
 
 
 def _category_boxes(ruleset: RuleSet) -> _Boxes:
-    """Split every rule into disjoint boxes; a rule that no category satisfies has none."""
+    """Split every rule into disjoint boxes; a rule that no category satisfies has no box."""
     table = ruleset.boxes
     lower, upper = table.lower, table.upper
     accepts_observed, missing = np.ones(lower.shape, dtype=bool), table.accepts_missing
@@ -483,7 +482,7 @@ def _category_boxes(ruleset: RuleSet) -> _Boxes:
 
 
 class _Piece(NamedTuple):
-    """Part of the values that a rule accepts along one feature; no `ends` without an interval."""
+    """Part of the values that a rule accepts along one feature; `ends` is None without interval."""
 
     ends: tuple[int, int] | None
     accepts_observed: bool
@@ -491,7 +490,7 @@ class _Piece(NamedTuple):
 
 
 def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool]:
-    """Split what a rule accepts into disjoint parts per feature; False if it requires more."""
+    """Split the values that a rule accepts into disjoint parts; False for other conditions."""
     assert ruleset.domain is not None
     allowed: dict[int, np.ndarray] = {}
     pieces: dict[int, list[_Piece]] = {}
@@ -505,14 +504,14 @@ def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool
         if not isinstance(condition, OneOf) or values is None:
             pure = False
             continue
-        satisfied = _held_values(condition, values)
+        satisfied = _satisfying_values(condition, values)
         feature = condition.feature
         allowed[feature] = allowed.get(feature, np.ones(len(satisfied), dtype=bool)) & satisfied
     for feature, satisfied in allowed.items():
         missing = bool(satisfied[-1])
         edges = np.flatnonzero(np.diff(np.concatenate([[0], satisfied[:-1].astype(np.int8), [0]])))
         runs = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
-        # Missing values belong to the first run of values, or form a piece of their own.
+        # Missing values belong to the first run of values, or form a separate piece.
         pieces[feature] = [_Piece(run, True, missing and not k) for k, run in enumerate(runs)]
         if missing and not runs:
             pieces[feature] = [_Piece((0, len(satisfied) - 1), False, True)]
@@ -520,8 +519,8 @@ def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool
 
 
 @lru_cache(maxsize=4096)
-def _held_values(condition: OneOf, values: tuple[Any, ...]) -> NDArray[np.bool_]:
-    """Return which values of the domain, and a missing one, satisfy a condition (read-only)."""
+def _satisfying_values(condition: OneOf, values: tuple[Any, ...]) -> NDArray[np.bool_]:
+    """Return flags of the domain's values, and a missing one, that satisfy a condition."""
     column = pd.Series([*values, None], dtype=object).to_numpy()
     return condition.holds(lambda _: column)
 

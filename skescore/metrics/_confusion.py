@@ -1,8 +1,8 @@
 """Confusion counts of each rule on labeled rows, from which measures of rules are computed.
 
-Rows are worked on in batches, so that memory does not grow with the product of rows and rules. A
-regression looks at them again, first for the standard deviation of each rule's labels, then for the
-rows within it; which rules hold is kept as bits in between, unless there are too many.
+Rows are processed in batches, so memory does not grow with the product of rows and rules. For a
+regression there are two more passes: for the standard deviation of each rule's labels, and for the
+rows within it. Matches are cached as bits unless there are too many.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from skescore.rules import RowTable, RuleSet
 
 __all__ = ["Flags", "Floats", "RuleConfusion", "Tally", "class_codes", "confusion"]
 
-#: Pairs of row and rule per batch, which fit the cache of a core.
+#: Pairs of row and rule per batch, which fit the cache of a CPU core.
 _NUMBERS = 1 << 17
 #: Largest size of the cached matches of a regression; above it, rows are matched twice.
 _MAX_CACHED_BYTES = 1 << 26
@@ -54,14 +54,14 @@ class RuleConfusion:
     p, n : ndarray of float
         Positive and negative rows that the rule covers.
     P, N : ndarray of float
-        Positive and negative rows altogether.
+        All positive and negative rows, covered or not.
     unique : ndarray of float
-        Rows that the rule covers and no other rule does.
+        Rows that only this rule covers.
     mean, std : ndarray of float or None
-        Regression: mean and population standard deviation of the labels where the rule holds; NaN
-        where it covers no row.
+        For regression: mean and population standard deviation of the labels of covered rows; NaN
+        for a rule that covers no row.
     label_std : float or None
-        Regression: sample standard deviation (ddof 1) of all labels; NaN for a single row.
+        For regression: sample standard deviation (ddof 1) of all labels; NaN for a single row.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class RuleConfusion:
 
     @property
     def overlap(self) -> Floats:
-        """Share of each rule's rows that other rules cover as well; NaN for a rule without rows."""
+        """Share of each rule's rows that other rules cover too; NaN for a rule without rows."""
         covered = self.covered
         shared = np.maximum(covered - self.unique, 0.0)
         return np.divide(shared, covered, out=np.full(len(self), np.nan), where=covered > 0)
@@ -110,16 +110,16 @@ class RuleConfusion:
     def quality(
         self, measure: str | RuleMeasure, *, undefined: float = np.nan, **parameters: float
     ) -> Floats:
-        """Measure every rule.
+        """Compute a quality measure of every rule.
 
         Parameters
         ----------
         measure : str or RuleMeasure
             A name in :data:`skescore.metrics.RULE_MEASURES`, or a user-defined measure.
         undefined : float, default=NaN
-            The value where the measure is not defined.
+            Value where the measure is undefined.
         **parameters : float
-            Parameters of the measure.
+            Parameters of the measure, see :func:`rule_quality`.
 
         Returns
         -------
@@ -131,28 +131,28 @@ class RuleConfusion:
         return np.asarray(values, dtype=np.float64)
 
     def p_values(self, correction: str | None = None, *, untested: float = np.nan) -> Floats:
-        """Return the probability of every rule's success, were it mere chance.
+        """Compute the p-value of every rule.
 
         Parameters
         ----------
         correction : str, optional
-            How to correct for the number of rules, see
-            :func:`skescore.metrics.adjust_p_values`; not at all by default.
+            Correction for multiple tests, see :func:`skescore.metrics.adjust_p_values`; none by
+            default.
         untested : float, default=NaN
-            Regression: the raw p-value of a rule that cannot be tested, as it covers one row or
-            none, or all labels are equal. NaN leaves it out of the correction; RuleKit has 0.0.
+            Regression: raw p-value of a rule that cannot be tested because it covers at most one
+            row or all labels are equal. NaN excludes it from the correction; RuleKit uses 0.0.
 
         Returns
         -------
         ndarray of float, shape (n_rules,)
-            Classification: one-sided Fisher test, of as many or more positive rows among those that
-            the rule covers. Regression: lower tail of the chi-square test of variance, of labels
-            as close together or closer.
+            Classification: one-sided Fisher test, the probability that a random rule of this size
+            covers at least as many positive rows. Regression: lower tail of the chi-square test of
+            variance, the probability that random labels are at least as close together.
         """
         if self.std is None or self.label_std is None:
             raw = fisher_p_value(self.p, self.n, self.P, self.N)
         else:
-            # A single row has no expected deviation, so that no rule can be tested.
+            # The labels of a single row have no deviation, so no rule can be tested.
             expected = np.nan_to_num(self.label_std, nan=0.0)
             std = np.nan_to_num(self.std, nan=0.0)
             raw = variance_p_value(expected, std, self.covered, undefined=untested)
@@ -167,17 +167,17 @@ class RuleConfusion:
         *,
         untested: float = np.nan,
     ) -> Flags:
-        """Return which rules succeed beyond chance.
+        """Return flags of the rules that are significant.
 
         Parameters
         ----------
         alpha : float, default=0.05
-            Level of significance, between 0 and 1.
+            Significance level, between 0 and 1.
         correction : str or None, default="fdr_bh"
-            As for :meth:`p_values`; :func:`skescore.metrics.significant_fraction` says what is
-            significant by each of them.
+            See :meth:`p_values`. :func:`skescore.metrics.significant_fraction` describes what each
+            correction controls.
         untested : float, default=NaN
-            As for :meth:`p_values`; NaN is never significant.
+            See :meth:`p_values`; NaN is never significant.
 
         Returns
         -------
@@ -194,25 +194,25 @@ def confusion(
     *,
     assigned: bool = False,
 ) -> RuleConfusion:
-    r"""Count the positive and negative rows of every rule, covered ones and all.
+    r"""Count the covered and all positive and negative rows of every rule.
 
     Use it to judge each rule by itself: all measures of rules start from these counts.
 
     Parameters
     ----------
     ruleset : RuleSet
-        The rules.
+        Rules to evaluate.
     X : array-like or DataFrame of shape (n_rows, n_features), or RuleCounts
-        The rows, at least one; or counts of them, which know labels and weights.
+        Rows, at least one; or counts of rows, which include labels and weights.
     y : array-like of shape (n_rows,), optional
-        Their labels, for rows: the truth, or the predictions of a black box. Labels of a
-        classification that are no classes of the rules are negative rows of every rule.
+        Labels of the rows: the truth, or the predictions of a black box. A label that is no class
+        of the rules makes a row negative for every rule.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive; a row of weight 2 counts as two rows.
     assigned : bool, default=False
-        False counts all rows that a rule covers, whatever other rules cover them: the rule as
-        it reads, taken by itself. True counts the rows that are assigned to it, which matters in
-        ordered rule sets, whose later rules mean "else".
+        False counts all rows that satisfy a rule's conditions, whether or not other rules cover
+        them. True counts the rows that are assigned to it, which matters for ordered rule sets, in
+        which later rules mean "else".
 
     Returns
     -------
@@ -221,18 +221,18 @@ def confusion(
     Raises
     ------
     ValueError
-        If there are no rows, or the labels do not fit the rows or the rule set; if weights are
-        negative, not finite, all zero or not one per row; if rules that predict together
-        (``RuleSet.voting``) are to count assigned rows.
+        If there are no rows, the labels do not fit the rows or the rule set, weights are negative,
+        not finite, all zero or not one per row, or `assigned` is set for rules that predict
+        together (``RuleSet.voting``).
 
     Notes
     -----
-    In a classification the rows of the rule's class are its positive ones. In a regression with
-    output :math:`v` and population standard deviation :math:`s` of the labels where the rule holds,
-    positive rows are those with :math:`v - s \le y \le v + s`, up to float noise. An affine output
-    is evaluated on each row, while :math:`s` remains that of the labels: so it is seen how much
-    better than a constant it fits. Where it lacks a value, a row is negative. A rule that holds for
-    no row has no standard deviation and hence no positive rows: :math:`P = 0`.
+    In classification, the rows of the rule's class are positive. In regression, with the output
+    :math:`v` and the population standard deviation :math:`s` of the labels of covered rows, rows
+    with :math:`v - s \le y \le v + s` are positive, up to rounding. A linear output is evaluated on
+    each row while :math:`s` remains that of the labels, so the counts show how much better than a
+    constant it fits. A row for which it lacks a value is negative. A rule that covers no row has no
+    standard deviation and no positive rows: :math:`P = 0`.
 
     References
     ----------
@@ -265,7 +265,7 @@ def confusion(
 
 
 def _of_counts(ruleset: RuleSet, counts: RuleCounts, assigned: bool) -> RuleConfusion:
-    """Build a confusion from counts of rows."""
+    """Build confusion counts from counts of rows."""
     if assigned:
         ruleset.check_one_rule_per_row("assigned=True")
     counts.check(ruleset)
@@ -275,7 +275,7 @@ def _of_counts(ruleset: RuleSet, counts: RuleCounts, assigned: bool) -> RuleConf
         outputs = ruleset.conclusions.outputs.astype(np.intp)
         rules = np.arange(len(ruleset))
         p, P = class_counts[outputs, rules], totals[outputs]
-        # Sum instead of subtracting: a difference could leave rounding noise without any row.
+        # A difference instead of a sum could leave rounding errors for absent rows.
         other_classes = [np.delete(np.arange(len(totals)), k) for k in outputs]
         n = np.array([class_counts[rows, i].sum() for i, rows in enumerate(other_classes)])
         N = np.array([totals[rows].sum() for rows in other_classes])
@@ -285,7 +285,7 @@ def _of_counts(ruleset: RuleSet, counts: RuleCounts, assigned: bool) -> RuleConf
     if numbers.moments is None or numbers.within is None:
         raise ValueError(
             "The positive rows of a regression lie within a standard deviation of all labels of a "
-            "rule, which counts of parts of the rows do not know. Count all rows at once with "
+            "rule, which counts of parts of the rows do not include. Count all rows at once with "
             "count_rows, or with count_source(..., rule_measures=True)."
         )
     p, n, P, N = numbers.within[kind]
@@ -314,7 +314,7 @@ class Tally:
 
     def _sums(self, flags: Flags, weights: Floats | None) -> Floats:
         """Sum the weights of the rows with each flag, shape (n_rules,)."""
-        if weights is None:  # far fewer than 2**24 rows: single precision is exact
+        if weights is None:  # far fewer than 2**24 rows, so single precision is exact
             ones = np.ones(len(flags), dtype=np.float32)
             return np.asarray(ones @ flags.astype(np.float32), dtype=np.float64)
         return np.asarray(weights @ flags)
@@ -339,7 +339,7 @@ class Tally:
     def classification(
         self, codes: NDArray[np.intp], watch: Callable[[slice, Flags], None] | None = None
     ) -> RuleConfusion:
-        """Count for classes; `watch` is shown which rules count for few rows at a time."""
+        """Count for classes; `watch` is called with the counted rules of each batch of rows."""
         outputs = self.ruleset.conclusions.outputs.astype(np.intp)
         p, n = np.zeros((2, len(outputs)))
         for rows, matches, weights, alone in self._batches():
@@ -351,13 +351,13 @@ class Tally:
             p += hits
             if weights is None:
                 n += self._sums(matches, None) - hits
-            else:  # A difference of sums could leave rounding noise without any row.
+            else:  # A difference of sums could leave rounding errors for absent rows.
                 n += self._sums(matches & ~positive, weights)
-        # The last code stands for labels that are no classes.
+        # The last code represents labels that are not classes.
         n_classes = len(self.ruleset.classes or ())
         label_codes = np.where(codes < 0, n_classes, codes)
         totals = np.bincount(label_codes, self.weights, n_classes + 1).astype(np.float64)
-        # Sum the other classes: subtracting from the total would leave rounding noise.
+        # Sum the other classes; a difference from the total would leave rounding errors.
         other_totals = np.array([np.delete(totals, k).sum() for k in range(n_classes + 1)])
         return _confusion(p, n, totals[outputs], other_totals[outputs], self._unique)
 
@@ -385,7 +385,7 @@ class Tally:
 
         if len(moments.narrow):
             for rows, matches, weights in repeat_batches():
-                moments.look_again(matches, y[rows], weights)
+                moments.add_narrow(matches, y[rows], weights)
         mean, std = moments.result()
         p, n, P, N = np.zeros((4, n_rules))
         everywhere = self._within(y, std)
@@ -402,12 +402,12 @@ class Tally:
         return _confusion(p, n, P, N, self._unique, mean, std, _sample_std(y, self.weights, center))
 
     def _within(self, y: Floats, std: Floats) -> Floats | None:
-        """Count the positive labels of each rule; None where sorting them does not do."""
+        """Count the positive labels of each rule by sorting; None if that is not possible."""
         if self.weights is not None or self.ruleset.conclusions.linear:
             return None
         (low, high), ordered = reach(self.ruleset, std), np.sort(y)
         count = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
-        # NaN, the deviation of a rule without rows, would be sorted behind all labels.
+        # NaN, the deviation of a rule without rows, would be sorted after all labels.
         return np.where(np.isnan(std), 0.0, count)
 
     def _close(self, y: Floats, std: Floats, rows: slice) -> Flags:
@@ -425,9 +425,8 @@ class Tally:
 class _LabelMoments:
     """Means and standard deviations of labels per rule, from batches of rows.
 
-    Sums of squares, around a `center` near the labels, are cheap, but little is left of their
-    digits where labels lie close together and far from the center. Such rules are `narrow`, and
-    need a second look.
+    Sums of squares around a `center` near the labels are fast, but lose digits where labels lie
+    close together and far from the center. Such rules are `narrow`, and need a second pass.
     """
 
     def __init__(self, n_rules: int, center: float) -> None:
@@ -436,11 +435,11 @@ class _LabelMoments:
         self._looks = np.zeros((2, 0))
 
     def add(self, matches: Flags, labels: Floats, weights: Floats | None) -> None:
-        """Take in some rows."""
+        """Add a batch of rows."""
         deviations = labels - self._center
         factor = np.ones(len(labels)) if weights is None else weights
         numbers = matches.astype(np.float64)
-        # One product per power: products of thin matrices are slow, above all on several threads.
+        # One product per power: products of thin matrices are slow, especially with many threads.
         for total in self._sums:
             total += factor @ numbers
             factor = factor * deviations
@@ -457,8 +456,8 @@ class _LabelMoments:
         squares = second - first**2 / np.where(weight > 0, weight, 1.0)
         return np.flatnonzero((weight > 0) & (squares <= NARROW * second))
 
-    def look_again(self, matches: Flags, labels: Floats, weights: Floats | None) -> None:
-        """Take in some rows once more, for the rules that are narrow."""
+    def add_narrow(self, matches: Flags, labels: Floats, weights: Floats | None) -> None:
+        """Add a batch of rows in the second pass, for narrow rules."""
         narrow = self.narrow
         if not self._looks.size:
             self._looks = np.zeros((2, len(narrow)))
@@ -482,7 +481,7 @@ class _LabelMoments:
             mean[narrow] += first / weight[narrow]
             squares[narrow] = second - first**2 / weight[narrow]
         std = np.sqrt(np.maximum(squares, 0.0) / weight)
-        # Equal labels have deviation 0, whatever the rounding of their mean.
+        # Equal labels have deviation 0, no matter how their mean was rounded.
         return mean, np.where(std <= BORDER * np.abs(mean), 0.0, std)
 
 
@@ -509,6 +508,6 @@ def class_codes(ruleset: RuleSet, y: ArrayLike, n_rows: int) -> NDArray[np.intp]
     if len(ruleset) and codes.max() < 0:
         raise ValueError(
             f"y must hold labels that the rules know, {list(classes)}, but it holds "
-            f"{labels.tolist()[:5]!r}. Pass labels of the same kind, such as texts for texts."
+            f"{labels.tolist()[:5]!r}. Pass labels of the same type, such as strings."
         )
     return np.asarray(codes[label_codes])

@@ -1,6 +1,6 @@
-"""Outcomes of the decisions of rules on rows: which rule decides, whether it errs, and where.
+"""Decisions of rules on rows: which rule decides, whether it errs, and whether it extrapolates.
 
-A row belongs to the rule that predicts it. Rows that no rule covers form one more group.
+A row belongs to the rule that predicts it. Uncovered rows form a group of their own.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class DecisionCounts:
     Attributes
     ----------
     n_rows : ndarray of shape (n_rules + 1,)
-        Rows that each rule decides; the last number counts the rows of no rule.
+        Rows that each rule decides; the last number counts the uncovered rows.
     n_labeled, n_errors : ndarray of shape (n_rules + 1,)
-        Rows with a label, and those of them that are predicted wrongly.
+        Rows with a label, and how many of them are predicted wrongly.
     n_queried, n_disagreements : ndarray of shape (n_rules + 1,)
-        Rows with a prediction of the model, and those of them that the rule predicts differently.
+        Rows with a prediction of the model, and how many of them the rule predicts differently.
     n_outside : ndarray of shape (n_rules + 1,)
-        Rows with a value outside of the domain of the rules, in a feature that rules use.
+        Rows with a value outside the domain in a feature that the rules use.
     n_missing : ndarray of shape (n_rules + 1,)
-        Rows that lack a value in a feature that rules use.
+        Rows with a missing value in a feature that the rules use.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class DecisionCounts:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DecisionCounts:
-        """Read counts that :meth:`to_dict` returned."""
+        """Convert the output of :meth:`to_dict` back to counts."""
         return cls(**{f.name: np.array(data[f.name], dtype=np.int64) for f in fields(cls)})
 
 
@@ -97,12 +97,12 @@ class RowDecisions:
     Attributes
     ----------
     rule : ndarray of shape (n_rows,)
-        Index of the deciding rule; the number of rules for none.
+        Index of the deciding rule; the number of rules for uncovered rows.
     label_outcome, model_outcome : ndarray of shape (n_rows,)
-        -1 if the label or the prediction of the model is unknown, else 0 if the rule agrees with it
-        and 1 if not.
+        -1 if the label or the prediction of the model is unknown, 0 if the rule agrees with it,
+        otherwise 1.
     is_outside, is_incomplete : ndarray of shape (n_rows,)
-        Whether a value is outside of the domain, and whether one is missing.
+        Whether a value lies outside the domain, and whether a value is missing.
     n_rules : int
         Number of rules.
     """
@@ -141,16 +141,16 @@ def decide_rows(
     error_tolerances: Any = None,
     model_tolerances: Any = None,
 ) -> RowDecisions:
-    """Return which rule decides each row, and the outcome.
+    """Return which rule decides each row, and whether it agrees with label and model.
 
     Parameters
     ----------
     ruleset : RuleSet
-        The rules, of which one predicts each row.
+        Rules of which one predicts each row.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,), optional
-        Labels. None and NaN are labels that are not known yet.
+        Labels; None and NaN mark labels that are not known yet.
     model_predictions : array-like of shape (n_rows,), optional
         Predictions of the model.
     error_tolerances, model_tolerances : array-like of shape (n_rules + 1,), optional
@@ -164,11 +164,11 @@ def decide_rows(
     Raises
     ------
     ValueError
-        If several rules predict together, or labels are of another type than the classes.
+        If the rules vote, or labels have another type than the classes.
 
     Notes
     -----
-    Rows of no rule count as errors only if the fallback predicts a default for them.
+    Uncovered rows count as errors only if the fallback predicts a default for them.
 
     Examples
     --------
@@ -216,12 +216,12 @@ def count_decisions(ruleset: RuleSet, X: Any, y: Any = None, **options: Any) -> 
 
 
 def has_default(ruleset: RuleSet) -> bool:
-    """Return whether rows without a rule get a default prediction, which can be wrong."""
+    """Return whether uncovered rows get a default prediction, which can be wrong."""
     return ruleset.fallback is not None and ruleset.fallback.policy == "default"
 
 
 def predict_all_rows(ruleset: RuleSet, X: Any) -> NDArray[Any]:
-    """Predict all rows; without a default, the prediction for rows without a rule is arbitrary."""
+    """Predict all rows; without a default, the prediction of uncovered rows is arbitrary."""
     if not has_default(ruleset):
         output = 0.0 if ruleset.classes is None else ruleset.classes[0]
         ruleset = ruleset.replace(fallback=Fallback(output))
@@ -231,8 +231,8 @@ def predict_all_rows(ruleset: RuleSet, X: Any) -> NDArray[Any]:
 def _checked_tolerances(name: str, tolerances: Any, n_rules: int) -> NDArray[np.float64]:
     if tolerances is None or np.shape(tolerances) != (n_rules + 1,):
         raise ValueError(
-            f"{name} of a regression needs the tolerance of each of {n_rules} rules and of rows of "
-            f"no rule, got {tolerances!r}. RuleBaseline.from_rows estimates them."
+            f"{name} of a regression needs a tolerance for each of {n_rules} rules and for "
+            f"uncovered rows, got {tolerances!r}. RuleBaseline.from_rows estimates them."
         )
     return np.asarray(tolerances, dtype=np.float64)
 
@@ -247,9 +247,9 @@ def compare_labels(
     ruleset : RuleSet
         The rules.
     name : str
-        The parameter of the labels, for messages.
+        Name of the parameter in messages.
     predicted, labels : array-like of shape (n_rows,)
-        Predictions and labels; None and NaN are unknown labels.
+        Predictions and labels; None and NaN mark unknown labels.
     widths : array-like of shape (n_rows,) or None
         Regression: largest difference that is not an error.
     """
@@ -275,7 +275,7 @@ def compare_labels(
 
 
 def check_label_types(ruleset: RuleSet, name: str, others: Any) -> None:
-    """Raise a ValueError if labels that are no classes are texts, but no class is, or vice versa.
+    """Raise a ValueError if unknown labels are strings but no class is a string, or vice versa.
 
     Labels of new classes are errors of the rules, but labels of another type are a mistake.
     """
@@ -294,8 +294,8 @@ def domain_limits(ruleset: RuleSet) -> dict[int, tuple[float, float] | tuple[Any
     Returns
     -------
     dict of int to tuple
-        Numbers have a lower and an upper bound, and categories the tuple of their values. Features
-        without known values are left out.
+        A lower and an upper bound of numbers, and the tuple of values of categories. Features
+        without known values are omitted.
 
     Examples
     --------
@@ -333,7 +333,7 @@ def _compared_features(conditions: Iterable[Condition]) -> Iterator[int]:
 
 
 def _check_values(ruleset: RuleSet, table: RowTable) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which rows have a value outside of the domain, and which ones lack one."""
+    """Return which rows have a value outside the domain, and which have a missing value."""
     is_outside = np.zeros(len(table), dtype=bool)
     is_incomplete = np.zeros(len(table), dtype=bool)
     rows, limits = slice(0, len(table)), domain_limits(ruleset)

@@ -1,8 +1,8 @@
 """Fidelity by group, on generated rows and near decision boundaries.
 
-Fidelity is agreement with the black box: the share of equal predictions in a classification, and R²
-in a regression. The fallback predicts uncovered rows; where there is none, or it
-abstains, such rows count as wrong, or as predicted by the black box's mean.
+Fidelity is agreement with the black box: the share of equal predictions in classification, R² in
+regression. The fallback predicts uncovered rows. Without a fallback, or if it abstains, they count
+as wrong in classification, and as predicted by the black box's mean in regression.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ __all__ = [
 #: Kinds of generated rows.
 OFF_DATA = ("jittered", "interpolated", "uniform", "boundary")
 _METRICS = {"classification": "accuracy", "regression": "r2"}
-#: Halvings of the way between two rows, and how far around the boundary rows are drawn on it.
+#: Bisection steps between two rows, and the relative distance to the boundary of drawn rows.
 _HALVINGS, _NEAR = 8, 0.1
 #: Streams of random numbers.
 _ROWS, _PERMUTATIONS = 11, 12
 
 
 def _predictor(black_box: Any) -> Callable[[Any], Any]:
-    """Return a function that predicts copies of rows, which the black box may change in place."""
+    """Return a function that predicts copies of rows, as the black box may change them in place."""
     predict = getattr(black_box, "predict", black_box)
     if not callable(predict):
         raise TypeError(
@@ -68,7 +68,7 @@ def _predictor(black_box: Any) -> Callable[[Any], Any]:
         )
 
     def predicted(rows: Any) -> NDArray[Any]:
-        predictions = one_dimension("What black_box predicts", predict(own_rows(rows)))
+        predictions = one_dimension("The output of black_box", predict(own_rows(rows)))
         return (
             predictions[:, 0]
             if predictions.ndim == 2 and predictions.shape[1] == 1
@@ -122,46 +122,46 @@ def fidelity(
 ) -> float:
     """Measure how well rules agree with a black box: on rows, off the data, or at its boundary.
 
-    Use it to learn whether rules describe the black box or only what it says of these rows. FiRe
-    and ICE look at the rows alone, which may all lie far from where the black box changes its mind.
+    Use it to learn whether rules also describe the black box where there are no rows. FiRe and ICE
+    evaluate only the rows, which may all lie far from the decision boundary.
 
     Parameters
     ----------
     rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
         The rules.
     black_box : fitted model or callable
-        Its predictions for rows.
+        Model whose predictions the rules should reproduce.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, in the columns of the black box.
     where : {"rows", "jittered", "interpolated", "uniform", "boundary"}, default="rows"
-        The rows themselves, or rows drawn by :func:`rows_off_data`.
+        Evaluate on the rows themselves, or on rows drawn by :func:`rows_off_data`.
     n_rows : int, default=1000
-        Rows to draw.
+        Number of rows to draw.
     scale : float, default=0.1
-        How far rows are jittered, see :func:`rows_off_data`.
+        Size of the changes of jittered rows, see :func:`rows_off_data`.
     sample_weight : array-like of shape (n_rows,), optional
-        Weight of each row, zero or positive; drawn rows start from rows by their weights.
+        Weight of each row, zero or positive; drawn rows start from rows in proportion to it.
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the drawing.
+        Seed of the drawn rows.
 
     Returns
     -------
     float
         Share of equal predictions (classification, 0 to 1) or R² (regression, at most 1); greater
-        is better. NaN, with an ``UndefinedMetricWarning``, where the black box has no boundary, as
-        it predicts one class for all rows.
+        is better. NaN, with an ``UndefinedMetricWarning``, for the boundary of a black box that
+        predicts one class for all rows.
 
     Raises
     ------
     TypeError
-        If the black box cannot be asked.
+        If the black box has no predictions.
     ValueError
-        If `where` is unknown, a boundary is asked of a regression, or the rows do not fit.
+        If `where` is unknown, ``"boundary"`` is used in regression, or the rows do not fit.
 
     Notes
     -----
-    Near a boundary most rules fare worse than on the rows, since half of the drawn rows lie on
-    either side of it. Compare figures of one black box and data set only.
+    Most rules agree less near a boundary than on the rows, since drawn rows lie on both sides of
+    it. Compare only figures of the same black box and data set.
 
     References
     ----------
@@ -193,8 +193,8 @@ def fidelity(
         return _agreement(ruleset, X, predict(X), weights)
     if where == "boundary" and ruleset.task == "regression":
         raise ValueError(
-            "where='boundary' is for classes, but the rules predict numbers, between which there "
-            "is no boundary. Choose where='interpolated'."
+            "where='boundary' is for classes, but the rules predict numbers, which have no "
+            "decision boundary. Choose where='interpolated'."
         )
     drawn = rows_off_data(
         X,
@@ -231,41 +231,41 @@ def rows_off_data(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows to start from, at least one.
     where : {"jittered", "interpolated", "uniform", "boundary"}
-        ``"jittered"`` moves every number of a row by a normal deviate of `scale` times its column's
-        standard deviation, within the column's range, and takes another row's category with
-        probability `scale`. ``"interpolated"`` lies on the line between two rows, with the
-        categories of the one or the other. ``"uniform"`` takes every value by itself, anywhere in
-        the range of its column. ``"boundary"`` lies close to where the black box changes its
-        prediction on a line between two rows that it tells apart.
+        ``"jittered"`` adds to every number a normal deviate of `scale` times the standard deviation
+        of its column, within the column's range, and takes another row's category with probability
+        `scale`. ``"interpolated"`` lies on the line between two rows, with the categories of one or
+        the other. ``"uniform"`` draws every value independently from the range of its column.
+        ``"boundary"`` lies close to the point where the prediction changes on the line between two
+        rows with different predictions.
     n_rows : int, default=1000
-        Rows to draw.
+        Number of rows to draw.
     black_box : fitted model or callable, optional
-        Needed for the boundary.
+        Required for ``where="boundary"``.
     scale : float, default=0.1
-        For jittered rows.
+        Size of the changes of jittered rows.
     sample_weight : array-like of shape (n_rows,), optional
-        How likely rows are started from.
+        Relative probability of starting from each row.
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the drawing.
+        Seed of the drawn rows.
 
     Returns
     -------
     array or DataFrame
-        Rows like those of `X`; whole numbers stay whole. No rows at all for the boundary of a black
-        box that predicts one class.
+        Rows like those of `X`; integers remain integers. Empty for the boundary of a black box that
+        predicts one class.
 
     Raises
     ------
     ValueError
         If there are no rows, or a parameter is out of its range.
     TypeError
-        If the boundary is asked of no black box.
+        If the boundary is requested without a black box.
 
     Notes
     -----
-    The boundary is found on the line from :math:`a` to :math:`b` by eight halvings; rows are drawn
-    at most a tenth of the line's length before and behind it. A category changes at a random place
-    of the line.
+    Eight bisection steps locate the boundary on the line from :math:`a` to :math:`b`; rows are
+    drawn at most a tenth of the line's length before and behind it. A category changes at a random
+    point of the line.
 
     Examples
     --------
@@ -320,7 +320,7 @@ class _Rows:
         return self._like
 
     def permuted(self, feature: int, order: NDArray[np.intp]) -> Any:
-        """Return the rows with one column permuted."""
+        """Return the rows with the values of one column permuted."""
         columns = [column.reset_index(drop=True) for column, _ in self._columns()]
         columns[feature] = _take_rows(columns[feature], order)
         return self._with_columns(columns)
@@ -334,7 +334,7 @@ class _Rows:
         return type(self._like)(frame) if self.frame is not self._like else frame
 
     def _columns(self) -> list[tuple[pd.Series, Floats | None]]:
-        """Return every column, with its numbers if it is numeric."""
+        """Return all columns, numeric ones with their numbers."""
         columns = []
         for feature in range(self.width):
             column = self.frame.iloc[:, feature]
@@ -344,7 +344,7 @@ class _Rows:
         return columns
 
     def jittered(self, start: NDArray[np.intp], scale: float, rng: np.random.Generator) -> Any:
-        """Generate rows with small random changes of the numbers."""
+        """Generate rows with small random changes of the values."""
         result = []
         for column, numbers in self._columns():
             if numbers is None:
@@ -374,7 +374,7 @@ class _Rows:
             values = np.full(n_rows, np.nan)
             if len(observed_values):
                 low, high = observed_values.min(), observed_values.max()
-                if is_integer_dtype(column):  # all whole numbers are equally likely
+                if is_integer_dtype(column):  # all integers are equally likely
                     values = low + np.floor(u * (high - low + 1))
                 else:
                     values = low * (1 - u) + high * u
@@ -385,7 +385,7 @@ class _Rows:
     def between(
         self, start: NDArray[np.intp], end: NDArray[np.intp], at: Floats, switch: Floats
     ) -> Any:
-        """Interpolate between pairs of rows; each other value switches at a random point."""
+        """Interpolate between pairs of rows; non-numeric values switch at a random point."""
         result = []
         for feature, (column, numbers) in enumerate(self._columns()):
             nearer = np.where(switch[:, feature] < at, end, start)
@@ -411,7 +411,7 @@ class _Rows:
         p = np.full(len(class_codes), 1 / len(class_codes)) if chances is None else chances
         mass = np.bincount(class_codes, p, len(labels))
         start = rng.choice(len(class_codes), n_rows, p=chances)
-        start = start[mass[class_codes[start]] < 1 - 1e-12]  # another class has weight
+        start = start[mass[class_codes[start]] < 1 - 1e-12]  # rows of other classes have weight
         end = np.empty_like(start)
         for code in np.unique(class_codes[start]).tolist():
             its, other_chances = class_codes[start] == code, np.where(class_codes == code, 0.0, p)
@@ -436,13 +436,13 @@ def _take_rows(column: pd.Series, rows: NDArray[np.intp]) -> pd.Series:
 
 
 def _like(column: pd.Series, values: Floats) -> pd.Series:
-    """Convert numbers to the type of the column."""
+    """Convert numbers to the dtype of the column."""
     if not is_integer_dtype(column):
         return pd.Series(values).astype(column.dtype)
     values = np.rint(values)
     if not (np.abs(values) >= LARGEST_EXACT).any():
         return pd.Series(values).astype(column.dtype)
-    # Floats near the ends of 64 bits may lie outside of them.
+    # Floats near the limits of 64-bit integers may exceed them.
     low, high = int(column.min()), int(column.max())
     whole = [
         None if math.isnan(value) else min(max(int(value), low), high) for value in values.tolist()
@@ -452,7 +452,7 @@ def _like(column: pd.Series, values: Floats) -> pd.Series:
 
 @dataclass(frozen=True, eq=False)
 class GroupFidelity:
-    """Fidelity of groups of rows; :func:`group_fidelity` returns it.
+    """Fidelity of groups of rows, as returned by :func:`group_fidelity`.
 
     Attributes
     ----------
@@ -463,7 +463,7 @@ class GroupFidelity:
     values : ndarray of shape (n_groups,)
         Fidelity of each group.
     overall : float
-        Fidelity on all rows, which is the mean of `values` weighted by `rows`.
+        Fidelity on all rows, the mean of `values` weighted by `rows`.
 
     Examples
     --------
@@ -484,7 +484,7 @@ class GroupFidelity:
 
     @property
     def mean_gap(self) -> float:
-        """Mean absolute difference between pairs of groups; 0 is best. 0 for a single group."""
+        """Mean absolute difference between pairs of groups; 0 is best, and for a single group."""
         one, other = np.triu_indices(len(self.values), 1)
         distances = np.abs(self.values[one] - self.values[other])
         return float(distances.mean()) if len(one) else 0.0
@@ -511,42 +511,42 @@ def group_fidelity(
 ) -> GroupFidelity:
     r"""Measure how well rules agree with a black box for each class, or each group of people.
 
-    Use it where rules must be as true for a minority as for all: a mean over the rows hides a class
-    or group that rules get wrong.
+    Use it to check that rules are as faithful for minorities as for the majority: a mean over all
+    rows hides a class or group that the rules predict badly.
 
     Parameters
     ----------
     y_black_box, y_rules : array-like of shape (n_rows,)
         Predictions of the black box and of the rules.
     groups : array-like of shape (n_rows,), optional
-        The group of each row, such as a column of the table; by default, in a classification, the
-        black box's prediction, so that fidelity is reported by class.
+        Group of each row, such as a column of the table. By default, in classification, the black
+        box's prediction, which gives the fidelity by class.
     task : {"classification", "regression"}
-        Task: predict labels or numbers.
+        Task of the black box.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
 
     Returns
     -------
     GroupFidelity
-        Groups of rows that weigh nothing are left out.
+        Groups without weight are omitted.
 
     Raises
     ------
     ValueError
-        If the rows do not fit each other, or a regression has no groups.
+        If the arrays differ in length, or a regression has no groups.
 
     Notes
     -----
-    In a classification :math:`f_g` is the share of a group's rows with equal predictions. In a
+    In classification :math:`f_g` is the share of a group's rows with equal predictions. In
     regression it is :math:`1 - \frac{\mathrm{mean}_g |b - r|}{\mathrm{mean} |b - \bar b|}`, with
-    the same denominator for all groups: 1 at best, 0 for rules that always predict the mean. In
-    both, :math:`f` of all rows is the mean of the groups by their rows.
+    the same denominator for all groups: 1 at best, 0 for rules that always predict the mean. The
+    overall :math:`f` is the mean of the groups, weighted by their rows.
 
     The gap :math:`f - \min_g f_g` is the "maximum fidelity gap from average" of Balagopalan and
-    others, the mean gap :math:`\frac{2}{G(G - 1)} \sum_{g < h} |f_g - f_h|` their "mean fidelity
+    others; the mean gap :math:`\frac{2}{G(G - 1)} \sum_{g < h} |f_g - f_h|` is their "mean fidelity
     gap amongst subgroups". Both are at least 0, and at most 1 for classes. Small groups differ by
-    chance: look at their rows.
+    chance, so check the number of rows.
 
     References
     ----------
@@ -573,10 +573,10 @@ def group_fidelity(
         )
     weights = np.ones(len(box)) if sample_weight is None else row_weights(sample_weight, len(box))
     if not weights.any():
-        raise ValueError("sample_weight must hold a positive number. Pass None to weigh all alike.")
+        raise ValueError("sample_weight must hold a positive number. Pass None for equal weights.")
     if groups is None and task == "regression":
         raise ValueError(
-            "groups must say which group each row of a regression is of, but it is None. Pass a "
+            "groups must give the group of each row of a regression, but it is None. Pass a "
             "column, or intervals of the predictions."
         )
     has_weight = weights > 0
@@ -584,7 +584,7 @@ def group_fidelity(
     codes, group_names = pd.factorize(group_labels[has_weight], use_na_sentinel=False)
     box, rules, weights = box[has_weight], rules[has_weight], weights[has_weight]
     if task == "classification":
-        box_codes, rules_codes = common_codes(box, rules)  # without rounding of integers
+        box_codes, rules_codes = common_codes(box, rules)  # does not round integers
         values = np.asarray(box_codes == rules_codes, dtype=np.float64)
     else:
         box, rules = finite_numbers("y_black_box", box), finite_numbers("y_rules", rules)
@@ -606,17 +606,17 @@ def group_fidelity(
 
 @dataclass(frozen=True, eq=False)
 class FeatureAgreement:
-    """Importance of features to rules and to the black box; made by :func:`feature_agreement`.
+    """Feature importance to rules and to the black box, returned by :func:`feature_agreement`.
 
     Attributes
     ----------
     features : tuple of str
         Names of the columns.
     black_box, rules : ndarray of shape (n_features,)
-        How much predictions change if the column is permuted, as a share of all columns; all zero
-        where no column matters.
+        Share of each column in the total change of predictions when columns are permuted; all zero
+        if no column matters.
     agreement : float
-        Agreement of both importances.
+        Agreement of the two importances.
 
     Examples
     --------
@@ -656,25 +656,25 @@ def feature_agreement(
     sample_weight: ArrayLike | None = None,
     random_state: Any = 0,
 ) -> FeatureAgreement:
-    r"""Measure whether rules go by the same features as the black box.
+    r"""Measure whether rules and the black box depend on the same features.
 
-    Use it to find rules that predict the same for other reasons, such as a column that goes along
-    with the one that the black box looks at.
+    Use it to find rules that predict the same for other reasons, for example because they use a
+    column that is correlated with the one that the black box uses.
 
     Parameters
     ----------
     rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
         The rules.
     black_box : fitted model or callable
-        Its predictions for rows.
+        Model whose feature importance is compared.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, in the columns of the black box.
     n_repeats : int, default=3
-        How often each column is permuted.
+        Number of permutations of each column.
     max_rows : int, default=1000
-        So many rows are drawn if there are more.
+        Maximum number of rows; if there are more, so many are drawn.
     sample_weight : array-like of shape (n_rows,), optional
-        Weight of each row, zero or positive; rows are drawn by it.
+        Weight of each row, zero or positive; rows are drawn in proportion to it.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the permutations.
 
@@ -685,24 +685,24 @@ def feature_agreement(
     Raises
     ------
     TypeError
-        If the black box cannot be asked.
+        If the black box has no predictions.
     ValueError
         If there are no rows, or a parameter is out of its range.
 
     Notes
     -----
-    The importance of a feature is how often a prediction changes, or how far in a regression, if
-    the values of its column are permuted; the same rows and permutations are put to both. As shares
-    :math:`w_j` of the black box and :math:`v_j` of the rules the agreement is
-    :math:`\sum_j \min(w_j, v_j)`, from 0 (other features) to 1 (the same ones, to the same extent);
-    it is 1 less the total variation distance. Where neither goes by any feature it is 1. The black
-    box is asked ``n_features * n_repeats + 1`` times. Features that go along with each other share
-    their importance by chance.
+    The importance of a feature is how often a prediction changes (in regression, by how much) when
+    its column is permuted. Rules and black box get the same rows and permutations. With the shares
+    :math:`w_j` of the black box and :math:`v_j` of the rules, the agreement is
+    :math:`\sum_j \min(w_j, v_j)`, from 0 (different features) to 1 (equal importances), which is 1
+    minus the total variation distance. It is 1 if neither depends on any feature. The black box
+    predicts ``n_features * n_repeats + 1`` times. Correlated features share their importance
+    arbitrarily.
 
     References
     ----------
     L. Breiman: Random forests. Machine Learning 45, 2001, doi:10.1023/A:1010933404324. Permutation
-    importance, there of the error.
+    importance, defined on the error.
 
     A. Fisher, C. Rudin, F. Dominici: All models are wrong, but many are useful. JMLR 20(177), 2019.
 

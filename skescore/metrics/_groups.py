@@ -1,4 +1,4 @@
-"""Groups of rows, such as women and men: how often each rule decides, and gaps of predictions."""
+"""Groups of rows, such as women and men: shares of rows by rule, and gaps between predictions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from skescore.rules import RowTable, RuleSet, as_ruleset
 
 __all__ = ["group_gap", "group_masks", "group_rates", "group_shares", "group_values"]
 
-#: Largest number of groups that are compared.
+#: Maximum number of groups.
 _MAX_GROUPS = 50
-#: Row of :func:`group_shares` that counts the rows without a rule.
+#: Row of :func:`group_shares` that counts uncovered rows.
 NO_RULE = "no rule"
 #: Sections that the docstrings of the functions share.
 _SECTIONS = {
@@ -31,13 +31,13 @@ X : array-like or DataFrame of shape (n_rows, n_features)
     The rows.
 groups : str or array-like of shape (n_rows,)
     Name of a column of X, or the group of each row, such as a protected attribute that the rules do
-    not use. Rows without a value belong to no group.
+    not use. Rows with a missing value belong to no group.
 sample_weight : array-like of shape (n_rows,), optional
-    Weights of the rows. Groups whose rows all have weight 0 are left out.
+    Weights of the rows. Groups whose rows all have weight 0 are omitted.
 """,
     "errors": """
 ValueError
-    If `groups` names no column of X or more than one, or there are no groups or more than 50.
+    If `groups` is not the name of exactly one column of X, or there are no groups or more than 50.
 """,
 }
 _documented = partial(fill_docstring, parts=_SECTIONS)
@@ -49,8 +49,8 @@ def group_shares(
 ) -> pd.DataFrame:
     """Return the share of each group's rows that each rule decides or, if rules vote, covers.
 
-    Use it to see which rules treat groups differently. :func:`skescore.plots.group_heatmap` draws
-    it.
+    Use it to see which rules treat groups differently. :func:`skescore.plots.group_heatmap` plots
+    the table.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def group_shares(
     Returns
     -------
     pandas.DataFrame
-        One column per group. One row per rule, from 1, and "no rule" for rows that none covers.
-        Columns add up to 1 unless rules vote together.
+        One column per group, one row per rule (from 1), and "no rule" for uncovered rows. Columns
+        sum to 1 unless rules vote.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def group_shares(
 def group_rates(
     rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None = None
 ) -> pd.DataFrame:
-    """Return how often each class is predicted for each group, or the mean prediction.
+    """Return the share of each predicted class by group, or the mean prediction in regression.
 
     Use it to see in which direction predictions of groups differ.
 
@@ -106,9 +106,9 @@ def group_rates(
     Returns
     -------
     pandas.DataFrame
-        One column per group. One row per class with its share of the rows; in a regression, one
-        row with the mean prediction of the rows with a prediction. It is NaN, with an
-        ``UndefinedMetricWarning``, for a group without any.
+        One column per group. One row per class with its share of the rows; in regression, one row
+        with the mean of the available predictions. It is NaN, with an ``UndefinedMetricWarning``,
+        for a group without predictions.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def group_rates(
         if not weights[mask].any():
             warnings.warn(
                 f"The mean prediction of the group {group!r} is undefined: the rules predict none "
-                "of its rows. Give them a fallback that predicts all rows.",
+                "of its rows. Give the rules a fallback that predicts all rows.",
                 UndefinedMetricWarning,
                 stacklevel=2,
             )
@@ -161,10 +161,10 @@ def group_gap(rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None =
     Returns
     -------
     float
-        Largest difference between two groups in the share of a class, from 0 to 1; in a regression,
-        in the mean prediction. 0 for a single group. Rows without a prediction are predicted as no
-        class; in a regression they are left out, and the gap is NaN, with an
-        ``UndefinedMetricWarning``, if a group has no other rows.
+        Largest difference between two groups in the share of a class, from 0 to 1; in regression,
+        in the mean prediction. 0 for a single group. Rows without a prediction count for no class
+        and are ignored in regression, where the gap is NaN, with an ``UndefinedMetricWarning``, if
+        a group has no other rows.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def group_values(X: Any, feature_names: Any, groups: Any) -> pd.Series:
     Raises
     ------
     ValueError
-        If there is no such column, or not one value per row.
+        If there is no such column, or there is not one value per row.
     """
     if not isinstance(groups, str):
         values = _one_value_per_row(groups)
@@ -214,7 +214,7 @@ def group_values(X: Any, feature_names: Any, groups: Any) -> pd.Series:
     if columns is None:
         column = RowTable.of(X, feature_names).column(names.index(groups))
     else:
-        column = RowTable(X, [groups]).column(0)  # which refuses a name that occurs twice
+        column = RowTable(X, [groups]).column(0)  # rejects a name that occurs twice
     return pd.Series(column.astype(object))
 
 
@@ -235,12 +235,12 @@ def _one_value_per_row(groups: Any) -> np.ndarray:
 
 
 def group_masks(X: Any, feature_names: Any, groups: Any) -> dict[Any, np.ndarray]:
-    """Return the rows of each group, without rows that lack the value.
+    """Return masks of the rows of each group, ignoring rows with a missing value.
 
     Raises
     ------
     ValueError
-        If there is no such column, no group, or too many.
+        If there is no such column, no group, or more than 50.
     """
     codes, labels = pd.factorize(group_values(X, feature_names, groups).to_numpy())
     name = groups if isinstance(groups, str) else "groups"
@@ -273,7 +273,7 @@ def _checked(
     if not masks:
         raise ValueError(
             "sample_weight must hold a positive number for a row with a group, got none. Pass None "
-            "to weigh all rows alike."
+            "to weight all rows equally."
         )
     return ruleset, masks, weights
 

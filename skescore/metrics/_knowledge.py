@@ -1,7 +1,7 @@
 """The scores FiRe, Q_s and ICE as functions of measured numbers.
 
-Each combines the quality of the predictions, the number of rules and the share of the feature
-space that they cover. The formulas are declared in :data:`skescore.scorers.SCORE_SPECS`.
+Each combines the quality of the predictions, the number of rules and the share of the feature space
+that they cover. :data:`skescore.scorers.SCORE_SPECS` declares the formulas.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ def fire_score(
 def fire_score(
     loss: ArrayLike, n_rules: ArrayLike, *, psi: ArrayLike = 1.0
 ) -> float | NDArray[np.float64]:
-    r"""Compute FiRe: loss times the number of rules, counted in steps; 0 is perfect.
+    r"""Compute FiRe: loss times a step function of the number of rules; 0 is perfect.
 
-    Use it to rank rule sets by fidelity and readability when all of them predict the same rows; it
-    knows nothing of completeness. Smaller is better. Arguments broadcast against each other.
+    Use it to rank rule sets by fidelity and readability if all of them predict the same rows, as it
+    ignores completeness. Smaller is better. Arguments broadcast against each other.
 
     Parameters
     ----------
     loss : float or array-like, >= 0
         Predictive loss: 1 - accuracy for classification, mean absolute error for regression, or
-        any other error. Its unit is the unit of the score.
+        any other error. The score has the same unit.
     n_rules : float or array-like, >= 1
-        Number of rules, the readability loss. An average over folds need not be whole.
+        Number of rules, the readability loss; an average over folds may be fractional.
     psi : float or array-like, > 0, default=1.0
-        Length of a step: `psi` rules weigh as much as one. Larger values forgive more rules.
+        Length of a step: up to `psi` rules cost as much as one. Larger values allow more rules.
 
     Returns
     -------
     float or ndarray of float
-        A Python float when all arguments are scalars, otherwise an array of the broadcast shape.
+        A Python float if all arguments are scalars, otherwise an array of the broadcast shape.
 
     Raises
     ------
@@ -76,9 +76,9 @@ def fire_score(
 
     .. math:: FiRe(\psi, p, r) = p \lceil r / \psi \rceil r^{0.05}
 
-    The last factor separates rule sets that stand on the same step. A quotient within float noise
-    of a whole number counts as that number: 21 rules at `psi=0.7` are 30 steps, although
-    ``21 / 0.7`` is 30.000000000000004 in floats. A score above the largest float is `inf`.
+    The last factor separates rule sets on the same step. A quotient that is an integer up to
+    rounding counts as that integer: 21 rules at `psi=0.7` are 30 steps, although ``21 / 0.7`` is
+    30.000000000000004 in floats. A score above the largest float is `inf`.
 
     References
     ----------
@@ -99,7 +99,7 @@ def fire_score(
 
 
 def _explain_missing_completeness(score: _Function) -> _Function:
-    """Name the scorer to use if completeness is missing, as in a call by scikit-learn."""
+    """Name the scorer to use if completeness is missing, as in calls by scikit-learn."""
     name = score.__name__
 
     @functools.wraps(score)
@@ -107,7 +107,7 @@ def _explain_missing_completeness(score: _Function) -> _Function:
         if len(args) == 2 and "completeness" not in options:
             raise TypeError(
                 f"{name}() needs completeness, the share of the space that the rules cover, which "
-                "a scorer made of labels and predictions does not know. For GridSearchCV, write "
+                "a scorer of labels and predictions does not have. For GridSearchCV, write "
                 f"scoring=skescore.scorers.make_{name.removesuffix('_score')}_scorer() instead of "
                 f"make_scorer({name})."
             )
@@ -128,7 +128,7 @@ def q_score(
 ) -> float | NDArray[np.float64]:
     """Compute Q_s: loss times number of rules times incompleteness; 0 is perfect.
 
-    Use it when completeness matters and no weight has to be chosen. Smaller is better. Arguments
+    Use it when completeness matters and no weights should be chosen. Smaller is better. Arguments
     broadcast against each other.
 
     Parameters
@@ -156,8 +156,8 @@ def q_score(
     Notes
     -----
     With loss :math:`p`, :math:`r` rules and completeness :math:`c`, :math:`Q_s = p r (2 - c)`.
-    The completeness loss is :math:`2 - c` and not :math:`1 - c`, as the latter would make every
-    complete rule set perfect whatever its errors. A score above the largest float is `inf`.
+    The completeness loss is :math:`2 - c` because with :math:`1 - c` every complete rule set would
+    be perfect, whatever its errors. A score above the largest float is `inf`.
 
     References
     ----------
@@ -182,14 +182,14 @@ def ice_performance(
 def ice_performance(performance: ArrayLike, *, phi: ArrayLike = 1.0) -> float | NDArray[np.float64]:
     r"""Compute the predictive part of ICE, a sigmoid of the performance; larger is better.
 
-    Use it to see which part of an ICE score costs the most.
+    Use it to see which part lowers an ICE score most.
 
     Parameters
     ----------
     performance : float or array-like, <= 1
         A score whose best value is 1: F1, accuracy, R2. Minus infinity is accepted and gives 0.
     phi : float or array-like, > 0, default=1.0
-        Importance of predictive performance. Larger values punish every lost point more.
+        Importance of predictive performance. Larger values penalize low performance more.
 
     Returns
     -------
@@ -207,10 +207,10 @@ def ice_performance(performance: ArrayLike, *, phi: ArrayLike = 1.0) -> float | 
     -----
     .. math:: P(p, \varphi) = \frac{1}{1 + e^{5 (\varphi (1 - p) - 1)}}
 
-    It is one half at :math:`p = 1 - 1 / \varphi`. The paper prints 1 as the limit for
-    :math:`p \to 1` (equation 8) and for :math:`\varphi \to 0` (equation 10). By its own formula
-    both are :math:`1 / (1 + e^{-5})`, so a flawless prediction is worth 0.9933. We keep the formula
-    of the paper, and with it the published scores.
+    It is one half at :math:`p = 1 - 1 / \varphi`. The paper gives 1 as the limit for
+    :math:`p \to 1` (equation 8) and :math:`\varphi \to 0` (equation 10), but by its own formula
+    both are :math:`1 / (1 + e^{-5})`, about 0.9933. We keep the formula of the paper, and with it
+    the published scores.
 
     References
     ----------
@@ -234,16 +234,16 @@ def ice_readability(n_rules: float, *, rho: float = ...) -> float: ...
 @overload
 def ice_readability(n_rules: ArrayLike, *, rho: ArrayLike = ...) -> float | NDArray[np.float64]: ...
 def ice_readability(n_rules: ArrayLike, *, rho: ArrayLike = 1.0) -> float | NDArray[np.float64]:
-    r"""Compute the readability part of ICE, a falling sigmoid of the rules; larger is better.
+    r"""Compute the readability part of ICE, a sigmoid that falls with the number of rules.
 
-    Use it with `ice_performance` to see which part of an ICE score costs the most.
+    Use it with `ice_performance` to see which part lowers an ICE score most. Larger is better.
 
     Parameters
     ----------
     n_rules : float or array-like, > 0
-        Number of rules. An average over folds need not be whole.
+        Number of rules; an average over folds may be fractional.
     rho : float or array-like, > 0, default=1.0
-        Importance of readability. Larger values punish every further rule more.
+        Importance of readability. Larger values penalize every further rule more.
 
     Returns
     -------
@@ -262,7 +262,7 @@ def ice_readability(n_rules: ArrayLike, *, rho: ArrayLike = 1.0) -> float | NDAr
     .. math:: R(r, \rho) = \frac{1}{1 + e^{0.3 \rho r - 5}}
 
     It is one half at :math:`r = 5 / (0.3 \rho)`, between 16 and 17 rules for `rho=1`. The paper
-    prints 1 as the limit for :math:`r \to 0` (equation 17) and :math:`\rho \to 0` (equation 19);
+    gives 1 as the limit for :math:`r \to 0` (equation 17) and :math:`\rho \to 0` (equation 19), but
     by its own formula both are :math:`1 / (1 + e^{-5})`.
 
     References
@@ -309,26 +309,26 @@ def ice_score(
 ) -> float | NDArray[np.float64]:
     r"""Compute ICE: performance, readability and completeness in one score between 0 and 1.
 
-    Use it when all three matter and the first two are to be weighed against each other. Larger is
-    better. Arguments broadcast against each other.
+    Use it when all three matter and the first two should be weighted. Larger is better. Arguments
+    broadcast against each other.
 
     Parameters
     ----------
     performance : float or array-like, <= 1
         A score whose best value is 1: F1, accuracy, R2. Minus infinity is accepted and gives 0.
     n_rules : float or array-like, > 0
-        Number of rules. An average over folds need not be whole.
+        Number of rules; an average over folds may be fractional.
     completeness : float or array-like, from 0 to 1
         Share of the feature space, or of the rows, that the rules cover.
     phi : float or array-like, > 0, default=1.0
-        Importance of predictive performance; above 1 it weighs more than completeness.
+        Importance of predictive performance; above 1 it counts more than completeness.
     rho : float or array-like, > 0, default=1.0
-        Importance of readability; above 1 it weighs more than completeness.
+        Importance of readability; above 1 it counts more than completeness.
 
     Returns
     -------
     float or ndarray of float
-        A Python float when all arguments are scalars, otherwise an array of the broadcast shape.
+        A Python float if all arguments are scalars, otherwise an array of the broadcast shape.
 
     Raises
     ------
@@ -348,12 +348,11 @@ def ice_score(
     -----
     .. math:: ICE(p, r, c, \varphi, \rho) = P(p, \varphi) \cdot R(r, \rho) \cdot c
 
-    Neither sigmoid reaches 1: the least upper bound of the score is
-    :math:`(1 + e^{-5})^{-2}`, about 0.9867, and not the 1 of the paper's equation 28; one
-    flawless rule over the whole space scores 0.984 with neutral weights. An infinite performance
-    is accepted on the negative side only, where R2 may fall to, and gives the limit 0 (equation
-    7). The limit for infinitely many rules (equation 16) is reached by large finite counts, so
-    that an infinite `n_rules` is taken for the mistake it is.
+    Neither sigmoid reaches 1: the least upper bound of the score is :math:`(1 + e^{-5})^{-2}`,
+    about 0.9867, not 1 as in equation 28 of the paper. One perfect rule over the whole space scores
+    0.984 with neutral weights. A performance of minus infinity, which R² can approach, gives the
+    limit 0 (equation 7). An infinite `n_rules` is rejected as a mistake, as large counts reach its
+    limit (equation 16).
 
     References
     ----------
@@ -388,9 +387,9 @@ def score_slopes(
     completeness: ArrayLike | None = None,
     **weights: ArrayLike,
 ) -> dict[str, float | NDArray[np.float64]]:
-    r"""Compute how fast a score changes with each of its arguments.
+    r"""Compute the partial derivatives of a score.
 
-    Use it to see whether a lost point of accuracy or a further rule costs more.
+    Use it to see whether a point of accuracy or one more rule changes the score more.
 
     Parameters
     ----------
@@ -410,7 +409,7 @@ def score_slopes(
     dict of str to float or ndarray of float
         Partial derivatives by argument: ``"loss"`` or ``"performance"``, ``"n_rules"``,
         ``"completeness"`` and the weights. FiRe's derivatives by `n_rules` and `psi` are NaN where
-        their quotient is whole, as the number of steps jumps there.
+        their quotient is an integer, as the number of steps jumps there.
 
     Raises
     ------
@@ -419,9 +418,9 @@ def score_slopes(
 
     Notes
     -----
-    FiRe's are equations 6 and 7 of its paper. ICE is the product :math:`P R c`, so its derivative
-    by the performance is :math:`R c \, \partial P / \partial p`, with equations 11 and 12 of its
-    paper for P, and 20 and 21 for R.
+    The derivatives of FiRe are equations 6 and 7 of its paper. ICE is the product :math:`P R c`, so
+    its derivative by the performance is :math:`R c \, \partial P / \partial p`, with equations 11
+    and 12 of its paper for P, and 20 and 21 for R.
 
     References
     ----------
@@ -440,5 +439,5 @@ def score_slopes(
     {'performance': 0.048, 'n_rules': -0.031, 'completeness': 0.871, 'phi': -0.005, 'rho': -0.312}
     """
     spec = find_score(score)
-    neutral = spec.check_weights(dict.fromkeys(weights, 1.0))  # refuses unknown ones
+    neutral = spec.check_weights(dict.fromkeys(weights, 1.0))  # rejects unknown weights
     return spec.slopes(prediction, n_rules, completeness, neutral | weights)

@@ -35,7 +35,7 @@ def rules_and_rows(
     ruleset = as_ruleset(rules)
     if isinstance(X, RuleCounts):
         raise TypeError(
-            f"{caller} looks at every row, which counts of rows do not tell. Pass rows."
+            f"{caller} needs every row, but counts of rows do not contain them. Pass rows."
         )
     table = RowTable.of(X, ruleset.feature_names)
     weights = checked_weights(sample_weight, len(table))
@@ -43,7 +43,7 @@ def rules_and_rows(
 
 
 def _conclusions(ruleset: RuleSet) -> NDArray[np.intp]:
-    """Number the different conclusions, and return the number of every rule."""
+    """Return the index of every rule's conclusion among the different conclusions."""
     output_codes: dict[Any, int] = {}
     codes = [output_codes.setdefault(rule.output, len(output_codes)) for rule in ruleset.rules]
     return np.array(codes, dtype=np.intp)
@@ -51,15 +51,15 @@ def _conclusions(ruleset: RuleSet) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class RuleOverlap:
-    """Overlap of the rules of a set on rows; made by :func:`rule_overlap`.
+    """Overlap of the rules of a set on rows, returned by :func:`rule_overlap`.
 
     Attributes
     ----------
     pairs : ndarray of shape (n_rules, n_rules) or None
-        Share of the rows that two rules both cover; on the diagonal, that of one rule. None if
-        pairs were not asked for.
+        Share of the rows that two rules both cover; the diagonal holds the share of each rule. None
+        if pairs were not counted.
     contrary : ndarray of bool, shape (n_rules, n_rules), or None
-        Whether two rules conclude different things.
+        Whether two rules have different conclusions.
     overlap : float
         Share of the rows that two or more rules cover.
     negative_overlap : float
@@ -86,7 +86,7 @@ class RuleOverlap:
 
     @cached_property
     def mean_of_pairs(self) -> float:
-        """Mean share of rows that two rules both cover, over all pairs; 0 for a single rule."""
+        """Mean share of rows that two rules both cover over all pairs; 0 for a single rule."""
         pairs = self._defined_shares()[0]
         one, other = np.triu_indices(len(pairs), 1)
         return float(pairs[one, other].mean()) if len(one) else 0.0
@@ -97,7 +97,7 @@ class RuleOverlap:
         return self.pairs, self.contrary
 
     def worst_pairs(self, limit: int = 10) -> list[tuple[int, int, float]]:
-        """List the pairs of contradictory rules that cover the largest shares of rows together.
+        """List the pairs of contradictory rules that jointly cover the largest shares of rows.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class RuleOverlap:
         Returns
         -------
         list of tuple of int, int and float
-            Numbers of two rules, from 1, and the share of the rows that both cover.
+            Numbers of the two rules, from 1, and the share of the rows that both cover.
         """
         pairs, contrary = self._defined_shares()
         shares = np.where(np.triu(contrary, 1), pairs, 0.0)
@@ -120,22 +120,22 @@ class RuleOverlap:
 def rule_overlap(
     rules: Any, X: Any, sample_weight: ArrayLike | None = None, *, pairs: bool = True
 ) -> RuleOverlap:
-    r"""Measure on which rows rules meet, contradict each other, or leave a gap.
+    r"""Measure the shares of rows on which rules overlap, contradict each other, or are absent.
 
-    Use it before people read rules one by one: FiRe and ICE look only at what the whole list
-    predicts, and know nothing of a rule that another one overrules.
+    Use it before people read rules one by one: FiRe and ICE evaluate only the predictions of the
+    whole list, not rules that another rule overrides.
 
     Parameters
     ----------
     rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
-        The rules. The fallback is not a rule.
+        Rules to evaluate, without the fallback.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, at least one.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
     pairs : bool, default=True
-        Whether to count the rows of every pair of rules, which takes memory for the square of their
-        number.
+        Whether to count the rows of every pair of rules, which takes memory quadratic in the number
+        of rules.
 
     Returns
     -------
@@ -144,28 +144,26 @@ def rule_overlap(
     Raises
     ------
     TypeError
-        If there are counts of rows in their place.
+        If X holds counts of rows.
     ValueError
-        If there are no rows, or they or the weights do not fit.
+        If there are no rows, or the rows or weights do not fit.
 
     See Also
     --------
-    volume_overlap : The same as a share of the domain, populated by rows or not.
-    characteristics : The shares among other figures of the rule set.
+    volume_overlap : The same as a share of the domain, whether or not it contains rows.
+    characteristics : Overlap and other figures of the rule set.
 
     Notes
     -----
-    With :math:`k(x)` rules that cover a row, :math:`o = P(k(x) \ge 2)` is the overlap,
-    :math:`u = P(k(x) = 0)` the uncovered share, and the negative overlap
-    :math:`o^- \le o` the share of rows for which two rules of different conclusions hold; all lie
-    between 0 and 1, and 0 is best. In a regression any two different outputs are different
-    conclusions. The mean over pairs,
-    :math:`\frac{2}{K(K - 1)} \sum_{i < j} P(i \text{ and } j \text{ hold})`, is the "fraction
-    overlap" of Lakkaraju and others; it shrinks as rules become more.
+    If :math:`k(x)` rules cover a row, :math:`o = P(k(x) \ge 2)` is the overlap, :math:`u = P(k(x) =
+    0)` the uncovered share, and the negative overlap :math:`o^- \le o` the share of rows that rules
+    with different conclusions cover; all lie between 0 and 1, and 0 is best. In regression,
+    different outputs are different conclusions. The mean over pairs, :math:`\frac{2}{K(K - 1)}
+    \sum_{i < j} P(i \text{ and } j \text{ hold})`, is the "fraction overlap" of Lakkaraju and
+    others; it shrinks as the number of rules grows.
 
-    In an ordered list the first rule that holds predicts, so that an overlap is no contradiction
-    there. It tells on how many rows a later rule, read by itself, says something else than the
-    list.
+    In an ordered list the first matching rule predicts, so an overlap is no contradiction. It is
+    the share of rows for which a later rule, read by itself, contradicts the list.
 
     References
     ----------
@@ -200,7 +198,7 @@ def rule_overlap(
         if joint_weights is not None:
             joint_weights += (numbers.T * weight) @ numbers
         count = numbers.sum(axis=1)
-        # By Cauchy-Schwarz, equality holds only for equal conclusions; exact for whole numbers.
+        # By Cauchy-Schwarz, equality holds only for equal conclusions; exact for integers.
         torn = count * (numbers @ codes.astype(float) ** 2) != (numbers @ codes) ** 2
         shares += [weight[count >= 2].sum(), weight[torn].sum(), weight[count == 0].sum()]
     overlap, negative, uncovered = np.clip(shares / total, 0.0, 1.0).tolist()
@@ -222,30 +220,30 @@ def volume_overlap(
 ) -> Completeness:
     r"""Compute the share of the domain's volume that at least two rules cover.
 
-    Use it to see whether rules *can* contradict each other on rows to come.
+    Use it to see whether rules can contradict each other on future rows.
 
     Parameters
     ----------
     rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
         Rules with a domain, whose conditions are intervals or values of categories.
     negative : bool, default=True
-        Count only rules with different conclusions.
+        Whether to count only rules with different conclusions.
     n_samples : int, default=100000
-        Points drawn where an exact volume is out of reach, as for :func:`volume_completeness`.
+        Number of random points if an exact volume is too expensive.
     confidence : float, default=0.99
-        That the volume lies between the bounds of such an estimate.
+        Confidence level of the interval around an estimate, in (0, 1).
     random_state : int, RandomState instance or None, default=0
-        Draws the points.
+        Seed of the sampling.
 
     Returns
     -------
     Completeness
-        The share, and between what it lies if it is an estimate; 0 is best.
+        Share with its interval; 0 is best.
 
     Raises
     ------
     ValueError
-        If the rule set has no domain, or a rule is no box.
+        If the rule set has no domain, or a rule is not a box.
 
     Notes
     -----
@@ -255,7 +253,7 @@ def volume_overlap(
     References
     ----------
     M. Siala, J. Planes, J. Marques-Silva: On trustworthy rule-based models and explanations.
-    ECML PKDD 2025, arXiv:2507.07576. They ask whether there is such a point at all.
+    ECML PKDD 2025, arXiv:2507.07576. They check whether there is any such point.
 
     Examples
     --------
@@ -289,15 +287,15 @@ def volume_overlap(
 
 @dataclass(frozen=True, eq=False)
 class Redundancy:
-    """Removable rules and comparisons of a rule set; made by :func:`redundancy`.
+    """Removable rules and comparisons of a rule set, returned by :func:`redundancy`.
 
     Attributes
     ----------
     rules : ndarray of bool, shape (n_rules,)
-        Whether the rule, by itself, could be left out.
+        Whether the rule alone could be removed.
     literals : tuple of ndarray of bool
-        The same of every comparison of every rule; a two-sided interval is two, any other
-        condition one.
+        Whether each comparison of each rule could be removed; a two-sided interval has two
+        comparisons, any other condition one.
 
     Examples
     --------
@@ -315,30 +313,30 @@ class Redundancy:
 
     @property
     def share_of_rules(self) -> float:
-        """Share of the rules that are removable, one at a time; NaN without rules."""
+        """Share of the rules that are removable one at a time; NaN without rules."""
         return float(self.rules.mean()) if len(self.rules) else math.nan
 
     @property
     def share_of_literals(self) -> float:
-        """Share of the comparisons that are removable, one at a time; NaN without any."""
+        """Share of the comparisons that are removable one at a time; NaN without comparisons."""
         flags = np.concatenate([np.empty(0, dtype=bool), *self.literals])
         return float(flags.mean()) if len(flags) else math.nan
 
 
 def redundancy(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> Redundancy:
-    """Find rules and comparisons that could be left out, one at a time, without a row noticing.
+    """Find rules and comparisons whose removal, one at a time, changes no prediction of the rows.
 
-    Use it to learn how much of what a person reads has no effect on the rows; FiRe and ICE count
-    rules, but not what they are made of. ``rules.simplify(X)`` takes such parts out.
+    Use it to learn how much of the text of rules has no effect on the rows; FiRe and ICE count
+    rules, but not their conditions. ``rules.simplify(X)`` removes such parts.
 
     Parameters
     ----------
     rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
-        The rules.
+        Rules to evaluate.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, at least one.
     sample_weight : array-like of shape (n_rows,), optional
-        Weights of the rows; rows of weight 0 do not count.
+        Weights of the rows; rows of weight 0 are ignored.
 
     Returns
     -------
@@ -347,23 +345,22 @@ def redundancy(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> Re
     Raises
     ------
     TypeError
-        If there are counts of rows in their place.
+        If X holds counts of rows.
     ValueError
-        If there are no rows, or they or the weights do not fit.
+        If there are no rows, or the rows or weights do not fit.
 
     Notes
     -----
-    A part is redundant if without it every row gets the same prediction, and has a rule if and only
-    if it had one before. Shares lie between 0 and 1, and 0 is best. Two parts that say the same are
-    both redundant, though only one of them can go. In an ordered list what earlier rules said
-    already is redundant in later ones. Where rules predict together each change is tried on all
-    rows, which takes its time for hundreds of rules.
+    A part is redundant if without it every row has the same prediction, and the same rows are
+    covered. Shares lie between 0 and 1, and 0 is best. Two equivalent parts are both redundant,
+    although only one of them can be removed. In an ordered list, conditions implied by earlier
+    rules are redundant in later ones. For rules that vote, each change is evaluated on all rows,
+    which is slow for hundreds of rules.
 
     References
     ----------
     M. Siala, J. Planes, J. Marques-Silva: On trustworthy rule-based models and explanations.
-    ECML PKDD 2025, arXiv:2507.07576. Redundancy of literals, there of any point of the feature
-    space.
+    ECML PKDD 2025, arXiv:2507.07576. They define redundant literals on the whole feature space.
 
     Examples
     --------
@@ -377,24 +374,24 @@ def redundancy(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> Re
     (0.0, 0.33)
     """
     ruleset, table, weights = rules_and_rows("redundancy", rules, X, sample_weight)
-    # Without a condition, disjoint rules may overlap.
+    # With fewer conditions, disjoint rules may overlap.
     loose = ruleset.replace(disjoint=False) if ruleset.disjoint else ruleset
-    rows: _OneRulePerRow | _Together
-    rows = (_OneRulePerRow if loose.voting is None else _Together)(loose, table, weights > 0)
+    rows: _OneRulePerRow | _VotingRules
+    rows = (_OneRulePerRow if loose.voting is None else _VotingRules)(loose, table, weights > 0)
     return Redundancy(
         np.array([rows.without_rule(i) for i in range(len(loose))], dtype=bool),
         tuple(np.array(list(_of_literals(rows, i)), dtype=bool) for i in range(len(loose))),
     )
 
 
-def _of_literals(rows: _OneRulePerRow | _Together, index: int) -> Iterator[bool]:
-    """Return which comparisons of a rule are removable."""
+def _of_literals(rows: _OneRulePerRow | _VotingRules, index: int) -> Iterator[bool]:
+    """Yield whether each comparison of a rule is removable."""
     conditions = rows.ruleset.rules[index].conditions
     flags = [rows.table.holds(condition) for condition in conditions]
     failed = np.sum([~flag for flag in flags], axis=0)
     for position, (condition, flag) in enumerate(zip(conditions, flags, strict=True)):
         alone = failed == ~flag  # no other condition fails
-        for wider in _wider(condition):
+        for wider in _drop_comparisons(condition):
             gained = alone & ~flag & rows.counted
             if wider is not None:
                 gained &= rows.table.holds(wider)
@@ -406,15 +403,15 @@ def _of_literals(rows: _OneRulePerRow | _Together, index: int) -> Iterator[bool]
             yield not gained.any() or rows.with_more(index, short, gained)
 
 
-def _wider(condition: Condition) -> tuple[Condition | None, ...]:
-    """Return a condition without each of its comparisons; None if nothing is left."""
+def _drop_comparisons(condition: Condition) -> tuple[Condition | None, ...]:
+    """Return a condition without each of its comparisons; None if no comparison is left."""
     if isinstance(condition, Interval) and condition.n_literals - condition.missing == 2:
         return replace(condition, lower=-math.inf), replace(condition, upper=math.inf)
     return (None,)
 
 
 class _OneRulePerRow:
-    """Rules of which a single one predicts each row."""
+    """Rules of which exactly one predicts each row."""
 
     def __init__(self, ruleset: RuleSet, table: RowTable, counted: Flags) -> None:
         self.ruleset, self.table, self.counted = ruleset, table, counted
@@ -434,7 +431,7 @@ class _OneRulePerRow:
         return self._predicts_alike(mine, self._order[matches[:, self._order].argmax(axis=1)])
 
     def with_more(self, index: int, conditions: tuple[Condition, ...], gained: Flags) -> bool:
-        """Return whether all predictions stay the same if a rule covers more rows."""
+        """Return whether all predictions stay the same if a rule also covers the rows `gained`."""
         rows = np.flatnonzero(gained)
         before = self._assigned[rows]
         if (before < 0).any():
@@ -443,7 +440,7 @@ class _OneRulePerRow:
         return self._predicts_alike(rows, np.full(len(rows), index))
 
     def _predicts_alike(self, rows: NDArray[np.intp], rules: NDArray[np.intp]) -> bool:
-        """Return whether other rules predict the same for rows as the assigned ones."""
+        """Return whether `rules` predict the same for `rows` as the assigned rules."""
         now, then = (
             self._outputs(rows, rule_indices) for rule_indices in (rules, self._assigned[rows])
         )
@@ -462,8 +459,8 @@ class _OneRulePerRow:
         return self.table.numbers(feature, slice(None))[rows]
 
 
-class _Together:
-    """Rules that predict by a vote, where each change is evaluated in full."""
+class _VotingRules:
+    """Rules that vote; each change is evaluated on all rows."""
 
     def __init__(self, ruleset: RuleSet, table: RowTable, counted: Flags) -> None:
         stand_in = Fallback(0.0 if ruleset.classes is None else ruleset.classes[0])
@@ -484,7 +481,7 @@ class _Together:
         return self._same([r for i, r in enumerate(self.ruleset.rules) if i != index])
 
     def with_more(self, index: int, conditions: tuple[Condition, ...], gained: Flags) -> bool:
-        """Return whether all predictions stay the same if a rule covers more rows."""
+        """Return whether all predictions stay the same with other conditions of a rule."""
         rules = list(self.ruleset.rules)
         rules[index] = replace(rules[index], conditions=conditions)
         return self._same(rules)

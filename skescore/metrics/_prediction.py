@@ -1,7 +1,7 @@
 """Metrics of predictions by rules, from which scores of rule sets are computed.
 
 They equal scikit-learn's, but handle uncovered rows. They are implemented here because a search
-computes them thousands of times on few rows, where scikit-learn's checks take most of the time.
+computes them thousands of times on few rows, where scikit-learn's checks dominate the time.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ __all__ = ["PREDICTION_METRICS", "PredictionMetric", "prediction_loss", "predict
 
 Weights = np.ndarray | None
 
-#: Smaller sums of squares have lost digits.
-_LEAST = sys.float_info.min
+#: Below this value, sums of squares have lost digits.
+_MIN_SQUARES = sys.float_info.min
 
-#: Code of the prediction of an uncovered row: wrong, but not a class.
+#: Code of the prediction of an uncovered row; it is wrong and no class.
 NO_RULE = -1
 
 
@@ -62,7 +62,7 @@ def _counts(
     )
     occurs = (actual > 0) | (predicted > 0)
     hits, predicted, actual = hits[occurs], predicted[occurs], actual[occurs]
-    # Add the errors as scikit-learn does, so that sums of weights round alike.
+    # Add the errors as scikit-learn does, so that sums of weights are rounded equally.
     return hits, hits + (predicted - hits), hits + (actual - hits)
 
 
@@ -92,14 +92,14 @@ def r2(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
         if weights is not None:
             errors, deviations = weights * errors, weights * deviations
         residual, total = float(errors.sum()), float(deviations.sum())
-    least = _LEAST if weights is None else _LEAST * max(1.0, float(weights.sum()))
+    least = _MIN_SQUARES if weights is None else _MIN_SQUARES * max(1.0, float(weights.sum()))
     if not (least <= residual < math.inf and least <= total < math.inf):
         return _r2_of_extreme_numbers(y_true, y_pred, weights)
     return float(1.0 - np.divide(residual, total))
 
 
 def _r2_of_extreme_numbers(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
-    """Compute R² where sums of squares vanish, or are too small or too large for floats."""
+    """Compute R² if sums of squares vanish, or are too small or too large for floats."""
     weights = np.ones(len(y_true)) if weights is None else scale_weights(weights)
     both, both_unit = scale_to_unit(np.stack([y_true, y_pred]))
     errors, error_unit = scale_to_unit(both[0] - both[1])
@@ -131,7 +131,7 @@ def root_mean_squared_error(y_true: np.ndarray, y_pred: np.ndarray, weights: Wei
     """Compute the root of the mean squared error."""
     with np.errstate(over="ignore", invalid="ignore"):
         squared = mean_squared_error(y_true, y_pred, weights)
-    if _LEAST <= squared < math.inf or (y_true == y_pred).all():
+    if _MIN_SQUARES <= squared < math.inf or (y_true == y_pred).all():
         return math.sqrt(squared)
     both, both_unit = scale_to_unit(np.stack([y_true, y_pred]))
     errors, unit = scale_to_unit(both[0] - both[1])
@@ -198,17 +198,17 @@ class PredictionMetric(NamedTuple):
     Parameters
     ----------
     function : callable
-        ``function(y_true, y_pred, weights)`` of arrays that have been checked: codes of labels, -1
-        for a prediction of no rule, or finite floats; `weights` are positive or None.
+        ``function(y_true, y_pred, weights)`` of checked arrays: codes of labels, -1 for uncovered
+        rows, or finite floats; `weights` are positive or None.
     greater_is_better : bool
         True for a performance whose best value is 1, False for a loss whose best value is 0.
     tasks : tuple of str
-        The tasks that it makes sense for.
+        Tasks that the metric supports.
     of_sums : callable, optional
-        The same of arrays, for many sets of predictions at once; NaN without rows. Of classes:
-        ``of_sums(hits, predicted, actual)``, numbers of rows with the classes in the last axis. Of
-        numbers: ``of_sums(n_rows, deviation, squares, absolute, squared)``, sums of the deviations
-        from any center, of their squares, and of the absolute and squared errors.
+        The same metric from sums, vectorized over many sets of predictions; NaN without rows. For
+        classes ``of_sums(hits, predicted, actual)``, numbers of rows with the classes on the last
+        axis. For numbers ``of_sums(n_rows, deviation, squares, absolute, squared)``, sums of the
+        deviations from any center, of their squares, and of the absolute and squared errors.
     """
 
     function: Callable[[np.ndarray, np.ndarray, Weights], float]
@@ -217,7 +217,7 @@ class PredictionMetric(NamedTuple):
     of_sums: Callable[..., np.ndarray] | None = None
 
 
-#: The named metrics with the function of rows and that of sums; their tasks and directions are in
+#: Functions of rows and of sums by metric; tasks and directions are in
 #: :data:`skescore._names.PREDICTION_METRIC_NAMES`.
 _FUNCTIONS: dict[str, tuple[Callable[..., float], Callable[..., Any] | None]] = {
     "accuracy": (accuracy, _accuracy_of_counts),
@@ -230,8 +230,8 @@ _FUNCTIONS: dict[str, tuple[Callable[..., float], Callable[..., Any] | None]] = 
     "root_mean_squared_error": (root_mean_squared_error, _root_mean_squared_error_of_sums),
     "median_absolute_error": (median_absolute_error, None),
 }
-#: The metrics of predictions that scores of rule sets may use: they handle uncovered rows, and most
-#: of them work on sums. :data:`PERFORMANCE_METRICS` is the catalog for any model's predictions.
+#: Metrics of predictions for scores of rule sets. They handle uncovered rows, and most of them can
+#: be computed from sums. :data:`PERFORMANCE_METRICS` is the catalog for predictions of any model.
 PREDICTION_METRICS: dict[str, PredictionMetric] = {
     name: PredictionMetric(
         _FUNCTIONS[name][0], metric.greater_is_better, (metric.task,), _FUNCTIONS[name][1]
@@ -240,8 +240,8 @@ PREDICTION_METRICS: dict[str, PredictionMetric] = {
 }
 
 
-def _named_metric(name: str, task: str) -> PredictionMetric:
-    """Find a metric by its name, with ``neg_`` in front or without."""
+def _find_metric(name: str, task: str) -> PredictionMetric:
+    """Find a metric by its name, with or without the prefix ``neg_``."""
     metric = PREDICTION_METRICS.get(name.removeprefix("neg_"))
     if metric is None or task not in metric.tasks:
         names = [key for key, metric in PREDICTION_METRICS.items() if task in metric.tasks]
@@ -250,7 +250,7 @@ def _named_metric(name: str, task: str) -> PredictionMetric:
 
 
 def common_codes(y_true: np.ndarray, y_pred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number labels of any type by their first occurrence; equal labels get the same number."""
+    """Return integer codes of labels of any type; equal labels have the same code."""
     if y_true.dtype.kind == y_pred.dtype.kind == "i":
         coded = pd.factorize(np.concatenate([y_true, y_pred]))[0]
         return coded[: len(y_true)], coded[len(y_true) :]
@@ -258,7 +258,7 @@ def common_codes(y_true: np.ndarray, y_pred: np.ndarray) -> tuple[np.ndarray, np
     codes: dict[Any, int] = {}
     coded = np.array([codes.setdefault(label, len(codes)) for label in labels], dtype=np.intp)
     if not all(isinstance(label, str | int | float) and label == label for label in codes):
-        # A missing label does not equal itself; pandas treats all of them as one.
+        # A missing label does not equal itself; pandas treats all missing labels as one.
         objects = np.fromiter(labels, dtype=object, count=len(labels))
         coded = pd.factorize(objects, use_na_sentinel=False)[0]
     return coded[: len(y_true)], coded[len(y_true) :]
@@ -282,17 +282,17 @@ def prediction_performance(
     y_true, y_pred : array-like of shape (n_rows,)
         True and predicted labels or numbers.
     metric : str or callable
-        A performance of :data:`PREDICTION_METRICS`, or ``metric(y_true, y_pred)``; with weights it
-        is called with ``sample_weight`` as well.
+        A performance of :data:`PREDICTION_METRICS`, or ``metric(y_true, y_pred)``, which also gets
+        ``sample_weight`` if there are weights.
     task : {"classification", "regression"}
-        Task: predict labels or numbers.
+        Task of the rules.
     covered : array-like of bool, shape (n_rows,), optional
-        Rows that some rule covers; all by default.
+        Rows that at least one rule covers; all by default.
     uncovered : {"ignore", "penalize"}, default="ignore"
-        ``"ignore"`` leaves out the other rows. ``"penalize"`` counts them as wrong
-        (classification) or takes `default` for their prediction (regression).
+        ``"ignore"`` omits the uncovered rows. ``"penalize"`` counts them as wrong (classification)
+        or predicts `default` for them (regression).
     default : float, optional
-        The prediction of rows without a rule in regression; by default the mean of `y_true`.
+        Prediction of uncovered rows in regression; by default the mean of `y_true`.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows.
 
@@ -337,17 +337,17 @@ def prediction_loss(
     y_true, y_pred : array-like of shape (n_rows,)
         True and predicted labels or numbers.
     metric : str or callable
-        A metric of :data:`PREDICTION_METRICS` (a performance counts as 1 less it), or
-        ``metric(y_true, y_pred)`` giving a loss; with weights it is called with ``sample_weight``
-        as well.
+        A metric of :data:`PREDICTION_METRICS` (of a performance, 1 minus its value), or
+        ``metric(y_true, y_pred)`` that returns a loss and also gets ``sample_weight`` if there are
+        weights.
     task : {"classification", "regression"}
-        Task: predict labels or numbers.
+        Task of the rules.
     covered : array-like of bool, shape (n_rows,), optional
-        Rows that some rule covers; all by default.
+        Rows that at least one rule covers; all by default.
     uncovered : {"penalize", "ignore"}, default="penalize"
         See :func:`prediction_performance`.
     default : float, optional
-        The prediction of rows without a rule in regression; by default the mean of `y_true`.
+        Prediction of uncovered rows in regression; by default the mean of `y_true`.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows.
 
@@ -362,20 +362,20 @@ def prediction_loss(
     0.25
     """
     value = _measure(y_true, y_pred, metric, task, covered, uncovered, default, sample_weight)
-    if isinstance(metric, str) and _named_metric(metric, task).greater_is_better:
+    if isinstance(metric, str) and _find_metric(metric, task).greater_is_better:
         return 1 - value
     return value
 
 
 class LabelSums(NamedTuple):
-    """Sums over the rows of a regression from which metrics are computed.
+    """Sums over the rows of a regression that determine the metrics.
 
     Parameters
     ----------
     n_rows : int
-        Rows that weigh something.
+        Rows with a positive weight.
     weight, deviation, squares, absolute, squared : float
-        Sums of weights, of deviations of the labels from any number, of their squares, and of the
+        Sums of weights, of deviations of the labels from any center, of their squares, and of the
         absolute and squared errors.
     equal : bool
         Whether all labels are equal.
@@ -395,29 +395,29 @@ def metric_of_sums(sums: LabelSums, metric: str | Callable[..., float], *, loss:
     if callable(metric):
         raise ValueError(
             f"The metric {getattr(metric, '__name__', metric)!r} of a regression needs the rows, "
-            "but only sums over them are there. Choose a name such as 'mean_absolute_error' or "
+            "but only sums over them are available. Choose a name such as 'mean_absolute_error' or "
             "'r2', or pass X and y."
         )
-    named_metric = _named_metric(metric, "regression")
+    named_metric = _find_metric(metric, "regression")
     if named_metric.of_sums is None:
         summed = [k for k, m in PREDICTION_METRICS.items() if "regression" in m.tasks and m.of_sums]
         raise ValueError(
-            f"The metric {metric!r} needs the rows, but only sums over them are there. Choose one "
-            f"of {', '.join(summed)}, or pass X and y."
+            f"The metric {metric!r} needs the rows, but only sums over them are available. Choose "
+            f"one of {', '.join(summed)}, or pass X and y."
         )
     if not loss:
         _check_performance(metric, "regression")
     if not math.isfinite(sums.squared):
         raise ValueError(
-            "y_pred must hold finite numbers, but the rules predict others for some rows, such as "
-            "those where a linear rule lacks a value. Drop such rows."
+            "y_pred must hold finite numbers, but some predictions of the rules are not finite, "
+            "such as those of a linear rule for rows with missing values. Drop such rows."
         )
     if not sums.n_rows or (named_metric.function is r2 and sums.n_rows < 2):
         return math.nan
     # Scale to a mean weight of 1, since R² needs at least two rows.
     scale = sums.n_rows / sums.weight
     deviation, squares = scale * sums.deviation, scale * sums.squares
-    if sums.equal:  # remove rounding noise
+    if sums.equal:  # remove rounding errors
         deviation = squares = 0.0
     errors = scale * sums.absolute, scale * sums.squared
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -426,12 +426,12 @@ def metric_of_sums(sums: LabelSums, metric: str | Callable[..., float], *, loss:
 
 
 def _check_performance(metric: str, task: str) -> None:
-    if not _named_metric(metric, task).greater_is_better:
+    if not _find_metric(metric, task).greater_is_better:
         better = [
             k for k, m in PREDICTION_METRICS.items() if task in m.tasks and m.greater_is_better
         ]
         raise ValueError(
-            f"performance={metric!r} is a loss; a performance whose best value is 1 is needed: "
+            f"performance={metric!r} is a loss, but a performance with best value 1 is required: "
             f"{', '.join(better)}, or a callable."
         )
 
@@ -459,7 +459,7 @@ def _measure(
     weights = None if sample_weight is None else row_weights(sample_weight, len(y_true))
     is_counted = has_rule if uncovered == "ignore" else np.ones(len(y_true), bool)
     if weights is not None:
-        is_counted = is_counted & (weights > 0)  # Rows of weight 0 do not count in any way.
+        is_counted = is_counted & (weights > 0)  # Rows of weight 0 are ignored.
         weights = weights[is_counted]
     y_true, y_pred, has_rule = y_true[is_counted], y_pred[is_counted], has_rule[is_counted]
     if len(y_true) == 0:
@@ -469,10 +469,10 @@ def _measure(
         y_pred = np.where(has_rule, y_pred, stand_in)
     if callable(metric):
         if task == "classification":
-            y_pred = _made_wrong(y_true, y_pred, has_rule)
+            y_pred = _replace_uncovered(y_true, y_pred, has_rule)
         options = {} if weights is None else {"sample_weight": weights}
         return float(metric(y_true, y_pred, **options))
-    function = _named_metric(metric, task).function
+    function = _find_metric(metric, task).function
     if task == "regression":
         y_true, y_pred = finite_numbers("y_true", y_true), finite_numbers("y_pred", y_pred)
     else:
@@ -481,15 +481,15 @@ def _measure(
     return function(y_true, y_pred, weights)
 
 
-def _made_wrong(y_true: np.ndarray, y_pred: np.ndarray, has_rule: np.ndarray) -> np.ndarray:
-    """Replace the predictions of rows without a rule by a label that is wrong there."""
+def _replace_uncovered(y_true: np.ndarray, y_pred: np.ndarray, has_rule: np.ndarray) -> np.ndarray:
+    """Replace the predictions of uncovered rows by a wrong label."""
     if has_rule.all():
         return y_pred
     labels = pd.unique(np.concatenate([y_true, y_pred[has_rule]]))
     if len(labels) < 2:
         raise ValueError(
-            f"All labels and predictions are {labels.tolist()[0]!r}, so there is no wrong label to "
-            "count rows without a rule as; choose uncovered='ignore'."
+            f"All labels and predictions are {labels.tolist()[0]!r}, so no label can count "
+            "uncovered rows as wrong; choose uncovered='ignore'."
         )
     wrong = np.where(y_true == labels[0], labels[1], labels[0])
     return np.where(has_rule, y_pred, wrong)

@@ -1,7 +1,7 @@
 """Checked rows for metrics of predictions, and a decorator that turns formulas into metrics.
 
-There are four kinds: labels, outcomes of two classes, numbers, and class probabilities. Each is
-checked in one place, and rows that weigh nothing are left out.
+There are four kinds: labels, outcomes of two classes, numbers, and class probabilities. Rows with
+weight 0 are dropped.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from skescore._validation import as_numbers, check_number_or_nan, row_weights
 __all__ = ["Floats", "Labels", "Numbers", "Outcomes", "Probabilities", "metric_of", "ratio"]
 
 Floats = NDArray[np.float64]
-#: Tolerance of the sum of probabilities, for models of single precision.
+#: Tolerance of the sum of probabilities, for models in single precision.
 _ROUNDING = 1e-4
 _REMEDY = "Drop or fill such rows first."
-#: Pairs of labels in which 1 is the positive label by default.
+#: Pairs of labels of which 1 is the positive one by default.
 _ONE_IS_POSITIVE = ({0, 1}, {-1, 1})
 
 
 def metric_of(
     rows: type[Any], undefined_where: str = ""
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
-    """Make a metric of a formula that gets checked `rows`, and NaN where it is undefined.
+    """Turn a formula of checked `rows`, which returns NaN if undefined, into a metric.
 
     The metric has the signature ``(y_true, y_pred, *, sample_weight, undefined, **options)``, with
     the options of the rows, such as ``pos_label``, and those of the formula.
@@ -69,7 +69,7 @@ def metric_of(
             return otherwise
 
         functools.update_wrapper(metric, formula)
-        del metric.__wrapped__  # type: ignore[attr-defined]  # its signature is not the metric's
+        del metric.__wrapped__  # type: ignore[attr-defined]  # has the signature of the formula
         shared = list(inspect.signature(metric).parameters.values())[:-1]
         option_parameters = [*reading.values(), *_options(formula).values()]
         metric.__signature__ = inspect.Signature([*shared, *option_parameters])  # type: ignore[attr-defined]
@@ -84,13 +84,13 @@ def _options(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def ratio(part: float, total: float) -> float:
-    """Divide; NaN for 0 as the whole."""
+    """Divide; NaN if `total` is 0."""
     return part / total if total else math.nan
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """True and predicted labels of the rows with a positive weight, as indices into `labels`."""
+    """True and predicted labels of rows with a positive weight, as indices into `labels`."""
 
     y_true: NDArray[np.intp]
     y_pred: NDArray[np.intp]
@@ -99,7 +99,7 @@ class Labels:
 
     @classmethod
     def of(cls, y_true: Any, y_pred: Any, sample_weight: Any) -> Labels:
-        """Check labels of any type and number them."""
+        """Check labels of any type and encode them."""
         true, predicted = _label_column("y_true", y_true), _label_column("y_pred", y_pred)
         weights = _weights(len(true), len(predicted), sample_weight, "y_pred")
         has_weight = weights > 0
@@ -107,7 +107,7 @@ class Labels:
         kinds = [{isinstance(label, str) for label in pd.unique(y)} for y in (true, predicted)]
         if not kinds[0] & kinds[1]:
             raise ValueError(
-                "y_true and y_pred must hold labels of one kind, got "
+                "y_true and y_pred must hold labels of one type, got "
                 f"{true[0]!r} and {predicted[0]!r}. Encode or decode one of them first."
             )
         codes, labels = pd.factorize(np.concatenate([true, predicted]))
@@ -115,7 +115,7 @@ class Labels:
 
     @property
     def one_is_positive(self) -> bool:
-        """True if 1 is the positive label by default."""
+        """Whether 1 is the positive label by default."""
         return any(set(self.labels) <= pair for pair in _ONE_IS_POSITIVE)
 
     def positive(self, pos_label: Any) -> int:
@@ -124,7 +124,7 @@ class Labels:
             raise ValueError(
                 "The metric is for two classes, but y_true and y_pred contain "
                 f"{len(self.labels)} labels: {listed(self.labels)}. Compare one class with all "
-                "others, as in y == label, or choose a metric for many classes."
+                "others, as in y == label, or choose a multiclass metric."
             )
         if pos_label is None:
             if not self.one_is_positive:
@@ -145,7 +145,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Weights of the true and false positives, and of the true and false negatives."""
+    """Sums of weights of the true and false positives, and the true and false negatives."""
 
     tp: float
     fp: float
@@ -154,7 +154,7 @@ class Outcomes:
 
     @classmethod
     def of(cls, y_true: Any, y_pred: Any, sample_weight: Any, *, pos_label: Any = None) -> Outcomes:
-        """Count labels of two classes at most, of which `pos_label` is the positive one."""
+        """Count labels of at most two classes, of which `pos_label` is the positive one."""
         rows = Labels.of(y_true, y_pred, sample_weight)
         index = rows.positive(pos_label)
         true, predicted = rows.y_true == index, rows.y_pred == index
@@ -183,7 +183,7 @@ class Outcomes:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """True and predicted numbers of the rows with a positive weight."""
+    """True and predicted numbers of rows with a positive weight."""
 
     y_true: Floats
     y_pred: Floats
@@ -200,7 +200,7 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
-    """Predicted probabilities of the true classes of the rows with a positive weight."""
+    """Predicted probabilities of the true classes of rows with a positive weight."""
 
     of_true: Floats
     weights: Floats
@@ -209,19 +209,19 @@ class Probabilities:
     def of(
         cls, y_true: Any, y_prob: Any, sample_weight: Any, *, labels: Any = None
     ) -> Probabilities:
-        """Check class probabilities, whose columns `labels` names, and pick the true classes'."""
+        """Check class probabilities with columns `labels`, and select those of the true classes."""
         true = _label_column("y_true", y_true)
         matrix = as_numbers(
             "y_prob",
             y_prob,
             low=-_ROUNDING,
             high=1 + _ROUNDING,
-            remedy="Pass what predict_proba gives.",
+            remedy="Pass the output of predict_proba.",
         )
         if matrix.ndim != 2:
             raise ValueError(
                 "y_prob must have one column per class, shape (n_rows, n_classes), got shape "
-                f"{matrix.shape}. Pass all columns that predict_proba gives."
+                f"{matrix.shape}. Pass all columns of predict_proba."
             )
         weights = _weights(len(true), len(matrix), sample_weight, "y_prob")
         classes = _classes(true, labels, matrix.shape[1])
@@ -236,8 +236,8 @@ class Probabilities:
         if (columns < 0).any():
             raise ValueError(
                 f"y_true holds the label {true[columns < 0][0]!r}, which is not one of the "
-                f"classes of y_prob, {listed(classes)}. Was y encoded otherwise than for the "
-                "model, or does the model not know the class?"
+                f"classes of y_prob, {listed(classes)}. Check that y is encoded as for the model, "
+                "and that the model was fitted with the class."
             )
         of_true = np.clip(matrix[np.arange(len(true)), columns], 0.0, 1.0)
         has_weight = weights > 0
@@ -252,7 +252,7 @@ def _classes(true: NDArray[Any], labels: Any, n_columns: int) -> list[Any]:
             classes = sorted(true_labels)
         except TypeError:
             raise ValueError(
-                "labels must name the columns of y_prob where labels cannot be sorted, got None "
+                "labels must name the columns of y_prob if labels cannot be sorted, got None "
                 f"with {listed(true_labels)}. Pass model.classes_."
             ) from None
         meaning = "y_true has so many labels"
@@ -277,7 +277,7 @@ def _label_column(name: str, labels: Any) -> NDArray[Any]:
     if column.ndim != 1:
         raise ValueError(f"{name} must hold one label per row, got shape {column.shape}.")
     if not hasattr(labels, "dtype"):
-        # NumPy would convert the NaN of a mixed list to text; Arrow iterates over its own scalars.
+        # NumPy would convert the NaN of a mixed list to a string; Arrow yields its own scalars.
         values = labels.to_pylist() if hasattr(labels, "to_pylist") else list(labels)
         column = np.empty(len(column), dtype=object)
         column[:] = values
@@ -291,7 +291,7 @@ def _label_column(name: str, labels: Any) -> NDArray[Any]:
     for label in pd.unique(objects):
         if isinstance(label, float | np.floating) and not label.is_integer():
             raise ValueError(
-                f"{name} must hold labels, but {label!r} is not a whole number. Choose a metric "
+                f"{name} must hold labels, but {label!r} is not an integer. Choose a metric "
                 "of regression, or turn numbers into labels first."
             )
     return objects
@@ -301,8 +301,8 @@ def _number_column(name: str, values: Any) -> Floats:
     array = as_numbers(name, values, remedy=_REMEDY)
     if array.ndim != 1:
         raise ValueError(
-            f"{name} must hold one number per row, got shape {array.shape}. Measure the columns "
-            "of several targets one by one."
+            f"{name} must hold one number per row, got shape {array.shape}. Measure multiple "
+            "targets one by one."
         )
     if (array == -np.inf).any():
         raise ValueError(f"{name} must be finite, got -inf. {_REMEDY}")
@@ -312,15 +312,15 @@ def _number_column(name: str, values: Any) -> Floats:
 def _weights(n_true: int, n_other: int, sample_weight: Any, other: str) -> Floats:
     if n_true != n_other:
         raise ValueError(
-            f"y_true and {other} must have as many rows, got {n_true} and {n_other}. Pass the "
-            "predictions of the very rows of y_true."
+            f"y_true and {other} must have the same number of rows, got {n_true} and {n_other}. "
+            "Pass the predictions of the rows of y_true."
         )
     if n_true == 0:
         raise ValueError("y_true must hold at least one row, got 0 rows.")
     weights = np.ones(n_true) if sample_weight is None else row_weights(sample_weight, n_true)
     if not weights.any():
         raise ValueError(
-            f"sample_weight must hold a positive number, got {n_true} zeros. Pass None to weigh "
-            "all rows alike."
+            f"sample_weight must hold a positive number, got {n_true} zeros. Pass None to weight "
+            "all rows equally."
         )
     return weights

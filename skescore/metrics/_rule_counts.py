@@ -1,7 +1,7 @@
 """Sums over rows from which every score and report of a rule set follows.
 
-Scores depend only on the label of a row and the rules that cover it. So rows are summed where
-they lie, in a database or batch by batch, and nothing but the sums has to travel.
+Scores depend only on the label of a row and the rules that cover it. So rows can be summed in a
+database or batch by batch, and only the sums are transferred.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 JSON_FORMAT, JSON_VERSION = "skescore.RuleCounts", 1
-#: Relative tolerance that keeps labels on the border of a closed interval inside.
+#: Relative tolerance that counts labels on the border of a closed interval as inside.
 BORDER = 32 * np.finfo(np.float64).eps
-#: Share of the squares below which a difference of squares loses too many digits.
+#: Share of the sum of squares below which a difference of squares loses too many digits.
 NARROW = 1e-3
-#: Largest number of passes that improve the center; it suffices for labels of any size.
+#: Maximum number of passes that improve the center; enough for labels of any size.
 _CENTERS = 3
 
 
@@ -74,12 +74,11 @@ class ClassCounts(_Sums):
     ----------
     labels : tuple
         The classes of the rules, then other labels that occur.
-    by_rule : ndarray of shape (1 or 2, n_labels, n_rules)
-        Rows that each rule covers, and those assigned to it unless rules predict together.
+        Rows that each rule covers, and the rows assigned to it unless rules vote.
     predicted : ndarray of shape (n_labels, n_classes + 1)
-        Rows by the predicted class; rows without a rule come last.
+        Rows by predicted class; the last column counts rows that no rule covers.
     torn : ndarray of shape (2,)
-        Rows that rules of different classes cover, and those of them predicted wrongly.
+        Rows that rules of different classes cover, and how many of them are predicted wrongly.
     """
 
     labels: tuple[Any, ...]
@@ -116,24 +115,24 @@ class NumberSums(_Sums):
     Attributes
     ----------
     center : float
-        Deviations are those from this number.
+        Number from which deviations are measured.
     default : float
-        Prediction of uncovered rows; NaN if there is none yet.
+        Prediction of uncovered rows; NaN if none is set yet.
     rows : ndarray of shape (2, 5)
-        Of rows with a rule, and of rows without: weights, deviations, squared deviations, absolute
-        and squared errors of the prediction.
+        For covered and uncovered rows: sums of weights, deviations, squared deviations, and
+        absolute and squared errors of the prediction.
     ends : ndarray of shape (2, 2)
-        Their least and greatest labels; NaN without rows.
+        Smallest and largest labels of covered and uncovered rows; NaN without rows.
     by_rule : ndarray of shape (1 or 2, 3, n_rules)
-        Weights, deviations and squared deviations of the rows that each rule covers, and of
-        those assigned to it unless rules predict together.
+        Sums of weights, deviations and squared deviations of the rows that each rule covers, and
+        of the rows assigned to it unless rules vote.
     rule_ends : ndarray of shape (1 or 2, 2, n_rules)
-        Their least and greatest labels; NaN without rows.
+        Smallest and largest labels of the same rows; NaN without rows.
     moments : ndarray of shape (1 or 2, 2, n_rules) or None
-        Means and population standard deviations of these labels, once all rows have been seen.
+        Means and population standard deviations of the same labels, once all rows were read.
     within : ndarray of shape (1 or 2, 4, n_rules) or None
-        Positive and negative rows of each rule, and of all rows: the positive ones lie within that
-        standard deviation of what the rule predicts.
+        Positive and negative rows of each rule, and of all rows. The labels of positive rows lie
+        within one standard deviation of the rule's prediction.
     """
 
     center: float
@@ -148,7 +147,7 @@ class NumberSums(_Sums):
     def __add__(self, other: NumberSums) -> NumberSums:
         if not _same(self.default, other.default):
             raise ValueError(
-                "Sums of errors add up only if the same number stands for rows without a rule, got "
+                "Sums of errors add up only if uncovered rows have the same prediction, got "
                 f"{self.default!r} and {other.default!r}. Give the rule set a fallback first."
             )
         other = other.around(self.center)
@@ -164,9 +163,9 @@ class NumberSums(_Sums):
             self.center,
             self.default,
             self.rows + other.rows,
-            _merged(self.ends, other.ends),
+            _merge_ends(self.ends, other.ends),
             self.by_rule + other.by_rule,
-            _merged(self.rule_ends, other.rule_ends),
+            _merge_ends(self.rule_ends, other.rule_ends),
             self.moments if same else None,
             within,
         )
@@ -178,8 +177,8 @@ class NumberSums(_Sums):
         return replace(
             self,
             center=center,
-            rows=_moved(self.rows, self.center - center, axis=1),
-            by_rule=_moved(self.by_rule, self.center - center, axis=1),
+            rows=_recenter(self.rows, self.center - center, axis=1),
+            by_rule=_recenter(self.by_rule, self.center - center, axis=1),
         )
 
     @property
@@ -203,11 +202,8 @@ class NumberSums(_Sums):
         std = math.sqrt(max(squares - deviation**2 / weight, 0.0) / (weight - 1))
         return 0.0 if std <= BORDER * abs(self.mean) else std
 
-    def imprecise(self, part: slice) -> bool:
-        """Return whether labels are too far from the center for exact deviations from their mean.
-
-        `part` is that of the rows with a rule, or of all.
-        """
+    def is_imprecise(self, part: slice) -> bool:
+        """Return whether the center is too far from the labels in `part` for exact deviations."""
         weight, deviation, squares = self.rows[part, :3].sum(axis=0)
         if not weight or _narrowed(self.ends[part]):
             return False
@@ -220,7 +216,7 @@ class NumberSums(_Sums):
         return self.center + deviation / weight if weight else self.mean
 
     def label_sums(self, uncovered: str, n_rows: tuple[int, int]) -> LabelSums:
-        """Return the sums for metrics, over the rows that count in a score."""
+        """Return the sums for metrics, over the rows that the option `uncovered` includes."""
         parts = [0] if uncovered == "ignore" or not self.rows[1, 0] else [0, 1]
         weight, deviation, squares, absolute, squared = self.rows[parts].sum(axis=0).tolist()
         return LabelSums(
@@ -240,16 +236,17 @@ class NumberSums(_Sums):
         return np.asarray(self.center + deviation / positive_weight)
 
     def narrow(self) -> Flags:
-        """Return the rules whose standard deviations need deviations from their own means."""
+        """Return flags of the rules whose deviations must be summed around their own means."""
         weight, deviation, squares = np.moveaxis(self.by_rule, 1, 0)
         left = squares - deviation**2 / np.where(weight > 0, weight, 1.0)
         equal = self.rule_ends[:, 0] == self.rule_ends[:, 1]
         return np.asarray((weight > 0) & (left <= NARROW * squares) & ~equal)
 
     def with_moments(self, deviations: Floats | None) -> NumberSums:
-        """Add means and standard deviations, from a second look at narrow rules if there are any.
+        """Add means and standard deviations.
 
-        `deviations` are sums of deviations and squared deviations from the means of each rule.
+        `deviations` are sums of deviations and squared deviations from the mean of each rule, for
+        narrow rules.
         """
         weight, deviation, squares = np.moveaxis(self.by_rule, 1, 0)
         positive_weight = np.where(weight > 0, weight, np.nan)
@@ -264,7 +261,7 @@ class NumberSums(_Sums):
         std = np.sqrt(np.maximum(squares_from_mean, 0.0) / positive_weight)
         equal = self.rule_ends[:, 0] == self.rule_ends[:, 1]
         mean = np.where(equal, self.rule_ends[:, 0], mean)
-        # Equal labels have deviation 0, whatever the rounding of their mean.
+        # Equal labels have deviation 0, no matter how their mean was rounded.
         std = np.where(equal | (std <= BORDER * np.abs(mean)), np.where(weight > 0, 0, np.nan), std)
         return replace(self, moments=np.stack([mean, std], axis=1), within=None)
 
@@ -273,7 +270,7 @@ def _same(a: float, b: float) -> bool:
     return a == b or (a != a and b != b)
 
 
-def _moved(sums: Floats, by: float, axis: int) -> Floats:
+def _recenter(sums: Floats, by: float, axis: int) -> Floats:
     """Convert sums of weights, deviations and squares (and more) to another center."""
     moved = np.moveaxis(sums.copy(), axis, 0)
     weight, deviation = moved[0].copy(), moved[1].copy()
@@ -282,8 +279,8 @@ def _moved(sums: Floats, by: float, axis: int) -> Floats:
     return np.moveaxis(moved, 0, axis)
 
 
-def _merged(ends: Floats, more: Floats) -> Floats:
-    """Combine two pairs of smallest and largest values, which lie along the second axis."""
+def _merge_ends(ends: Floats, more: Floats) -> Floats:
+    """Combine two arrays of smallest and largest values, stored along the second axis."""
     low, high = np.fmin(ends[:, 0], more[:, 0]), np.fmax(ends[:, 1], more[:, 1])
     return np.stack([low, high], axis=1)
 
@@ -299,21 +296,21 @@ class RuleCounts(_Sums):
 
     Pass it instead of the rows: ``ice(rules, counts)``, ``confusion(rules, counts)``,
     ``rule_report(rules, counts)``, ``characteristics(rules, counts)``. Counts of parts of the rows
-    add up to the counts of all of them. Made by :func:`count_rows`, or by
-    :func:`skescore.sources.count_source` where the rows lie elsewhere.
+    add up to the counts of all rows. Created by :func:`count_rows`, and for databases, files and
+    batches by :func:`skescore.sources.count_source`.
 
     Attributes
     ----------
     rules : str
-        Tells the rules apart from others.
+        Digest that identifies the rules.
     n_rows : tuple of int
-        Rows with a rule and rows without, of those that weigh something.
+        Covered and uncovered rows with a positive weight.
     alone : ndarray of shape (n_rules,)
-        Rows that the rule covers and no other rule does.
+        Rows that only this rule covers.
     classes : ClassCounts or None
-        Classification: rows by their labels.
+        For classification: rows by label.
     numbers : NumberSums or None
-        Regression: sums over the labels. The positive rows of a rule depend on the standard
+        For regression: sums over the labels. The positive rows of a rule depend on the standard
         deviation of all its labels, so measures of single rules need counts of all rows at once,
         not a sum of counts of parts.
 
@@ -369,7 +366,7 @@ class RuleCounts(_Sums):
 
     @property
     def coverage(self) -> float:
-        """Share of the rows that some rule covers, by weight."""
+        """Share of the rows that at least one rule covers, by weight."""
         covered, uncovered = self.weights
         return covered / (covered + uncovered)
 
@@ -380,10 +377,10 @@ class RuleCounts(_Sums):
         return max(covered - float(self.alone.sum()), 0.0) / (covered + uncovered)
 
     def check(self, ruleset: RuleSet) -> None:
-        """Raise a ValueError unless these are counts of these rules, with labels they know."""
+        """Raise a ValueError unless the counts fit the rules and contain known labels."""
         if self.rules != rules_digest(ruleset):
             raise ValueError(
-                f"X must be counts of the rules that are scored, but it counts others ({self}). "
+                f"X must be counts of the rules that are scored, but counts other rules ({self}). "
                 "Count the rows by these rules: count_rows(rules, X, y)."
             )
         if self.classes is not None and len(ruleset):
@@ -392,8 +389,8 @@ class RuleCounts(_Sums):
                 labels = ", ".join(sorted(map(repr, self.classes.labels[n_classes:])))
                 raise ValueError(
                     f"None of the labels of y ({labels}) is a class of the rules "
-                    f"({', '.join(map(repr, (ruleset.classes or ())[:5]))}). Was y encoded "
-                    "otherwise than for the extraction?"
+                    f"({', '.join(map(repr, (ruleset.classes or ())[:5]))}). Check whether y is "
+                    "encoded as for the extraction."
                 )
 
     def __repr__(self) -> str:
@@ -401,17 +398,17 @@ class RuleCounts(_Sums):
         return f"RuleCounts({len(self.alone)} rules, {covered + uncovered} rows)"
 
     def to_json(self) -> str:
-        """Write everything as JSON, without loss; see :meth:`from_json`."""
-        return json.dumps({"format": JSON_FORMAT, "version": JSON_VERSION, **_plain(self)})
+        """Return everything as JSON, without loss; :meth:`from_json` reads it."""
+        return json.dumps({"format": JSON_FORMAT, "version": JSON_VERSION, **_to_plain(self)})
 
     @classmethod
     def from_json(cls, text: str) -> RuleCounts:
-        """Read what :meth:`to_json` wrote. Never runs code.
+        """Read the JSON of :meth:`to_json` without running code.
 
         Raises
         ------
         ValueError
-            If the text is no JSON of counts.
+            If the text is not JSON of counts.
         """
         try:
             data = json_of(text, finite=True)
@@ -424,28 +421,28 @@ class RuleCounts(_Sums):
             return replace(counts, n_rows=(int(counts.n_rows[0]), int(counts.n_rows[1])))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"The text is no JSON that RuleCounts.to_json wrote: {error}. It begins with "
+                f"The text is not JSON written by RuleCounts.to_json: {error}. It begins with "
                 f"{text[:40]!r}."
             ) from error
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, _Sums):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}  # type: ignore[arg-type]
+        return {item.name: _to_plain(getattr(value, item.name)) for item in fields(value)}  # type: ignore[arg-type]
     if isinstance(value, np.ndarray):
-        return {"shape": value.shape, "values": list(map(_plain, value.ravel().tolist()))}
+        return {"shape": value.shape, "values": list(map(_to_plain, value.ravel().tolist()))}
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     return value
 
 
 def _read(kind: type, data: dict[str, Any]) -> Any:
-    return kind(**{item.name: _parsed(data[item.name]) for item in fields(kind)})
+    return kind(**{item.name: _parse_value(data[item.name]) for item in fields(kind)})
 
 
-def _parsed(value: Any) -> Any:
+def _parse_value(value: Any) -> Any:
     if isinstance(value, dict) and "shape" in value:
-        values = [_parsed(item) for item in value["values"]]
+        values = [_parse_value(item) for item in value["values"]]
         return np.array(values, dtype=np.float64).reshape(value["shape"])
     if isinstance(value, dict):
         return float(value["float"])
@@ -453,23 +450,20 @@ def _parsed(value: Any) -> Any:
 
 
 def rules_digest(ruleset: RuleSet) -> str:
-    """Compute a digest that is equal for rules with equal counts."""
+    """Compute a digest that is equal for rule sets with equal counts."""
     bare = ruleset.replace(domain=None, fallback=None)
     return hashlib.sha256(bare.to_json(indent=None).encode()).hexdigest()[:16]
 
 
-# --- looking at rows -----------------------------------------------------------------------------
-
-
 class CountingPasses(Protocol):
-    """Rows in any storage that can be summed in passes; some of them or all."""
+    """Rows in any storage that can be summed in passes over all rows."""
 
     def center(self) -> float:
         """Return a number near the labels."""
         ...
 
     def first(self, default: float, center: float) -> RuleCounts:
-        """Count rows, or sum their labels around a center."""
+        """Count rows, or sum the deviations of their labels from a center."""
         ...
 
     def deviations(self, means: Floats) -> Floats:
@@ -477,20 +471,20 @@ class CountingPasses(Protocol):
         ...
 
     def within(self, stds: Floats) -> Floats:
-        """Count rows by whether labels are near predictions of rules: (1 or 2, 4, n_rules)."""
+        """Count rows by whether labels are near the predictions of rules: (1 or 2, 4, n_rules)."""
         ...
 
 
 def complete(ruleset: RuleSet, passes: CountingPasses, *, rule_measures: bool = True) -> RuleCounts:
-    """Look at rows as often as it takes: once for classes, and for the scores of numbers."""
+    """Make as many passes over the rows as needed: one for classes or the scores of numbers."""
     if ruleset.classes is not None:
         return passes.first(math.nan, 0.0)
     fallback = ruleset.fallback
     default = math.nan if fallback is None else float(fallback.output)
     counts = passes.first(default, passes.center())
     numbers = _numbers_of(counts)
-    for attempt in range(_CENTERS):  # a distant center leaves few correct digits
-        if not numbers.imprecise(slice(1)) and (attempt or not numbers.imprecise(slice(2))):
+    for attempt in range(_CENTERS):  # a distant center leaves few significant digits
+        if not numbers.is_imprecise(slice(1)) and (attempt or not numbers.is_imprecise(slice(2))):
             break
         counts = passes.first(default, numbers.better_center)
         numbers = _numbers_of(counts)
@@ -516,7 +510,7 @@ def count_rows(
 ) -> RuleCounts:
     """Sum up rows for the scores and reports of a rule set.
 
-    Use it where rows come in parts, or where the same rows are scored again and again.
+    Use it if rows come in parts, or if the same rows are scored repeatedly.
 
     Parameters
     ----------
@@ -525,7 +519,7 @@ def count_rows(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, at least one.
     y : array-like of shape (n_rows,)
-        Their labels: the truth, or the predictions of a black box.
+        Labels of the rows: the truth, or the predictions of a black box.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive; a row of weight 2 counts as two rows.
 
@@ -560,7 +554,7 @@ def count_rows(
 
 
 class RowPasses:
-    """Rows in memory, as :func:`complete` reads them."""
+    """Rows in memory that :func:`complete` sums in passes."""
 
     def __init__(
         self, ruleset: RuleSet, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
@@ -605,7 +599,7 @@ class RowPasses:
             with np.errstate(over="ignore", invalid="ignore"):
                 error = y - np.where(covered, predicted, default)
                 sums = weights * [np.ones(len(y)), deviation, deviation**2, np.abs(error), error**2]
-            counted = weights > 0  # Rows of weight 0 do not count in any way.
+            counted = weights > 0  # Rows of weight 0 are ignored.
             ends = np.where(counted, y, np.nan)
             groups.add_numbers(
                 matches[counted],
@@ -664,14 +658,14 @@ class RowPasses:
 
 
 def reach(ruleset: RuleSet, std: Floats) -> tuple[Floats, Floats]:
-    """Return the ends of the interval of positive labels for each constant rule."""
+    """Return the bounds of the positive labels of each constant rule."""
     outputs = ruleset.conclusions.outputs
     distance = std + BORDER * (np.abs(outputs) + std)
     return outputs - distance, outputs + distance
 
 
 def kinds_of(ruleset: RuleSet, matches: Flags) -> list[Flags]:
-    """Return the covered rows of each rule, and the assigned rows if one rule predicts."""
+    """Return the covered rows of each rule, and the assigned rows unless rules vote."""
     if ruleset.voting is not None:
         return [matches]
     assigned = assigned_of(ruleset, matches)
@@ -679,7 +673,7 @@ def kinds_of(ruleset: RuleSet, matches: Flags) -> list[Flags]:
 
 
 def assigned_of(ruleset: RuleSet, matches: Flags) -> NDArray[np.intp]:
-    """Return the matching rule that predicts each row; -1 for none."""
+    """Return the index of the matching rule that predicts each row; -1 for uncovered rows."""
     if not len(ruleset):
         return np.full(len(matches), NO_RULE)
     order = ruleset.assignment_order
@@ -688,7 +682,7 @@ def assigned_of(ruleset: RuleSet, matches: Flags) -> NDArray[np.intp]:
 
 
 class Groups:
-    """Accumulator for groups of rows that match the same rules; a single row is a group as well."""
+    """Accumulator for groups of rows that match the same rules; a group may be a single row."""
 
     def __init__(self, ruleset: RuleSet) -> None:
         self._ruleset = ruleset
@@ -703,7 +697,7 @@ class Groups:
         self._factors = np.stack([np.ones(n_rules), outputs, outputs**2]).astype(np.float64)
 
     def _add_rows(self, matches: Flags, weights: Floats, n_rows: NDArray[Any]) -> Flags:
-        """Count covered and uncovered rows, and return flags of the covered ones."""
+        """Count covered and uncovered rows, and return flags of the covered groups."""
         number = matches.sum(axis=1)
         alone = number == 1
         self._alone += weights[alone] @ matches[alone]
@@ -720,9 +714,9 @@ class Groups:
         n_rows: NDArray[Any],
         predicted: NDArray[Any] | None = None,
     ) -> None:
-        """Add groups that agree in their labels, of which `codes` are the indices.
+        """Add groups of rows with equal labels; `codes` are their indices in `labels`.
 
-        `predicted` are the codes of the predicted classes where rules predict together.
+        `predicted` are the codes of the predicted classes if rules vote.
         """
         ruleset = self._ruleset
         covered = self._add_rows(matches, weights, n_rows)
@@ -751,7 +745,7 @@ class Groups:
         self._classes = group_counts if self._classes is None else self._classes + group_counts
 
     def add_numbers(self, matches: Flags, sums: Floats, ends: Floats, n_rows: NDArray[Any]) -> None:
-        """Add groups by their sums, shape (5, n_groups), and their least and greatest labels."""
+        """Add groups by their sums, shape (5, n_groups), and their smallest and largest labels."""
         covered = self._add_rows(matches, sums[0], n_rows)
         for part, rows in enumerate((covered, ~covered)):
             if rows.any():
@@ -781,7 +775,7 @@ def _pooled(ends: Floats, more: Floats) -> Floats:
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
-    """Check the weights of rows, of which one must be positive; return None if all are 1."""
+    """Check the weights of rows, at least one of them positive; return None if all are 1."""
     if not n_rows:
         raise ValueError("X must hold at least one row to count rows of rules, got 0 rows.")
     if sample_weight is None:
@@ -790,7 +784,7 @@ def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | No
     if not weights.any():
         raise ValueError(
             f"sample_weight must hold a positive number, got {n_rows} zeros. Pass "
-            "sample_weight=None to weigh all rows alike."
+            "sample_weight=None to weight all rows equally."
         )
     return weights
 

@@ -1,7 +1,7 @@
 """Quality measures of a single rule, computed from its confusion counts.
 
-The catalog is that of RuleKit, a well-known learner of rules, as a table: one entry per measure.
-All are functions of four counts, and greater is better for all of them.
+The catalog follows that of RuleKit, a rule learner. All measures are functions of four counts;
+greater is better.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SERIES = [(-1) ** k / ((k + 1) * (k + 2)) for k in range(6, -1, -1)]
 
 
 class Counts:
-    """Rows that a rule covers and all rows, by class; all arrays broadcast to one shape."""
+    """Covered rows and all rows by class; all arrays broadcast to one shape."""
 
     def __init__(self, p: Numbers, n: Numbers, P: Numbers, N: Numbers) -> None:
         self.p, self.n, self.P, self.N = np.broadcast_arrays(p, n, P, N)
@@ -52,7 +52,7 @@ class Counts:
 
     @cached_property
     def uncovered(self) -> Numbers:
-        # T - c could leave rounding noise where no row is left.
+        # T - c could leave rounding errors where the result should be 0.
         return self.missed + self.rejected
 
     @cached_property
@@ -66,13 +66,13 @@ class Counts:
 
     @cached_property
     def information(self) -> Numbers:
-        """Total information of the rule about the class in nats: T times the mutual information."""
+        """T times the mutual information of rule and class, in nats."""
         inside = _divergence(self, self.covered)
         return inside + _divergence(self, self.uncovered, outside=True)
 
 
 def as_counts(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> Counts:
-    """Return four counts of one shape once they are possible and fit each other."""
+    """Check that four counts are possible and consistent, and broadcast them to one shape."""
     remedy = "Counts are numbers of rows, or sums of their weights."
     arguments = {"p": p, "n": n, "P": P, "N": N}
     arrays = {name: as_numbers(name, x, low=0.0, remedy=remedy) for name, x in arguments.items()}
@@ -91,7 +91,7 @@ def as_counts(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> Counts:
     if nothing.any():
         raise ValueError(
             f"P + N must be above 0, got P=0.0 and N=0.0{_position(np.argwhere(nothing)[0])}. "
-            "No rule can be judged on no rows: drop it."
+            "No rule can be judged without rows: drop it."
         )
     return counts
 
@@ -102,37 +102,37 @@ def _position(at: ArrayLike) -> str:
 
 
 def _ratio(numerator: Numbers, denominator: Numbers, otherwise: float = np.nan) -> Numbers:
-    """Divide; `otherwise` where the denominator is 0."""
+    """Divide; return `otherwise` where the denominator is 0."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     result = np.full(shape, otherwise)
     return np.divide(numerator, denominator, out=result, where=np.asarray(denominator) != 0)
 
 
 def _divergence(k: Counts, side: Numbers, outside: bool = False) -> Numbers:
-    """Sum of O ln(O/E) - O + E over both classes in or outside the rule.
+    """Sum O ln(O/E) - O + E over both classes inside (or `outside`) the rule.
 
-    O are the observed counts and E those expected of a rule no better than chance. The last two
-    terms cancel in the sum, but make every addend positive, so that nothing else cancels.
+    O are the observed counts and E those expected of a random rule. The last two terms cancel in
+    the sum, but keep every summand positive, so no digits cancel.
     """
     parts = []
     for total, sign in ((k.P, 1.0), (k.N, -1.0)):
         expected = side * total / k.total
         excess = (-sign if outside else sign) * _ratio(k.difference, side * total, 0.0)
-        # An empty cell has the excess -1; rounding must not go below.
+        # An empty cell has the excess -1; rounding must not fall below it.
         parts.append(expected * _relative_divergence(np.maximum(excess, -1.0)))
     return parts[0] + parts[1]
 
 
 def _relative_divergence(r: Numbers) -> Numbers:
-    """Compute (1 + r) ln(1 + r) - r for r >= -1, accurately for small r too."""
+    """Compute (1 + r) ln(1 + r) - r for r >= -1, accurate for small r too."""
     near = np.abs(r) < _SERIES_LIMIT
     small = np.where(near, r, 0.0)
     return np.where(near, small**2 * np.polyval(_SERIES, small), xlog1py(1 + r, r) - r)
 
 
-# A formula takes :class:`Counts` and its parameters as arrays, and returns NaN exactly where it is
-# undefined. It has a value at removable singularities: each formula is written without them,
-# mostly by way of the difference D = pN - nP, which is 0 for a rule no better than chance.
+# Formulas take :class:`Counts` and parameters as arrays, and return NaN exactly where they are
+# undefined. They avoid removable singularities, mostly by using the difference D = pN - nP, which
+# is 0 for a random rule.
 
 Limits = Callable[..., tuple[ArrayLike, ArrayLike]]
 
@@ -143,15 +143,15 @@ def _entropy(a: Numbers, b: Numbers) -> Numbers:
 
 
 def _positives_times_log_lift(k: Counts) -> Numbers:
-    """Evaluate p ln(pT / (cP)), 0 if p = 0."""
+    """Compute p ln(pT / (cP)), 0 if p = 0."""
     baseline = k.covered * k.P
     excess = _ratio(k.difference, baseline, 0.0)
-    near = np.abs(excess) < 0.5  # near 1, the logarithm would be rounding noise
+    near = np.abs(excess) < 0.5  # near 1, the logarithm loses its digits
     lift_ = _ratio(k.p * k.total, baseline, 1.0)
     return np.where(near, xlog1py(k.p, np.where(near, excess, 0.0)), xlogy(k.p, lift_))
 
 
-_COUNTS_REMEDY = "Bounds are known where there are positives and negatives."
+_COUNTS_REMEDY = "Bounds exist only with positives and negatives."
 _PARAMETER_REMEDY = "See RULE_MEASURES for the default."
 
 
@@ -159,31 +159,31 @@ _PARAMETER_REMEDY = "See RULE_MEASURES for the default."
 class RuleMeasure:
     """A measure of a single rule.
 
-    An instance of your own may be passed to :func:`rule_quality` instead of a name.
+    Pass an instance instead of a name to use your own measure in :func:`rule_quality`.
 
     Parameters
     ----------
     name : str
         Name of the measure.
     function : callable
-        ``function(counts, **parameters)``; `counts` has the arrays ``p``, ``n``, ``P``, ``N``,
-        ``covered``, ``uncovered``, ``total``, ``missed`` (P - p), ``rejected`` (N - n) and
-        ``difference`` (pN - nP). It returns an array, NaN where the measure is undefined.
+        ``function(counts, **parameters)``, which returns an array with NaN where the measure is
+        undefined; `counts` has the arrays ``p``, ``n``, ``P``, ``N``, ``covered``, ``uncovered``,
+        ``total``, ``missed`` (P - p), ``rejected`` (N - n) and ``difference`` (pN - nP).
     formula : str
-        The same to be read, with c = p + n, T = P + N, u = T - c, D = pN - nP.
+        Formula as text, with c = p + n, T = P + N, u = T - c, D = pN - nP.
     range : str
-        The values that it takes where P, N >= 1, with the default parameters; a round bracket
-        stands at a bound that is not reached.
+        Interval of values for P, N >= 1 with default parameters; a round bracket marks a bound that
+        is not reached.
     limits : callable
-        ``limits(P, N, **parameters)``: the least and the greatest value.
+        ``limits(P, N, **parameters)`` returns the smallest and the largest value.
     parameters : mapping of str to float, optional
-        Names and defaults. All parameters are numbers of 0 or more.
+        Names and defaults of the parameters, all of them numbers of at least 0.
     greater_is_better : bool, default=True
         False for a loss.
     symmetric : bool, default=False
-        True if a rule far worse than chance is rewarded as well.
+        True if a rule far worse than chance also gets a high value.
     source : str, default=""
-        Who proposed it, or where it comes from.
+        Author or origin of the measure.
 
     Examples
     --------
@@ -213,21 +213,21 @@ class RuleMeasure:
         Parameters
         ----------
         P, N : float or array-like, > 0
-            All positives and negatives.
+            Numbers of all positives and negatives.
         **parameters : float or array-like
-            As for :func:`rule_quality`.
+            Parameters of the measure, see :func:`rule_quality`.
 
         Returns
         -------
         low, high : float or ndarray of float
-            Every value of a rule that covers a row lies between them; `high` may be infinity.
+            Bounds for rules that cover at least one row; `high` may be infinite.
 
         Raises
         ------
         ValueError
             If an argument lies outside its domain.
         TypeError
-            If something is no number, or there is no such parameter.
+            If an argument is not a number, or there is no such parameter.
         """
         arrays = self.settings_of(parameters)
         for name, value in (("P", P), ("N", N)):
@@ -235,10 +235,10 @@ class RuleMeasure:
         check_shapes(**arrays)
         shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
         low, high = self.limits(**arrays)
-        return _filled(low, shape), _filled(high, shape)
+        return _broadcast(low, shape), _broadcast(high, shape)
 
     def settings_of(self, parameters: Mapping[str, ArrayLike]) -> dict[str, Numbers]:
-        """Fill in the defaults and check what was passed."""
+        """Check the parameters and fill in the defaults."""
         for name in parameters:
             if name not in self.parameters:
                 raise TypeError(
@@ -251,14 +251,14 @@ class RuleMeasure:
         }
 
 
-def _filled(values: ArrayLike, shape: tuple[int, ...]) -> float | Numbers:
-    """Return broadcast every measure to the shape of its arguments."""
+def _broadcast(values: ArrayLike, shape: tuple[int, ...]) -> float | Numbers:
+    """Broadcast the values to the shape of the arguments; return a float for scalars."""
     array = np.asarray(values, dtype=np.float64)
     return plain(array if array.shape == shape else np.broadcast_to(array, shape).copy())
 
 
 _MEASURES: dict[str, RuleMeasure] = {}
-#: Quality measures of single rules, functions of their counts p, n, P and N. RuleKit's names, such
+#: Quality measures of single rules, functions of the counts p, n, P and N. RuleKit's names, such
 #: as ``"FMeasure"``, are aliases.
 RULE_MEASURES: Mapping[str, RuleMeasure] = AliasedTable(_MEASURES, RULEKIT_RULE_MEASURES)
 
@@ -292,7 +292,7 @@ def prior_entropy(P: Numbers, N: Numbers) -> Numbers:
 
 
 def most_divergent(P: Numbers, N: Numbers) -> Numbers:
-    """Compute half the significance of a rule that covers exactly one class."""
+    """Compute half the CN2 significance of a rule that covers exactly one class."""
     return np.maximum(P * np.log1p(N / P), N * np.log1p(P / N))
 
 
@@ -315,7 +315,7 @@ def product_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLik
 
 
 def relative_risk_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLike, ArrayLike]:
-    # The best pure rule covers all positives or, with strong smoothing, almost nothing.
+    # The best pure rule covers all positives or, with a large `smoothing`, almost nothing.
     all_positives = _ratio(N, smoothing, np.inf)
     return 0.0, np.maximum(all_positives, (P + N) / (P + smoothing))
 
@@ -485,7 +485,7 @@ def kappa(k: Counts) -> Numbers:
 def klosgen(k: Counts, omega: Numbers) -> Numbers:
     better = _ratio(k.difference, k.covered * k.total)
     value = full_coverage(k) ** omega * better
-    # The value falls to 0 for small rules, unless size has no influence.
+    # The value approaches 0 for small rules, unless size has no influence.
     return np.where((k.covered == 0) & (omega > 0), 0.0, value)
 
 
@@ -692,20 +692,20 @@ def rule_quality(
 ) -> float | Numbers:
     """Compute a quality measure of rules from their counts; greater is better.
 
-    Use it to compare, to prune or to weigh rules. Counts may be sums of weights and need not be
-    whole. Arguments broadcast against each other.
+    Use it to compare, prune or weight rules. Counts may be sums of weights, not only integers.
+    Arguments broadcast against each other.
 
     Parameters
     ----------
     measure : str or RuleMeasure
         A name of :data:`RULE_MEASURES`, or a user-defined measure.
     p, n : float or array-like, >= 0
-        Positives and negatives that the rule covers. Positives have what the rule concludes.
+        Positives and negatives that the rule covers. A positive row has the rule's output.
     P, N : float or array-like, >= 0
         All positives and negatives, covered or not.
     undefined : float, default=NaN
-        The value where a measure has none, such as the precision of a rule that covers nothing.
-        0.0 is what an uninformative rule has by every measure that is built on pN - nP.
+        Value where the measure is undefined, such as the precision of a rule that covers nothing.
+        0.0 is the value of an uninformative rule for all measures built on pN - nP.
     **parameters : float or array-like, >= 0
         Parameters of the measure, such as ``beta`` of ``"f_measure"``; see
         ``RULE_MEASURES[...].parameters`` for names and defaults.
@@ -721,19 +721,18 @@ def rule_quality(
         If there is no such measure, a count is negative or not finite, p > P, n > N, P = N = 0, a
         parameter is negative or not finite, or the shapes do not broadcast.
     TypeError
-        If something is no number (booleans included), or the measure has no such parameter.
+        If an argument is not a number (booleans included), or the measure has no such parameter.
 
     Notes
     -----
-    Formulas are in ``RULE_MEASURES[...].formula``. Where one is 0/0 but has a limit, the limit is
-    the value: 0 ln 0 is 0. Differences and sums of logarithms are taken in a form that keeps them
-    accurate for counts of any size: the sign of pN - nP is always right.
+    Formulas are in ``RULE_MEASURES[...].formula``. Where a formula is 0/0 but has a limit, the
+    value is the limit: 0 ln 0 is 0. Differences and sums of logarithms are computed in a form that
+    is accurate for counts of any size; the sign of pN - nP is always right.
 
-    RuleKit 2.1.24 has NaN for some values that have a limit, minus infinity for the
-    correlation of a rule that covers every row, and plus infinity for the weighted Laplace
-    estimate without positives. All its finite values are reproduced.
-
-    Three quotients add `smoothing` to the denominator; with 0 they have their textbook form.
+    RuleKit 2.1.24 returns NaN for some values that have a limit, minus infinity for the correlation
+    of a rule that covers every row, and plus infinity for the weighted Laplace estimate without
+    positives. All its finite values are reproduced. Three quotients add `smoothing` to the
+    denominator; ``smoothing=0`` gives the textbook form.
 
     References
     ----------
@@ -750,17 +749,17 @@ def rule_quality(
     >>> rule_quality("precision", [30, 0], [10, 0], 50, 100, undefined=0.0).tolist()
     [0.75, 0.0]
     """
-    chosen = measure if isinstance(measure, RuleMeasure) else _named(measure)
+    chosen = measure if isinstance(measure, RuleMeasure) else _find_measure(measure)
     otherwise = check_number_or_nan("undefined", undefined)
     counts = as_counts(p, n, P, N)
     settings = chosen.settings_of(parameters)
     check_shapes(counts=counts.p, **settings)
     shape = np.broadcast_shapes(counts.p.shape, *(array.shape for array in settings.values()))
     values = np.asarray(chosen.function(counts, **settings), dtype=np.float64)
-    return _filled(np.where(np.isnan(values), otherwise, values), shape)
+    return _broadcast(np.where(np.isnan(values), otherwise, values), shape)
 
 
-def _named(name: object) -> RuleMeasure:
+def _find_measure(name: object) -> RuleMeasure:
     named_measure = RULE_MEASURES.get(name) if isinstance(name, str) else None
     if named_measure is None:
         raise ValueError(

@@ -1,7 +1,7 @@
 """Reports on labeled rows: one row per rule, and characteristics of the rule set.
 
-The characteristics are those of RuleKit's models, as far as rules and rows determine them.
-How long an induction took is only known to who made the rules.
+The characteristics are those of RuleKit's models that rules and rows determine. The duration of
+an induction must be passed.
 """
 
 from __future__ import annotations
@@ -52,54 +52,54 @@ def rule_report(
     assigned: bool = False,
     untested: float = np.nan,
 ) -> pd.DataFrame:
-    """Report the counts, measures, significance and overlap of every single rule.
+    """Report the counts, measures, significance and overlap of every rule.
 
-    Use it to see which rule is weak, which may be luck and which says what others say already. The
-    table is a plain DataFrame: ``report.sort_values("c2")``, ``report[report["significant"]]``.
+    Use it to find rules that are weak, due to chance, or covered by other rules. Work with the
+    DataFrame as usual: ``report.sort_values("c2")``, ``report[report["significant"]]``.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features), or RuleCounts
-        The rows, at least one; or counts of them, which know labels and weights.
+        Rows, at least one; or counts of rows, which include labels and weights.
     y : array-like of shape (n_rows,), optional
-        Their labels: the truth, or the predictions of a black box.
+        Labels of the rows: the truth, or the predictions of a black box.
     measures : sequence of str or RuleMeasure, or "all", default=("precision", "coverage", "c2")
-        Names in :data:`skescore.metrics.RULE_MEASURES`, or user-defined measures; a column each.
+        Names in :data:`skescore.metrics.RULE_MEASURES`, or user-defined measures; one column each.
     correction : {"fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer"} or None, default="fdr_bh"
-        Which corrected p-value decides what is significant; None takes the raw one. One of
-        RuleKit's variants also replaces the standard one in its column.
+        Corrected p-value that determines significance; None uses the raw p-value. A variant of
+        RuleKit also replaces the standard one in its column.
     alpha : float, default=0.05
-        Level of significance, between 0 and 1.
+        Significance level, between 0 and 1.
     sample_weight : array-like of shape (n_rows,), optional
-        Weight of each row, zero or positive; the tests take them for numbers of rows.
+        Weight of each row, zero or positive; the tests treat weights as numbers of rows.
     assigned : bool, default=False
-        True counts for each rule only the rows assigned to it, see :func:`confusion`.
+        Whether to count for each rule only the rows assigned to it, see :func:`confusion`.
     untested : float, default=NaN
-        Regression: the p-value of a rule that covers too few rows for a test; see
-        :meth:`RuleConfusion.p_values`. RuleKit has 0.0.
+        Regression: p-value of a rule that covers too few rows for a test; see
+        :meth:`RuleConfusion.p_values`. RuleKit uses 0.0.
 
     Returns
     -------
     pandas.DataFrame
-        A row per rule, numbered from 1, with the columns
+        One row per rule, numbered from 1, with the columns
 
         ``text``, ``output``
-            The rule, and what it concludes.
+            Rule as text, and its output.
         ``p``, ``n``, ``P``, ``N``
-            Positive and negative rows that it covers, and in total; see :func:`confusion`.
+            Positive and negative rows, covered and in total; see :func:`confusion`.
         ``coverage``, ``precision``
             p / P and p / (p + n).
         one column per further measure
-            NaN where it is not defined.
+            NaN where it is undefined.
         ``p_value``, ``fdr_p_value``, ``fwer_p_value``
-            Raw, corrected for false discoveries (Benjamini and Hochberg, or RuleKit's variant) and
-            for any false one (Holm, or RuleKit's variant).
+            Raw p-value, and corrected for the false discovery rate (Benjamini and Hochberg, or
+            RuleKit's variant) and the family-wise error rate (Holm, or RuleKit's variant).
         ``significant``
-            Whether the rule succeeds beyond chance, see :meth:`RuleConfusion.significant`.
+            Whether the rule is significant, see :meth:`RuleConfusion.significant`.
         ``overlap``
-            Share of its rows that other rules cover as well.
+            Share of the rule's rows that other rules cover too.
         ``unique_rows``
             Rows that no other rule covers.
 
@@ -110,12 +110,12 @@ def rule_report(
 
     See Also
     --------
-    characteristics : The same figures of the rule set as a whole.
+    characteristics : Figures of the rule set as a whole.
 
     Notes
     -----
-    pandas cuts long rules short when it shows a table. ``print(report.to_string())`` writes them in
-    full; in a notebook ``pandas.set_option("display.max_colwidth", None)`` does.
+    pandas truncates long rules. ``print(report.to_string())`` prints them in full, and in a
+    notebook ``pandas.set_option("display.max_colwidth", None)``.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def rule_report(
     frame.insert(0, "text", _texts(ruleset))
     for name in ("p", "n", "P", "N"):
         frame[name] = getattr(counts, name)
-    for measure in ("coverage", "precision", *_listed(measures)):
+    for measure in ("coverage", "precision", *_as_tuple(measures)):
         frame[measure.name if isinstance(measure, RuleMeasure) else measure] = counts.quality(
             measure
         )
@@ -154,7 +154,7 @@ def rule_report(
     return frame
 
 
-def _listed(measures: str | Sequence[str | RuleMeasure]) -> tuple[str | RuleMeasure, ...]:
+def _as_tuple(measures: str | Sequence[str | RuleMeasure]) -> tuple[str | RuleMeasure, ...]:
     if isinstance(measures, str):
         return tuple(RULE_MEASURES) if measures == "all" else (measures,)
     return tuple(measures)
@@ -184,36 +184,36 @@ def characteristics(
     induced: RuleSet | float | None = None,
     **parameters: float,
 ) -> dict[str, float]:
-    """Describe a rule set by averages over its rules, and how rules meet on rows.
+    """Compute averages over the rules of a set, and how rules overlap on rows.
 
-    Use it to compare rule sets, or to compare one with a model of RuleKit.
+    Use it to compare rule sets, also with models of RuleKit.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features), or RuleCounts
-        The rows, at least one; or counts of them, which know labels and weights.
+        Rows, at least one; or counts of rows, which include labels and weights.
     y : array-like of shape (n_rows,), optional
-        Their labels: the truth, or the predictions of a black box.
+        Labels of the rows: the truth, or the predictions of a black box.
     measure : str or RuleMeasure, default="c2"
         Measure that `avg_rule_quality` averages: a name in
         :data:`skescore.metrics.RULE_MEASURES`, or a user-defined measure.
     alpha : float, default=0.05
-        Level of significance, between 0 and 1.
+        Significance level, between 0 and 1.
     sample_weight : array-like of shape (n_rows,), optional
-        Weight of each row, zero or positive; conflicts are sums of weights then, and the tests
-        take weights for numbers of rows.
+        Weight of each row, zero or positive; conflicts are then sums of weights, and the tests
+        treat weights as numbers of rows.
     untested : float, default=NaN
-        Regression: the p-value of a rule that covers too few rows for a test; see
-        :meth:`RuleConfusion.p_values`. RuleKit has 0.0.
+        Regression: p-value of a rule that covers too few rows for a test; see
+        :meth:`RuleConfusion.p_values`. RuleKit uses 0.0.
     times : mapping of str to float, optional
-        Seconds that making the rules took, to stand beside the other figures: any of
-        ``time_total_s``, ``time_growing_s`` and ``time_pruning_s``. Models of RuleKit have them as
-        attributes of ``model.model.stats``.
+        Seconds of the induction to include in the result: any of ``time_total_s``,
+        ``time_growing_s`` and ``time_pruning_s``, which RuleKit has as attributes of
+        ``model.model.stats``.
     induced : RuleSet or float, optional
-        The rules before pruning, or the number of conditions that growing them added to a rule on
-        average, which RuleKit has as ``model.model.stats.induced_conditions_per_rule``.
+        Rules before pruning, or the mean number of conditions per rule that were added in the
+        growing phase, in RuleKit ``model.model.stats.induced_conditions_per_rule``.
     **parameters : float
         Parameters of the measure.
 
@@ -223,38 +223,38 @@ def characteristics(
         ``n_rules``
             Number of rules.
         ``conditions_per_rule``, ``literals_per_rule``
-            Mean number of different features in a premise, and of elementary comparisons (a
-            two-sided interval is two).
+            Mean number of different features in a premise, and of comparisons (two for a two-sided
+            interval).
         ``avg_rule_coverage``, ``avg_rule_precision``, ``avg_rule_quality``
             Means of (p + n) / (P + N), of p / (p + n) and of the measure.
         ``avg_pvalue``, ``avg_fdr_pvalue``, ``avg_fwer_pvalue``
             Means of raw p-values and of those corrected by Benjamini and Hochberg, and by Holm;
-            ``avg_rulekit_fdr_pvalue`` and ``avg_rulekit_fwer_pvalue`` are corrected as RuleKit does
-            and may exceed 1.
+            ``avg_rulekit_fdr_pvalue`` and ``avg_rulekit_fwer_pvalue`` use RuleKit's variants, which
+            may exceed 1.
         ``fraction_significant``, ``fraction_fdr_significant``, ``fraction_fwer_significant``
-            Shares of tested rules that succeed beyond chance by each of these, also with
+            Shares of tested rules that are significant by each of these p-values, also with
             ``rulekit_``.
         ``rules_per_example``
             Mean number of rules that cover a row.
         ``voting_conflicts``, ``negative_voting_conflicts``
-            Classification only: rows that rules of two or more classes cover, and those of them
-            that the rule set predicts wrongly.
+            Classification only: rows that rules of two or more classes cover, and those that the
+            rule set also predicts wrongly.
         ``time_total_s``, ``time_growing_s``, ``time_pruning_s``
-            Those of `times` that are given.
+            Entries of `times`.
         ``induced_conditions_per_rule``
-            If `induced` is given: RuleKit's number of induced conditions per rule, or the literals
-            of all rules before pruning divided by the number of rules.
+            If `induced` is given: the number itself, or the comparisons of all rules before pruning
+            divided by the number of rules.
 
-        Means and shares over rules are NaN without rules, and means also where some rule has no
-        value, such as the precision of a rule that covers no row, or cannot be tested.
+        Means and shares over rules are NaN without rules, and means also if the value of any rule
+        is undefined, such as the precision of a rule that covers no row.
 
     Raises
     ------
     ValueError
-        If the measure or a time is unknown, or the level, rows, labels, weights or times do not
-        fit.
+        If the measure or a time is unknown, or the level, rows, labels, weights or times are
+        invalid.
     TypeError
-        If a time is no number.
+        If a time is not a number.
 
     See Also
     --------
@@ -262,9 +262,9 @@ def characteristics(
 
     Notes
     -----
-    All rows that a rule covers count, also where the rules are ordered. RuleKit counts conflicts
-    without weights, and gives the p-value 0 to rules of one row in a regression, where a
-    standard deviation has no meaning: ``untested=0.0`` does so too.
+    All rows that a rule covers count, even if the rules are ordered. RuleKit counts conflicts
+    without weights, and gives rules of one row in regression the p-value 0; ``untested=0.0`` does
+    the same.
 
     References
     ----------
@@ -284,7 +284,7 @@ def characteristics(
     (2, 1.25, 1.0)
     """
     check_alpha(alpha)
-    seconds = _checked_times(times or {})
+    seconds = _check_times(times or {})
     counts, weight, conflicts = (
         _of_counts(ruleset, X)
         if isinstance(X, RuleCounts)
@@ -340,14 +340,14 @@ def _of_rows(ruleset: RuleSet, X: Any, y: Any, sample_weight: Any) -> _Counted:
     if ruleset.classes is None:
         return tally.regression(y), float(weights.sum()), {}
     codes = class_codes(ruleset, y, len(weights))
-    torn = _Torn(ruleset, len(weights))
+    torn = _ConflictCollector(ruleset, len(weights))
     counts = tally.classification(codes, torn.watch)
     wrong = torn.rows & (_predicted(ruleset, tally) != codes) if torn.rows.any() else torn.rows
     pair = np.array([weights[torn.rows].sum(), weights[wrong].sum()])
     return counts, float(weights.sum()), _conflicts(pair)
 
 
-def _checked_times(times: Mapping[str, float]) -> dict[str, float]:
+def _check_times(times: Mapping[str, float]) -> dict[str, float]:
     for name in times:
         if name not in TIMES:
             raise ValueError(f"times has no entry {name!r}. {did_you_mean(name, TIMES)}")
@@ -367,7 +367,7 @@ def _mean(values: Sequence[float] | NDArray[Any]) -> float:
     return float(np.mean(values)) if len(values) else np.nan
 
 
-class _Torn:
+class _ConflictCollector:
     """Collector of the rows that rules of different classes cover."""
 
     def __init__(self, ruleset: RuleSet, n_rows: int) -> None:
@@ -377,9 +377,9 @@ class _Torn:
 
     def watch(self, rows: slice, matches: Flags) -> None:
         numbers = matches.astype(np.float64)
-        # One product per sum: products of thin matrices are slow, above all on several threads.
+        # One product per sum: products of thin matrices are slow, especially with many threads.
         count, codes, squares = (numbers @ factor for factor in self._factors)
-        # By Cauchy-Schwarz, equality holds only for equal classes; exact for whole numbers.
+        # By Cauchy-Schwarz, equality holds only for equal classes; exact for integers.
         self.rows[rows] = count * squares != codes**2
 
 

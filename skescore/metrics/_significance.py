@@ -1,7 +1,7 @@
 """Significance of rules: p-values, and corrections for multiple tests.
 
-Rules are found by searching, so that the p-values of a rule on the rows it was found on are too
-small. They rank rules; as probabilities they can only be read on rows that were held out.
+Rules are found by a search, so their p-values on the training rows are too small. These values
+rank rules; only on held-out rows are they probabilities.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ Numbers = NDArray[np.float64]
 CORRECTIONS = ("fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer")
 
 _WHOLE_TOLERANCE = 1e-9  # relative error of summed weights
-_MOST_ROWS = 2.0**53  # largest exact whole number
-_FIRST_TERMS, _MOST_TERMS = 64, 1 << 16  # terms of a tail per step
+_MOST_ROWS = 2.0**53  # largest integer that floats represent exactly
+_FIRST_TERMS, _MOST_TERMS = 64, 1 << 16  # summed terms of a tail per step
 _CELLS = 1 << 20  # numbers in memory at a time
-#: Relative tolerance for p-values that equal the level of significance.
+#: Relative tolerance for p-values that equal the significance level.
 _ROUNDING = 8 * np.finfo(np.float64).eps
 
 
@@ -65,25 +65,25 @@ def fisher_p_value(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> fl
     Returns
     -------
     float or ndarray of float
-        Probability of `p` positives or more among p + n rows drawn from the P + N rows; 1 for a
-        rule that covers no positive row. A Python float when all arguments are scalars.
+        Probability of at least `p` positives among p + n rows drawn from the P + N rows; 1 for a
+        rule that covers no positive row. A Python float if all arguments are scalars.
 
     Raises
     ------
     ValueError
-        If a count is negative or not finite, p > P, n > N, or there is not one whole row.
+        If a count is negative or not finite, p > P, n > N, or the counts sum to less than one row.
     TypeError
-        If something is no number (booleans included).
+        If an argument is not a number (booleans included).
 
     Notes
     -----
-    The test counts rows. Sums of weights are cut to whole numbers, as in RuleKit, each of the four
-    by itself; a sum within 1e-9 of a whole number, relatively, is that number, since 10 weights of
-    0.1 add up to a trifle less than 1. Weights should therefore be 1 on average.
+    The test counts rows. Each of the four sums of weights is truncated to an integer, as in
+    RuleKit; a sum within a relative 1e-9 of an integer is rounded, since 10 weights of 0.1 add up
+    to slightly less than 1. Weights should therefore be 1 on average.
 
-    The tail is summed from the observed table outwards, where terms only shrink, until they no
-    longer matter. The relative accuracy is about 1e-13 for small counts and 1e-8 for a million
-    rows, however small the p-value; what lies below the smallest float is 0.
+    The tail is summed outwards from the observed table until the decreasing terms are negligible.
+    The relative accuracy is about 1e-13 for small counts and 1e-8 for a million rows, even for tiny
+    p-values; values below the smallest float are 0.
 
     References
     ----------
@@ -123,7 +123,7 @@ def _cut_to_integers(array: Numbers) -> Numbers:
 def _upper_tail(k: Counts) -> Numbers:
     """Compute P(X >= p) for hypergeometric X with the margins of the counts."""
     first = np.exp(_log_probability(k))
-    # Sum towards more positives for a rule better than chance, else towards fewer.
+    # Sum towards more positives if the rule is better than chance, otherwise towards fewer.
     better = k.difference > 0
     cells = (
         np.where(better, k.missed, k.p),
@@ -137,7 +137,7 @@ def _upper_tail(k: Counts) -> Numbers:
 
 
 def _log_probability(k: Counts) -> Numbers:
-    """Compute the logarithm of the hypergeometric probability of a table of whole counts."""
+    """Compute the logarithm of the hypergeometric probability of a table of integer counts."""
     log_ways = _log_ways(k.P, k.p) + _log_ways(k.N, k.n)
     return log_ways - _log_ways(k.total, k.covered)
 
@@ -148,13 +148,13 @@ def _log_ways(n: Numbers, k: Numbers) -> Numbers:
 
 
 def _sum_beyond(a: Numbers, b: Numbers, c: Numbers, d: Numbers) -> Numbers:
-    """Sum of the terms beyond a table, as multiples of its own.
+    """Sum the terms beyond a table, relative to the term of the table itself.
 
-    Each step moves one row out of `a` and `b` each, into `c` and `d`. Terms shrink ever faster and
-    end with the smaller of `a` and `b`.
+    Each step moves one row from each of `a` and `b` to each of `c` and `d`. The ratio of terms
+    decreases, and the sum ends at the smaller of `a` and `b`.
     """
     totals = np.zeros(a.shape)
-    last = np.ones(a.shape)  # the latest term
+    last = np.ones(a.shape)  # most recent term
     active = np.flatnonzero(np.minimum(a, b) > 0)
     start, length = 0, _FIRST_TERMS
     while active.size:
@@ -168,7 +168,7 @@ def _sum_beyond(a: Numbers, b: Numbers, c: Numbers, d: Numbers) -> Numbers:
             np.cumprod(terms, axis=1, out=terms)  # 0 beyond the last term
             totals[rows] += terms.sum(axis=1)
             last[rows] = terms[:, -1]
-            # A geometric series with the latest quotient bounds the remaining terms.
+            # A geometric series with the last quotient bounds the remaining terms.
             quotient = np.clip(down[:, -1] / up[:, -1], 0.0, 1.0)
             open_ = last[rows] > (1 - quotient) * totals[rows] * 2.0**-55
             remaining.append(rows[open_])
@@ -196,41 +196,42 @@ def variance_p_value(
     *,
     undefined: float = np.nan,
 ) -> float | Numbers:
-    r"""Compute the lower-tail p-value of the test of variance: that labels are so close by chance.
+    r"""Compute the lower-tail p-value of the chi-square test of variance.
 
-    Use it for rules of a regression. Arguments broadcast against each other.
+    Use it to test whether the labels of a regression rule are close together by chance. Arguments
+    broadcast against each other.
 
     Parameters
     ----------
     expected_sd : float or array-like, >= 0
-        Standard deviation of the labels of all rows, covered ones included. RuleKit takes the one
-        of a sample (``ddof=1``).
+        Standard deviation of the labels of all rows, covered ones included. RuleKit uses that of
+        a sample (``ddof=1``).
     sample_sd : float or array-like, >= 0
-        Standard deviation of the labels of covered rows. RuleKit takes the one of a population
-        (``ddof=0``), so that its p-values are smaller than those of the textbook.
+        Standard deviation of the labels of covered rows. RuleKit uses that of a population
+        (``ddof=0``), so its p-values are smaller than textbook values.
     sample_size : float or array-like, >= 0
         Number of covered rows.
     undefined : float, default=NaN
-        The value for a rule of one row or none, and where all labels are equal: there is no
-        variance to be tested. RuleKit has 0.0 for one row, as if it were certain.
+        Value for a rule that covers at most one row, and if all labels are equal, as there is no
+        variance to test. RuleKit uses 0.0 for one row.
 
     Returns
     -------
     float or ndarray of float
-        A Python float when all arguments are scalars, otherwise an array of the broadcast shape.
+        A Python float if all arguments are scalars, otherwise an array of the broadcast shape.
 
     Raises
     ------
     ValueError
         If an argument is negative, NaN or infinite, or the shapes do not broadcast.
     TypeError
-        If something is no number (booleans included).
+        If an argument is not a number (booleans included).
 
     Notes
     -----
-    With :math:`k` rows, standard deviation :math:`s` of the sample and :math:`S` expected, it is
-    the distribution function of chi-square with :math:`k - 1` degrees of freedom at
-    :math:`(k - 1) s^2 / S^2`.
+    The value is the distribution function of chi-square with :math:`k - 1` degrees of freedom at
+    :math:`(k - 1) s^2 / S^2`, for :math:`k` rows with standard deviation :math:`s` and expected
+    standard deviation :math:`S`.
 
     References
     ----------
@@ -244,7 +245,7 @@ def variance_p_value(
     >>> variance_p_value(2.0, 0.0, 1)
     nan
     """
-    remedy = "Leave out missing labels before taking standard deviations."
+    remedy = "Remove missing labels before computing standard deviations."
     arguments = {"expected_sd": expected_sd, "sample_sd": sample_sd, "sample_size": sample_size}
     arrays = {name: as_numbers(name, x, low=0.0, remedy=remedy) for name, x in arguments.items()}
     otherwise = check_number_or_nan("undefined", undefined)
@@ -264,32 +265,32 @@ def adjust_p_values(p_values: ArrayLike, correction: str = "fdr_bh") -> Numbers:
     Parameters
     ----------
     p_values : array-like of shape (n_rules,)
-        From 0 to 1, in any order. NaN, for a rule that was not tested, stays NaN and does not count
-        as a test.
+        P-values from 0 to 1, in any order. NaN marks a rule that was not tested; it stays NaN and
+        does not count as a test.
     correction : {"fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer"}, default="fdr_bh"
-        ``"fdr_bh"`` (Benjamini and Hochberg) bounds the share of lucky rules among those called
-        significant, ``"holm"`` the probability of calling any lucky rule significant. The other two
-        are RuleKit's forms of them.
+        ``"fdr_bh"`` (Benjamini and Hochberg) bounds the expected share of false discoveries among
+        the significant rules, ``"holm"`` the probability of any false discovery. The other two are
+        RuleKit's variants.
 
     Returns
     -------
     ndarray of float, shape (n_rules,)
-        Adjusted p-values in the order of the given ones.
+        Adjusted p-values in the order of `p_values`.
 
     Raises
     ------
     ValueError
-        If a p-value lies outside 0 to 1, they are not one-dimensional, or there is no such
+        If a p-value lies outside 0 to 1, the array is not one-dimensional, or there is no such
         correction.
     TypeError
-        If something is no number (booleans included).
+        If an argument is not a number (booleans included).
 
     Notes
     -----
-    The k-th smallest of R p-values becomes p R / k for a false discovery rate and p (R + 1 - k) for
+    The k-th smallest of R p-values becomes p R / k for Benjamini-Hochberg and p (R + 1 - k) for
     Holm. The standard procedures then let no adjusted value exceed a later one (Benjamini-Hochberg)
-    or fall below an earlier one (Holm), nor any exceed 1. RuleKit does neither: its values may
-    exceed 1, and equal p-values get different ones, in the order they came in.
+    or fall below an earlier one (Holm), nor exceed 1. RuleKit does neither: its values may exceed
+    1, and equal p-values get different values that depend on their order.
 
     References
     ----------
@@ -323,12 +324,12 @@ def adjust_p_values(p_values: ArrayLike, correction: str = "fdr_bh") -> Numbers:
 
 
 def check_alpha(alpha: float) -> float:
-    """Return a level of significance, a number between 0 and 1."""
+    """Check a significance level, a number between 0 and 1."""
     return check_number("alpha", alpha, above=0.0, below=1.0, remedy="Pass 0.05 for 5 %.")
 
 
 def significant(p_values: ArrayLike, alpha: float, correction: str | None) -> NDArray[np.bool_]:
-    """Return which raw p-values are significant, as :func:`significant_fraction` has it."""
+    """Return which raw p-values are significant by :func:`significant_fraction`."""
     values, level = _p_values(p_values), check_alpha(alpha)
     if correction is None:
         return np.asarray(values < level)
@@ -349,30 +350,30 @@ def significant_fraction(
     Parameters
     ----------
     p_values : array-like of shape (n_rules,)
-        Raw p-values from 0 to 1. NaN, for a rule that was not tested, is left out of the share.
+        Raw p-values from 0 to 1. NaN marks a rule that was not tested and is ignored.
     alpha : float, default=0.05
-        Level of significance, above 0 and below 1.
+        Significance level, above 0 and below 1.
     correction : {"fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer"}, optional
-        How to correct for the number of tests; not at all by default.
+        Correction for multiple tests; none by default.
 
     Returns
     -------
     float
-        The share; NaN if there is no tested rule.
+        Share of the tested rules; NaN if there are none.
 
     Raises
     ------
     ValueError
         If a p-value or `alpha` lies outside its domain, or there is no such correction.
     TypeError
-        If something is no number (booleans included).
+        If an argument is not a number (booleans included).
 
     Notes
     -----
-    Without correction a p-value below `alpha` is significant. By the standard corrections it is one
-    whose adjusted value is at most `alpha`, as their authors have it. RuleKit walks up the sorted
-    values and stops at the first adjusted one that is not below `alpha`: its false discovery rate
-    finds fewer rules than Benjamini and Hochberg's.
+    Without correction, p-values below `alpha` are significant. With the standard corrections,
+    adjusted values of at most `alpha` are, as in their papers. RuleKit iterates over the sorted
+    values and stops at the first adjusted value that is not below `alpha`: its false discovery
+    rate yields fewer rules than Benjamini and Hochberg's.
 
     Examples
     --------
@@ -386,7 +387,7 @@ def significant_fraction(
 
 
 def _p_values(p_values: ArrayLike) -> Numbers:
-    """Check p-values, NaN among them."""
+    """Check p-values, which may be NaN."""
     raw_values = np.asarray(
         p_values if hasattr(p_values, "dtype") else np.asarray(p_values, object)
     )
@@ -395,7 +396,9 @@ def _p_values(p_values: ArrayLike) -> Numbers:
     )
     if untested is not None and untested.any():
         raw_values = np.where(untested, 0.0, raw_values)
-    values = as_numbers("p_values", raw_values, low=0.0, high=1.0, remedy="NaN stands for no test.")
+    values = as_numbers(
+        "p_values", raw_values, low=0.0, high=1.0, remedy="NaN marks untested rules."
+    )
     if values.ndim != 1:
         raise ValueError(
             f"p_values must be one-dimensional, a number per rule, got shape {values.shape}."

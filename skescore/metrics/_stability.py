@@ -23,19 +23,19 @@ __all__ = ["Stability", "prediction_agreement", "rule_similarity", "stability"]
 
 
 def rule_similarity(one: Any, other: Any, X: Any = None, *, n_bins: int = 10) -> float:
-    r"""Measure how many rules two rule sets have in common, but for small shifts of bounds.
+    r"""Measure the share of rules that two rule sets have in common, up to small shifts of bounds.
 
-    Use it for rules that were made of two samples of the same data: what a person learns from the
-    one should be found in the other.
+    Use it for rules learned from two samples of the same data: what people learn from one rule set
+    should also be found in the other.
 
     Parameters
     ----------
     one, other : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
-        The rules.
+        Rules to compare.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
-        Rows whose quantiles tell which bounds are the same; without them only equal bounds are.
+        Rows whose quantiles determine which bounds are equivalent; by default, only equal bounds.
     n_bins : int, default=10
-        Parts of each column, with as many rows each.
+        Number of quantile bins of each column.
 
     Returns
     -------
@@ -49,11 +49,11 @@ def rule_similarity(one: Any, other: Any, X: Any = None, *, n_bins: int = 10) ->
 
     Notes
     -----
-    The Dice-Sorensen index :math:`2 |R \cap R'| / (|R| + |R'|)`, where a rule that occurs twice
-    counts twice, and 1 for two empty sets. Two rules are the same if they have the same class and
-    the same conditions, where two bounds are the same that lie between the same quantiles of their
-    column. Numbers that regressions conclude are not compared, as they are never quite the same,
-    nor is the order of rules. Linear conditions are the same only if they are equal.
+    The value is the Dice-Sorensen index :math:`2 |R \cap R'| / (|R| + |R'|)`, where a rule that
+    occurs twice counts twice, and 1 for two empty sets. Two rules are equal if they have the same
+    class and equivalent conditions; bounds are equivalent if they lie between the same quantiles of
+    their column. Outputs of regression rules, which are almost never equal, and the order of rules
+    are ignored. Linear conditions must be exactly equal.
 
     References
     ----------
@@ -90,12 +90,12 @@ def _of_one_task(*rules: Any) -> list[RuleSet]:
 
 
 def _edges(ruleset: RuleSet, X: Any, n_bins: int) -> dict[str, Floats] | None:
-    """Compute inner quantiles, by name, of the columns that intervals compare with numbers."""
+    """Compute inner quantiles of the columns that intervals compare with numbers, by name."""
     if X is None:
         return None
     table = RowTable.of(X, ruleset.feature_names)
     if not len(table):
-        raise ValueError("X must hold at least one row to take quantiles of, got 0 rows.")
+        raise ValueError("X must hold at least one row to compute quantiles, got 0 rows.")
     edges = {}
     for feature in sorted(
         {
@@ -162,12 +162,12 @@ def _dice(one: Counter[Hashable], other: Counter[Hashable]) -> float:
 def prediction_agreement(
     one: Any, other: Any, X: Any, sample_weight: ArrayLike | None = None
 ) -> float:
-    r"""Measure whether two rule sets predict the same, whatever they say.
+    r"""Measure how well the predictions of two rule sets agree.
 
     Parameters
     ----------
     one, other : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
-        The rules.
+        Rules to compare.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, at least one.
     sample_weight : array-like of shape (n_rows,), optional
@@ -176,8 +176,8 @@ def prediction_agreement(
     Returns
     -------
     float
-        Greater is better: from 0 to 1 for classes, from -1 to 1 for numbers. NaN where, in a
-        regression, no row has a prediction of both.
+        Greater is better: from 0 to 1 for classes, from -1 to 1 for numbers. NaN if, in regression,
+        both predict no common row.
 
     Raises
     ------
@@ -186,10 +186,10 @@ def prediction_agreement(
 
     Notes
     -----
-    In a classification the share of rows with equal predictions; two rule sets without a fallback
-    agree where neither has a rule. In a regression Lin's concordance
+    In classification, the value is the share of rows with equal predictions; two rule sets without
+    fallback also agree on rows that neither covers. In regression, it is Lin's concordance
     :math:`2 s_{ab} / (s_a^2 + s_b^2 + (\bar a - \bar b)^2)` of the rows that both predict, which is
-    1 only for equal predictions, and the same for both orders.
+    symmetric, and 1 only for equal predictions.
 
     References
     ----------
@@ -208,7 +208,7 @@ def prediction_agreement(
     weights = rules_and_rows("prediction_agreement", first, X, sample_weight)[2]
     (a, a_known), (b, b_known) = (known_predictions(ruleset, X) for ruleset in (first, second))
     if first.task == "classification":
-        a_codes, b_codes = common_codes(a, b)  # without rounding of integers
+        a_codes, b_codes = common_codes(a, b)  # does not round integers
         same = np.where(a_known & b_known, a_codes == b_codes, a_known == b_known)
         return float(np.average(same, weights=weights))
     is_counted = a_known & b_known & (weights > 0)
@@ -223,7 +223,7 @@ def prediction_agreement(
     distance = np.average((a - b) ** 2, weights=weights)
     if not distance:
         return 1.0
-    # The denominator is the distance of independent predictions.
+    # The denominator is the expected distance of independent predictions.
     p, q = a - means[0], b - means[1]
     apart = np.average(p**2 + q**2, weights=weights) + (means[0] - means[1]) ** 2
     return float(np.clip(1 - distance / apart, -1.0, 1.0))
@@ -231,14 +231,14 @@ def prediction_agreement(
 
 @dataclass(frozen=True, eq=False)
 class Stability:
-    """Similarity of several rule sets; made by :func:`stability`.
+    """Similarity of several rule sets, returned by :func:`stability`.
 
     Attributes
     ----------
     rules : float
-        Mean similarity of two of them, see :func:`rule_similarity`.
+        Mean similarity of pairs of rule sets, see :func:`rule_similarity`.
     predictions : float
-        Mean agreement of what two of them predict, see :func:`prediction_agreement`.
+        Mean agreement of the predictions of pairs, see :func:`prediction_agreement`.
     similarities : ndarray of shape (n_rule_sets, n_rule_sets)
         Similarity of each pair.
 
@@ -263,22 +263,21 @@ def stability(
     n_bins: int = 10,
     sample_weight: ArrayLike | None = None,
 ) -> Stability:
-    """Measure how alike the rules are that several samples of the same data gave.
+    """Measure how similar the rules from several samples of the same data are.
 
-    Use it with the rules of cross-validation's folds, of bootstrap samples or of several seeds.
-    FiRe and ICE score each list by itself: two lists with nothing in common may have the same
-    score.
+    Use it with the rules of cross-validation folds, bootstrap samples or seeds. FiRe and ICE score
+    each rule set by itself, so two sets with nothing in common may have the same score.
 
     Parameters
     ----------
     rulesets : sequence of RuleSet, or of what :func:`skescore.rules.as_ruleset` reads
         At least two rule sets.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        Rows to predict, whose quantiles tell which bounds are the same.
+        Rows to predict, whose quantiles determine which bounds are equivalent.
     n_bins : int, default=10
-        Parts of each column, see :func:`rule_similarity`.
+        Number of quantile bins of each column, see :func:`rule_similarity`.
     sample_weight : array-like of shape (n_rows,), optional
-        Weight of each row, zero or positive, for predictions.
+        Weight of each row in the agreement of predictions, zero or positive.
 
     Returns
     -------
@@ -287,7 +286,7 @@ def stability(
     Raises
     ------
     ValueError
-        If there are fewer than two rule sets, they are for different tasks, or rows do not fit.
+        If there are fewer than two rule sets, their tasks differ, or the rows do not fit.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Scores of survival rules: the integrated Brier score, log-rank tests, and FiRe, Q and ICE.
 
-The rules are those of :class:`skescore.rules.SurvivalRules`. The estimators beneath are
-scikit-survival's, the extra ``survival``; it is under the GNU General Public License.
+The rules are :class:`skescore.rules.SurvivalRules`. The estimators are those of scikit-survival
+(extra ``survival``), which has the GNU General Public License.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 CORRECTIONS = ("fdr_bh", "holm")
-#: Points in time of the default grid, and the shares of the rows between which they lie.
+#: Number of points of the default time grid, and the shares of rows at its ends.
 _N_TIMES, _SHARES = 100, (0.1, 0.9)
 
 
@@ -48,11 +48,11 @@ class LogRank(NamedTuple):
     Attributes
     ----------
     statistic : float
-        Chi-squared; NaN where there is nothing to compare.
+        Chi-squared; NaN if fewer than two groups can be compared.
     p_value : float
-        How likely groups of one and the same survival would differ so much; NaN likewise.
+        Probability of so large a difference between groups with the same survival; or NaN.
     degrees : int
-        Degrees of freedom: compared groups less one.
+        Degrees of freedom: number of compared groups minus one.
     """
 
     statistic: float
@@ -61,14 +61,14 @@ class LogRank(NamedTuple):
 
 
 def log_rank(groups: ArrayLike, y: Any) -> LogRank:
-    """Test whether groups of rows survive alike: the log-rank test.
+    """Test whether groups of rows have the same survival: the log-rank test.
 
-    Use it for any grouping; :func:`survival_report` tests every rule by it.
+    Use it for any grouping; :func:`survival_report` applies it to every rule.
 
     Parameters
     ----------
     groups : array-like of shape (n_rows,)
-        Which group each row is in: numbers, texts or truth values.
+        Group of each row: numbers, strings or booleans.
     y : structured array, or pair (time, event)
         Outcomes of the rows.
 
@@ -86,9 +86,9 @@ def log_rank(groups: ArrayLike, y: Any) -> LogRank:
 
     Notes
     -----
-    Rows censored before the first event say nothing and are left out; a group of only such rows
-    is no group. If all others have their event at once, nothing can be compared. The test is one
-    for large groups: with few events its p-values are rough.
+    Rows censored before the first event contain no information and are omitted, and so are groups
+    of only such rows. If all others have their event at the same time, nothing can be compared. The
+    test is asymptotic: with few events its p-values are inaccurate.
 
     References
     ----------
@@ -115,22 +115,22 @@ def log_rank(groups: ArrayLike, y: Any) -> LogRank:
 
 
 def survival_rules_log_rank(rules: SurvivalRules, X: Any, y: Any) -> LogRank:
-    """Test whether the rules separate rows of different survival.
+    """Test whether rules separate rows with different survival.
 
     Parameters
     ----------
     rules : SurvivalRules
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows; on those that the rules were found on, p-values are too small.
+        Rows; on the rows that the rules were learned from, p-values are too small.
     y : structured array, or pair (time, event)
-        Their outcomes.
+        Outcomes of the rows.
 
     Returns
     -------
     LogRank
-        Of the groups of rows that get one and the same curve: those of each rule in an ordered rule
-        set, of each combination of rules that hold together in another, and those without a rule.
+        Test of the groups of rows with the same curve: those of each rule if the rules are ordered,
+        otherwise of each combination of matching rules; uncovered rows are one group.
 
     Raises
     ------
@@ -155,40 +155,41 @@ def survival_report(
     correction: str | None = "fdr_bh",
     alpha: float = 0.05,
 ) -> pd.DataFrame:
-    """Report the rows, the median and the log-rank test of every single survival rule.
+    """Report the rows, the median survival and the log-rank test of every survival rule.
 
     Parameters
     ----------
     rules : SurvivalRules
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows; on those that the rules were found on, p-values are too small.
+        Rows; on the rows that the rules were learned from, p-values are too small.
     y : structured array, or pair (time, event)
-        Their outcomes.
+        Outcomes of the rows.
     correction : {"fdr_bh", "holm"} or None, default="fdr_bh"
-        Which p-value decides what is significant; None takes the raw one.
+        Corrected p-value that determines significance; None uses the raw p-value.
     alpha : float, default=0.05
-        Level of significance, above 0 and below 1.
+        Significance level, above 0 and below 1.
 
     Returns
     -------
     pandas.DataFrame
-        A row per rule, numbered from 1, with the columns
+        One row per rule, numbered from 1, with the columns
 
         ``text``
-            The premise.
+            Premise of the rule.
         ``rows``, ``events``
-            Rows assigned to the rule (all that it covers, if the rules are unordered), and
-            events among them.
+            Rows assigned to the rule (all rows it covers if the rules are unordered), and events
+            among them.
         ``median``, ``other_median``
-            Median survival of these rows and of all others: infinite if it is not reached, NaN
+            Median survival of these rows and of all others; infinite if it is not reached, NaN
             without rows.
         ``statistic``, ``p_value``
-            Log-rank test of these rows against all others; NaN where there is nothing to compare.
+            Log-rank test of these rows against all others; NaN if they cannot be compared.
         ``fdr_p_value``, ``fwer_p_value``
-            Corrected for false discoveries (Benjamini and Hochberg) and for any false one (Holm).
+            Corrected for the false discovery rate (Benjamini and Hochberg) and for the family-wise
+            error rate (Holm).
         ``significant``
-            Whether the p-value chosen is at most `alpha`.
+            Whether the selected p-value is at most `alpha`.
 
     Raises
     ------
@@ -199,9 +200,9 @@ def survival_report(
 
     Notes
     -----
-    The test of each rule is that of :func:`log_rank`. RuleKit's p-values are the same where both
-    groups, the rows of a rule and the others, are in sight until the last event. Where one ends
-    before, RuleKit goes on counting its last rows as if they were still in sight; we do not.
+    The test of each rule is that of :func:`log_rank`. RuleKit's p-values are the same if the rows
+    of a rule and the others are both under observation until the last event. If one group ends
+    earlier, RuleKit still counts its last rows as under observation; skescore does not.
     """
     import pandas as pd
 
@@ -244,11 +245,11 @@ def _structured(time: Floats, event: Flags) -> NDArray[np.void]:
 
 
 def _check_rules(rules: object) -> None:
-    """Raise a TypeError for what are no survival rules."""
+    """Raise a TypeError unless `rules` are survival rules."""
     if not isinstance(rules, SurvivalRules):
         raise TypeError(
-            f"rules must be SurvivalRules, got {type(rules).__name__}. Give rules the survival "
-            "curves of their rows by SurvivalRules.fit(ruleset, X, y)."
+            f"rules must be SurvivalRules, got {type(rules).__name__}. Add survival curves to "
+            "rules with SurvivalRules.fit(ruleset, X, y)."
         )
 
 
@@ -263,25 +264,25 @@ def integrated_brier_score(
 ) -> float:
     r"""Compute the integrated Brier score of survival curves, weighted for censoring; 0 is perfect.
 
-    Use it as the loss of survival rules. A constant forecast of one half scores about 0.25.
+    Use it as the loss of survival rules. A constant prediction of one half scores about 0.25.
 
     Parameters
     ----------
     rules : SurvivalRules
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows, which should be others than those that the curves were made from.
+        Rows, preferably not those that the curves were estimated from.
     y : structured array, or pair (time, event)
-        Their outcomes, at least one event; see :func:`skescore.rules.read_outcomes`.
+        Outcomes of the rows, at least one event; see :func:`skescore.rules.read_outcomes`.
     times : array-like of float, shape (n_times,), optional
-        When to compare, at least two points from the first time of the rows to before their last,
-        and before the last of the training rows. By default 100 points, equally apart, from the
-        time by which 10 % of the scored rows are out of sight to that of 90 %, as far as allowed.
-        Pass them to compare scores of different rows.
+        Time points of the comparison, at least two, from the first time of the rows to before their
+        last time and that of the training rows. By default 100 equidistant points between the 10 %
+        and 90 % quantiles of the times of the scored rows, as far as allowed. Pass them to compare
+        scores of different rows.
     y_train : structured array, or pair (time, event), optional
-        Outcomes from which censoring is estimated; by default those of the rules' training rows.
+        Outcomes from which censoring is estimated; by default those of the training rows.
     uncovered : {"penalize", "ignore"}, default="penalize"
-        Rows without a rule get the curve of all training rows, or are left out.
+        Uncovered rows get the curve of all training rows, or are omitted.
 
     Returns
     -------
@@ -293,17 +294,17 @@ def integrated_brier_score(
     ImportError
         If scikit-survival is missing.
     TypeError
-        If `rules` are no SurvivalRules, or the outcomes have no known form.
+        If `rules` are not SurvivalRules, or the outcomes have an unknown format.
     ValueError
-        If the outcomes do not fit, no event happened in view, or `times` are out of range.
+        If the outcomes do not fit, there is no observed event, or `times` are out of range.
 
     Notes
     -----
-    The Brier score at a time weighs rows by the inverse probability of not being censored before
+    The Brier score at a time weights rows by the inverse probability of not being censored before
     (Graf et al.), estimated by Kaplan and Meier's method from the training rows. It is averaged
-    over time by the trapezoidal rule. Rows still in sight at the last training time, about which
-    the weights know nothing more, count as censored then: all points in time are earlier, so that
-    nothing is lost, and a fold with the very last row can be scored.
+    over time by the trapezoidal rule. Rows under observation after the last training time, to which
+    the estimate does not extend, count as censored then. This changes nothing, as all time points
+    are earlier.
 
     References
     ----------
@@ -343,8 +344,8 @@ def _brier(
     time = np.minimum(time, last)
     if not event.any():
         raise ValueError(
-            f"y must hold at least one event to be scored by until the last training time {last!r},"
-            f" got none in {len(time)} rows. Score more rows, for instance in fewer folds."
+            "y must hold at least one event up to the last training time for a score, "
+            f"{last!r}, got none in {len(time)} rows. Score more rows, for instance in fewer folds."
         )
     grid = _grid(times, time)
     train, test = _structured(*training_outcomes), _structured(time, event)
@@ -360,7 +361,7 @@ def _brier(
 
 
 def _grid(times: ArrayLike | None, time: Floats) -> Floats:
-    """Return the points in time at which curves are compared with outcomes."""
+    """Return the time points at which curves are compared with outcomes."""
     observed_times = np.unique(time)
     if times is None:
         if len(observed_times) < 3:
@@ -386,7 +387,7 @@ def _grid(times: ArrayLike | None, time: Floats) -> Floats:
         raise ValueError(
             f"times must lie from {observed_times[0].item()!r}, the first time of the rows, to "
             f"before {observed_times[-1].item()!r}, their last or that of the training rows, got "
-            f"{wrong[0].item()!r}. Pass a shorter range, or None for one that fits the rows."
+            f"{wrong[0].item()!r}. Pass a shorter range, or None for the default."
         )
     return np.unique(requested_times).astype(np.float64)
 
@@ -408,17 +409,13 @@ def survival_scores(
     ----------
     rules : SurvivalRules
         The rules.
-    X, y
-        As in :func:`integrated_brier_score`.
-    times, y_train : optional
-        As in :func:`integrated_brier_score`.
-    uncovered : {"penalize", "ignore"}, default="penalize"
-        As in :func:`integrated_brier_score`.
+    X, y, times, y_train, uncovered
+        See :func:`integrated_brier_score`.
     completeness : {"volume", "instances"}, default="volume"
-        Measure of completeness: share of the domain or share of the rows that rules cover. If the
-        rules have no domain, it is the smallest box around the rows.
+        Measure of completeness: share of the domain or share of the rows that rules cover. Rules
+        without a domain use the bounding box of the rows.
     **weights : float
-        Weights of any score: ``psi`` of FiRe, ``phi`` and ``rho`` of ICE.
+        Weights of the scores: ``psi`` of FiRe, ``phi`` and ``rho`` of ICE.
 
     Returns
     -------
@@ -437,16 +434,16 @@ def survival_scores(
     Warns
     -----
     UndefinedMetricWarning
-        If scores are NaN, because there are no rules, no rows are left, or the curve of all rows
-        has a Brier score of 0.
+        If scores are NaN because there are no rules, no rows are left, or the curve of all rows has
+        a Brier score of 0.
 
     Notes
     -----
     The integrated Brier score (IBS) is the loss in FiRe and Q. ICE needs a performance whose best
     value is 1: the skill :math:`1 - \mathrm{IBS} / \mathrm{IBS}_0`, where :math:`\mathrm{IBS}_0`
-    is the score of the survival curve of all training rows. Like R² in regression, the skill is 0
-    for rules without information and negative for misleading rules (Graf et al.). By default, rows
-    without a rule get the curve of all training rows, so they do not change the skill.
+    is the score of the survival curve of all training rows. Like R², the skill is 0 for rules
+    without information and negative for misleading rules (Graf et al.). By default, uncovered rows
+    get the curve of all training rows, so they do not change the skill.
     """
     chosen = check_settings(uncovered=uncovered, completeness=completeness, **weights)
     brier, reference = _brier(rules, X, y, times, y_train, uncovered)
@@ -481,10 +478,7 @@ def check_settings(
     completeness: str = "volume",
     **weights: float,
 ) -> dict[str, float]:
-    """Check the settings of :func:`survival_scores` that do not depend on the rows.
-
-    Return the weights of all scores. `times` depend on the rows and are not checked.
-    """
+    """Check the settings of :func:`survival_scores` except `times`, and return all weights."""
     check_choice("uncovered", uncovered, UNCOVERED)
     check_choice("completeness", completeness, COMPLETENESSES)
     chosen = all_weights(weights)

@@ -128,7 +128,7 @@ def test_calibration_returns_frames_and_rejects_bad_input() -> None:
             rule_calibration(rules, [[2.0]], [1.0], confidence=confidence)
     with pytest.raises(ValueError, match="one label per row"):
         rule_calibration(rules, [[2.0]], [1.0, 2.0])
-    with pytest.raises(TypeError, match="rule_calibration looks at every row"):
+    with pytest.raises(TypeError, match="rule_calibration needs every row"):
         rule_calibration(rules, count_rows(rules, [[2.0]], [1.0]), [1.0])
 
 

@@ -91,7 +91,7 @@ def test_decide_rows_accepts_errors_at_tolerance() -> None:
     # Without a fallback, the outcome of rows without a rule is unknown.
     assert result.label_outcome.tolist() == [0, 1, 0, 1, -1]
     assert result.is_outside.tolist() == [False, False, False, False, True]
-    with pytest.raises(ValueError, match="needs the tolerance of each of 2 rules"):
+    with pytest.raises(ValueError, match="needs a tolerance for each of 2 rules"):
         decide_rows(rules, X, y, error_tolerances=[0.5, 0.25])
 
 

@@ -106,7 +106,7 @@ def test_group_fidelity_of_constant_predictions_is_1_or_infinite() -> None:
 
 
 def test_group_fidelity_rejects_invalid_input() -> None:
-    with pytest.raises(ValueError, match="groups must say which group each row of a regression"):
+    with pytest.raises(ValueError, match="groups must give the group of each row of a regression"):
         group_fidelity([1.0], [1.0], task="regression")
     with pytest.raises(ValueError, match=r"one prediction per row.*got shapes \(2,\) and \(1,\)"):
         group_fidelity([1, 2], [1], task="classification")

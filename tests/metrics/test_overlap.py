@@ -233,7 +233,7 @@ def test_rule_overlap_rejects_counts_of_rows() -> None:
     met = rule_overlap(RULES, ROWS, [1, 2, 1, 1])
     assert counts.overlap == met.overlap == 0.4
     for function in (rule_overlap, redundancy):
-        with pytest.raises(TypeError, match="looks at every row, which counts of rows do not tell"):
+        with pytest.raises(TypeError, match="needs every row, but counts of rows"):
             function(RULES, counts)
         with pytest.raises(ValueError, match="at least one row"):
             function(RULES, np.empty((0, 1)))

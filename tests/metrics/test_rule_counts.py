@@ -116,7 +116,7 @@ def test_rule_counts_added_twice_equal_double_weights() -> None:
 def test_rule_counts_reject_addition_of_other_rules() -> None:
     X, y, _ = rows(NUMBERS)
     counts = count_rows(NUMBERS, X, y)
-    with pytest.raises(ValueError, match="same number stands for rows without a rule, got"):
+    with pytest.raises(ValueError, match="uncovered rows have the same prediction, got"):
         counts + count_rows(NUMBERS.replace(fallback=Fallback(0.25)), X, y)
     for add in (lambda: counts + 3, lambda: 3 + counts):
         with pytest.raises(TypeError, match="unsupported operand"):
@@ -237,7 +237,7 @@ def test_rule_counts_reject_labels_and_black_box() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format": "skescore.RuleCounts"}'])
 def test_rule_counts_from_json_rejects_other_texts(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no JSON that RuleCounts\.to_json wrote"):
+    with pytest.raises(ValueError, match=r"not JSON written by RuleCounts\.to_json"):
         RuleCounts.from_json(text)
 
 

@@ -181,7 +181,7 @@ def test_rule_similarity_rejects_invalid_arguments() -> None:
         stability(rules, ROWS)
     with pytest.raises(ValueError, match="n_bins must be"):
         rule_similarity(rules, rules, ROWS, n_bins=0)
-    with pytest.raises(ValueError, match="at least one row to take quantiles of"):
+    with pytest.raises(ValueError, match="at least one row to compute quantiles"):
         rule_similarity(rules, rules, ROWS[:0])
 
 

@@ -115,7 +115,7 @@ def test_set_scorer_measures_rules_and_rows() -> None:
         assert value(name, RULES, counts) == share
     right = count_rows(RULES, ROWS, ["low"] * 4, weights)  # for any prediction in the overlap
     assert value("negative_overlap", RULES, right) == 0.5
-    with pytest.raises(TypeError, match="looks at every row, which counts of rows do not tell"):
+    with pytest.raises(TypeError, match="needs every row, but counts of rows"):
         value("redundant_rules", RULES, counts)
     result = redundancy(RULES, ROWS)
     assert value("redundant_rules", RULES, ROWS, LABELS) == result.share_of_rules
