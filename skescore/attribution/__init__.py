@@ -1,4 +1,4 @@
-"""Attributions: which features decide one prediction, and the exact truth where it is known.
+"""Attributions: the features that determine one prediction, and their exact responsibilities.
 
 The names below are imported when they are first used.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-#: Where each public name lives.
+#: Module of each public name.
 _HOMES = {
     "Attribution": "_result",
     "AveragedResponsibility": "_averaged",

@@ -1,4 +1,4 @@
-"""Responsibilities beside several contrasts: their mean, and how far they are apart."""
+"""Degrees of responsibility averaged over several contrasts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from skescore.attribution._responsibility import responsibility
 
 __all__ = ["AveragedResponsibility", "averaged_responsibility"]
 
-#: Features that differ from a contrast of which all flips are tried.
+#: Largest number of features that differ from a contrast for which all flips are tried.
 _TABLE_LIMIT = 12
-#: Rows with their contrasts that are worked on at a time.
+#: Number of pairs of row and contrast that are processed at a time.
 _BLOCK = 4096
 
 
@@ -26,15 +26,15 @@ _BLOCK = 4096
 class AveragedResponsibility:
     """Degrees of responsibility averaged over several contrasts.
 
-    Use it as an array where one is wanted: ``np.asarray(found)`` gives `values`. Made by
-    :func:`averaged_responsibility`. All arrays but `n_contrasts` have shape (n_rows, n_features).
+    ``np.asarray(result)`` returns `values`. Created by :func:`averaged_responsibility`. All arrays
+    except `n_contrasts` have shape (n_rows, n_features).
 
     Parameters
     ----------
     values : ndarray of float
         Mean over the contrasts.
     std : ndarray of float
-        Standard deviation over the contrasts; 0 if they agree or there is only one.
+        Standard deviation over the contrasts; 0 for a single contrast.
     minimum, maximum : ndarray of float
         Smallest and largest degree over the contrasts.
     frequency : ndarray of float
@@ -62,12 +62,12 @@ class AveragedResponsibility:
         Parameters
         ----------
         row : int, default=0
-            The row.
+            Index of the row.
 
         Returns
         -------
         pandas.DataFrame
-            One line per feature, the most responsible first.
+            One row per feature, the most responsible first.
         """
         names = ("values", "std", "minimum", "maximum", "frequency")
         table = pd.DataFrame(
@@ -87,39 +87,38 @@ def averaged_responsibility(
 ) -> AveragedResponsibility:
     """Average degrees of responsibility over the nearest rows with another decision.
 
-    Use it where a single contrast would be an accident: the standard deviation tells which
-    degrees hang on the case that a row is compared with.
+    Use it to avoid dependence on a single contrast: the standard deviation shows which degrees
+    depend on the contrast.
 
     Parameters
     ----------
     model : estimator or callable
-        What decides, as in `responsibility`.
+        The model, as in `responsibility`.
     X : array-like or DataFrame, shape (n_rows, n_features)
-        The rows.
+        Rows to explain.
     background : array-like or DataFrame, shape (n_background, n_features)
-        Where contrasts are looked for, such as the training rows.
+        Candidates for contrasts, such as the training rows.
     n_contrasts : int, default=10
-        Contrasts per row, at most: the nearest ones. A row has fewer if the background does.
+        Maximum number of contrasts per row, the nearest ones.
     max_batch : int, default=8192
-        Rows per query of the model, at most.
+        Maximum number of rows per query of the model.
     random_state : int, Generator, SeedSequence or RandomState, optional
-        What the search depends on, of rows that are too wide for all flips.
+        Seed of the search for rows that are too wide to try all flips.
 
     Returns
     -------
     AveragedResponsibility
-        Means, standard deviations, extremes and frequencies.
+        Means, standard deviations, extremes and frequencies of the degrees.
 
     Raises
     ------
     ValueError
-        If the background decides every row as a row of `X` is decided, or an argument is not
-        allowed.
+        If all background rows have the same decision as a row of `X`, or an argument is invalid.
 
     Notes
     -----
-    Degrees are exact beside contrasts that differ in at most 12 features; otherwise they are
-    those that `BReX` finds by its search of flips. Contrasts are found as by `nearest_contrasts`.
+    Degrees are exact for contrasts that differ in at most 12 features; otherwise they are found by
+    the flip search of `BReX`. Contrasts are those of `nearest_contrasts`.
 
     Examples
     --------

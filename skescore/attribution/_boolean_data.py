@@ -1,4 +1,4 @@
-"""Boolean data of which the truth is known: formulas, drawn or the paper's, and labeled rows."""
+"""Boolean formulas with known responsibilities, random or from the paper, and labeled rows."""
 
 from __future__ import annotations
 
@@ -47,48 +47,47 @@ def random_formula(
 ) -> Formula:
     """Draw a random formula.
 
-    Use it for benchmarks of explainers: exact responsibilities of its predictions are at hand.
+    Use it to benchmark explainers: exact responsibilities of its predictions can be computed.
 
     Parameters
     ----------
     arity : int
-        Number of inputs that occur, drawn from all of them.
+        Number of different inputs in the formula, a random selection.
     n_inputs : int, default=12
         Number of inputs of a row.
     family : {"monotone", "non-monotone"}, default="non-monotone"
-        Monotone formulas consist of ``and`` and ``or``; the others of ``xor`` and ``not`` as well.
+        Monotone formulas consist of ``and`` and ``or``; others also of ``xor`` and ``not``.
     read_once : bool, default=True
-        Whether each input that occurs does so once.
+        Whether each input occurs at most once.
     extra : int, optional
-        How many places are filled with an input that occurs elsewhere already: 0 for read-once
-        formulas, and 3 for others if not given.
+        Number of leaves that repeat an input; by default 0 for read-once formulas and 3 for others.
     shape : {"balanced", "chain", "uniform"}, default="uniform"
-        Where the list of leaves is cut in two, again and again: in the middle, before its last
-        leaf, or anywhere.
+        Where the list of leaves is split recursively: in the middle, before the last leaf, or at a
+        random position.
     weights : mapping of str to float, optional
-        How often ``"and"``, ``"or"`` and ``"xor"`` are drawn, in any unit; an operator that is left
-        out never is. All of the family equally often if not given.
+        Relative frequencies of ``"and"``, ``"or"`` and ``"xor"``; missing operators are not used.
+        By default, all operators of the family are equally likely.
     p_not : float from 0 to 1, default=0.25
-        How often a node, leaves included, of a non-monotone formula is negated.
+        Probability that a node (or leaf) of a non-monotone formula is negated.
     random_state : int, Generator, SeedSequence or RandomState, optional
-        What the drawing depends on. The same number gives formulas and rows independent streams.
+        Seed. Formulas and rows drawn with the same seed are independent.
 
     Returns
     -------
     Formula
-        The formula. Each input that occurs matters for some row; formulas with repeated inputs are
-        drawn again until that holds.
+        The formula, in which each input affects some row; formulas with repeated inputs are drawn
+        again until this holds.
 
     Raises
     ------
     ValueError
-        If an argument is not allowed, arguments contradict each other, or no formula was found in
-        which every input matters.
+        If an argument is invalid, arguments contradict each other, or no formula was found in which
+        every input affects some row.
 
     Notes
     -----
-    The paper says how many variables its formulas have, but not how they were drawn. With these
-    defaults the divergences it prints for B-ReX come out.
+    The paper states the numbers of variables of its formulas, but not how they were drawn. These
+    defaults reproduce the divergences that it reports for B-ReX.
 
     References
     ----------
@@ -127,8 +126,8 @@ def random_formula(
         if len(formula.relevant_variables) == arity:
             return formula
     raise ValueError(
-        f"no formula of arity={arity!r} and extra={repeats!r} in which every variable matters came "
-        f"up in {_TRIES} tries. Pass a smaller extra or a larger arity."
+        f"no formula of arity={arity!r} and extra={repeats!r} in which every variable matters "
+        f"was found in {_TRIES} tries. Pass a smaller extra or a larger arity."
     )
 
 
@@ -182,8 +181,8 @@ def _checked_extra(extra: int | None, read_once: bool, arity: int) -> int:
         )
     if repeats and arity > LARGEST_TABLE:
         raise ValueError(
-            f"arity must be at most {LARGEST_TABLE} where variables repeat, got {arity!r}: whether "
-            "each of them matters takes the truth table. Pass read_once=True."
+            f"arity must be at most {LARGEST_TABLE} for repeated variables, got {arity!r}: "
+            "checking that each of them matters requires the truth table. Pass read_once=True."
         )
     return repeats
 
@@ -201,7 +200,7 @@ def _checked_weights(
             weight,
             0,
             finite=True,
-            remedy="Pass {'and': 1, 'or': 1} for operators that are drawn equally often.",
+            remedy="Pass {'and': 1, 'or': 1} for equal frequencies of operators.",
         )
         if operator not in allowed and weight > 0:
             raise ValueError(
@@ -213,7 +212,7 @@ def _checked_weights(
         raise ValueError(
             f"weights must have a positive sum, got {dict(weights)!r}. Pass None for equal ones."
         )
-    # In one order whatever that of the mapping, so that equal weights draw equal formulas.
+    # A fixed order of operators, so that equal weights draw equal formulas.
     operators = [operator for operator in allowed if weights.get(operator, 0) > 0]
     return operators, [weights[operator] / total for operator in operators]
 
@@ -229,12 +228,12 @@ _PAPER = {
 def paper_formula(name: str, *, n_inputs: int = 12) -> Formula:
     """Return one of the four small formulas of the paper.
 
-    Use it for the paper's Table 5.
+    Use it to reproduce Table 5 of the paper.
 
     Parameters
     ----------
     name : {"and", "or", "xor", "xor-and-xor"}
-        The formula: of the first two inputs, or of the first four.
+        Formula of the first two inputs, or of the first four.
     n_inputs : int, default=12
         Number of inputs of a row.
 
@@ -246,7 +245,7 @@ def paper_formula(name: str, *, n_inputs: int = 12) -> Formula:
     Raises
     ------
     ValueError
-        If the name is not known, or there are too few inputs.
+        If the name is unknown, or there are too few inputs.
 
     References
     ----------
@@ -268,7 +267,7 @@ def chain_formula(
 ) -> Formula:
     """Return a chain of the paper: two alternating operators, grouped from the left.
 
-    Use it for the paper's Tables 1 and 2.
+    Use it to reproduce Tables 1 and 2 of the paper.
 
     Parameters
     ----------
@@ -277,7 +276,7 @@ def chain_formula(
     family : {"monotone", "non-monotone"}, default="non-monotone"
         ``((x1 & x2) | x3) & ...`` or ``((x1 ^ x2) & x3) ^ ...``.
     n_inputs : int, optional
-        Number of inputs of a row; 12, or `arity` if that is more.
+        Number of inputs of a row; by default 12, or `arity` if that is larger.
 
     Returns
     -------
@@ -287,7 +286,7 @@ def chain_formula(
     Raises
     ------
     ValueError
-        If an argument is not allowed, or there are too few inputs.
+        If an argument is invalid, or there are too few inputs.
 
     References
     ----------
@@ -328,12 +327,12 @@ def all_assignments(n_inputs: int) -> NDArray[np.uint8]:
     Returns
     -------
     ndarray of uint8, shape (2**n_inputs, n_inputs)
-        The assignments.
+        Assignments in the order of the table.
 
     Raises
     ------
     ValueError
-        If `n_inputs` is not a whole number from 0 to 24.
+        If `n_inputs` is not an integer from 0 to 24.
 
     Examples
     --------
@@ -359,21 +358,21 @@ def make_boolean_dataset(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Draw rows and label them by a formula.
 
-    Use it to train and explain models of which the truth is known.
+    Use it to train and explain models with known responsibilities.
 
     Parameters
     ----------
     formula : Formula
-        What labels the rows.
+        Formula that labels the rows.
     n_samples : int, optional
-        Number of rows, drawn uniformly; all assignments in the order of `all_assignments` if not
-        given.
+        Number of rows, drawn uniformly; by default all assignments in the order of
+        `all_assignments`.
     coding : {"01", "+-1"}, default="01"
-        How false and true are written in `X`. Labels are 0 and 1 in both.
+        Encoding of false and true in `X`. Labels are 0 and 1 in both.
     replace : bool, default=False
         Whether an assignment may be drawn twice.
     random_state : int, Generator, SeedSequence or RandomState, optional
-        What the drawing depends on. The same number gives formulas and rows independent streams.
+        Seed. Formulas and rows drawn with the same seed are independent.
 
     Returns
     -------
@@ -385,7 +384,7 @@ def make_boolean_dataset(
     Raises
     ------
     ValueError
-        If more distinct rows are wanted than there are, or an argument is not allowed.
+        If there are fewer distinct rows than requested, or an argument is invalid.
 
     Examples
     --------
@@ -398,7 +397,7 @@ def make_boolean_dataset(
     ((500, 12), np.int64(1))
     """
     check_choice("coding", coding, CODINGS)
-    check_instance("formula", formula, Formula, remedy="Make it: Formula.parse(text).")
+    check_instance("formula", formula, Formula, remedy="Create it: Formula.parse(text).")
     n_inputs = formula.n_inputs
     if n_samples is None:
         bits = all_assignments(n_inputs).astype(np.bool_)
@@ -422,7 +421,7 @@ def _drawn(
         codes = generator.choice(2**n_inputs, n_samples, replace=False, shuffle=True)
         return (codes[:, None] >> np.arange(n_inputs) & 1).astype(np.bool_)
     bits = generator.integers(0, 2, (n_samples, n_inputs), dtype=np.int8).astype(np.bool_)
-    while not replace:  # so many inputs that a row hardly ever comes twice
+    while not replace:  # with this many inputs, few rows are drawn twice
         _, first = np.unique(bits, axis=0, return_index=True)
         bits = bits[np.sort(first)]
         missing = n_samples - len(bits)

@@ -1,4 +1,4 @@
-"""Black-box explanations of single decisions by masking: B-ReX, and our certified variant."""
+"""Black-box explanations of single decisions by masking: B-ReX, and a certified variant."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ __all__ = ["BReX"]
 _MASKINGS = ("auto", "kleene", "supervaluation", "sampled", "baseline", "background")
 _CONTEXTS = ("witness", "original")
 _TYPICAL = ("mean", "median", "mode")
-#: All sets of blocks are tried.
+#: Maximum number of blocks, as all sets of blocks are tried.
 _MOST_BLOCKS = 8
-#: Features of which all flips are tried.
+#: Maximum number of features for which all flips are tried.
 _TABLE_LIMIT = 16
-#: Queries about one row that are expected per feature, without a table.
+#: Expected number of queries per row and feature without a table.
 _EXPECTED_MASKS, _EXPECTED_FLIPS = 2, 16
 #: Stream of random numbers of this explainer.
 _STREAM = 2
-#: Rows are worked on in blocks of so many, or fewer where witnesses of wide rows fill the memory.
+#: Rows per block; fewer if the witnesses of wide rows would need too much memory.
 _BLOCK, _CELLS = 4096, 1 << 24
 
 
@@ -65,9 +65,9 @@ class _Settings(NamedTuple):
     n_blocks: int
     n_iterations: int
     context: str
-    #: Passes without a new query after which a row is done.
+    #: Number of passes without a new query after which a row is finished.
     patience: int | None
-    #: Whether certificates count, and not the mean over passes.
+    #: Whether values come from certificates instead of the mean over passes.
     certified: bool
 
 
@@ -82,84 +82,84 @@ class BReX(BaseEstimator):
     """Explain decisions of a classifier by the features whose masking changes them.
 
     Use it to find the features that a single prediction depends on, and how much: a feature has
-    degree 1 if it decides alone, and 1/(1+k) if k others must be masked (or flipped) first. No
-    fitting: the model is queried about each row, all rows in common calls.
+    degree 1 if it alone changes the decision, and 1/(1+k) if k others must be masked (or flipped)
+    first. There is no fit: the model is queried about all rows in common batches.
 
     Parameters
     ----------
     model : Formula, estimator or callable
-        A formula, a fitted classifier, or a function that predicts labels of rows (or one column
-        of scores per class, of which the largest decides). Of a regressor, explain a comparison:
+        A formula, a fitted classifier, or a function that predicts labels of rows (or one column of
+        scores per class, of which the largest decides). For a regressor, explain a comparison:
         ``lambda X: model.predict(X) > 10``.
     preset : {"certified", "paper", "literal"}, default="certified"
-        ``"certified"`` keeps the best that some prediction shows of each feature, and tells what
-        is proven. ``"paper"`` is one pass of B-ReX with four blocks, in which masks stay on while a
-        block is refined. ``"literal"`` is the mean of twenty passes in which they do not, as the
-        paper's Algorithm 3 is written; its maps are zero now and then.
+        ``"certified"`` keeps the largest proven degree of each feature, and reports which values
+        are exact. ``"paper"`` is one pass of B-ReX with four blocks, in which masks remain active
+        while a block is refined. ``"literal"`` is Algorithm 3 of the paper as written: the mean of
+        twenty passes in which masks do not remain active. Some of its values are zero by chance.
     masking : str, default="auto"
-        What a masked feature is. ``"kleene"``: the model reads Unassigned itself
-        (``evaluate_kleene``). ``"supervaluation"``: all flips are tried, which is exact, of at most
-        16 features. ``"sampled"``: some flips are tried. ``"baseline"``: it has the value of
-        `baseline`. ``"background"``: it has the values of `background` rows in turn, and most must
-        keep the decision. ``"auto"`` is explained in the notes.
+        Meaning of masking. ``"kleene"``: the model accepts unassigned inputs (``evaluate_kleene``).
+        ``"supervaluation"``: all flips are tried, which is exact, for at most 16 features.
+        ``"sampled"``: some flips are tried. ``"baseline"``: the feature takes the value in
+        `baseline`. ``"background"``: it takes the values of `background` rows in turn, most of
+        which must keep the decision. The notes describe ``"auto"``.
     n_blocks : int, optional
-        Blocks that features are cut into, at most 8; that of the preset if not given.
+        Number of blocks into which features are divided, at most 8; by default that of the preset.
     n_iterations : int, optional
-        Passes; of the certified preset the most.
+        Number of passes; the maximum for the certified preset.
     context : {"witness", "original"}, optional
-        Whether the masks that made the decision depend on a block stay on while it is refined.
+        Whether the masks that make the decision depend on a block remain active while it is
+        refined (``"witness"``).
     patience : int, optional
-        Passes without a new query after which a row is done; all passes are made if neither
-        this nor the preset (6 for ``"certified"``) says. Where every relevant feature must be
-        found, 20 (with ``n_iterations=100``) takes more time, but hardly any more queries.
+        Number of passes without a new query after which a row is finished; by default 6 for
+        ``"certified"``, and no limit for other presets. To find every relevant feature, use 20 with
+        ``n_iterations=100``, which takes more time but hardly more queries.
     max_queries : int, optional
-        Masks (flips, if sampled) per row, at most. Unlimited if not given, but for the certified
-        preset with sampled flips: 1000, or 10 per feature if that is more. Tables of all flips
-        take what they take.
+        Maximum number of masks (flips, if sampled) per row. By default there is no limit, except
+        for the certified preset with sampled flips: 1000, or 10 per feature if that is more. Does
+        not apply to tables of all flips.
     inference : bool, optional
-        Whether a part of a mask that keeps the decision is taken to keep it too, without a query.
-        True for what this holds of, ``"kleene"`` and ``"supervaluation"``, with the certified
-        preset, if not given.
+        Whether subsets of a mask that keeps the decision are assumed to keep it too, without a
+        query. By default True where this is guaranteed: for ``"kleene"`` and ``"supervaluation"``
+        with the certified preset.
     contrast : array-like or DataFrame, optional
-        What a flipped feature becomes: one row, or one per explained row. The other value of
-        two-valued rows (0 and 1, or -1 and 1), or else the nearest row of `background` with
-        another decision, if not given.
+        Values that flipped features take: one row, or one per explained row. By default, the other
+        value of two-valued rows (0 and 1, or -1 and 1), otherwise the nearest row of `background`
+        with another decision.
     baseline : number, array-like, DataFrame, {"mean", "median", "mode"}, optional
-        Values of masked features for ``masking="baseline"``: one for all, one each, or what is
-        typical of `background`.
+        Values of masked features for ``masking="baseline"``: one for all features, one for each, or
+        a statistic of `background`.
     background : array-like or DataFrame, optional
-        Rows such as those that the model was fitted on.
+        Reference rows, such as the training rows.
     n_completions : int, default=16
-        Random parts of a mask that are flipped to tell whether it keeps the decision, for
-        ``masking="sampled"`` with other presets than ``"certified"``.
+        Number of random subsets of a mask that are flipped to estimate whether it keeps the
+        decision, for ``masking="sampled"`` with presets other than ``"certified"``.
     threshold : float, optional
-        Least probability of a decision; what is below it counts as a decision of its own,
-        "undecided".
+        Minimum probability of a decision; a row below it has the separate decision "undecided".
     max_batch : int, default=8192
-        Rows that the model is shown at once, at most. Results do not depend on it.
+        Maximum number of rows per query of the model. Results do not depend on it.
     random_state : int, Generator, SeedSequence or RandomState, optional
-        What random cuts depend on, beside the values of the row: equal rows have equal
-        explanations, whatever stands beside them.
+        Seed of random cuts, together with the values of the row: equal rows have equal
+        explanations, whichever rows are explained with them.
 
     Notes
     -----
-    ``masking="auto"`` takes ``"baseline"`` if `baseline` is given. Otherwise, with the certified
-    preset, it takes ``"supervaluation"`` where all flips are affordable: one table of 2**d
-    predictions serves all rows of d <= 16 two-valued features, if that is no more than is expected
-    without it (2 d queries per row for a read-once formula, 16 d for others). Failing this it takes
+    ``masking="auto"`` selects ``"baseline"`` if `baseline` is given. Otherwise, with the certified
+    preset, it selects ``"supervaluation"`` if all flips are affordable: one table of 2**d
+    predictions serves all rows of d <= 16 two-valued features, if that is no more than the expected
+    queries without it (2 d per row for a read-once formula, 16 d for others). Otherwise it selects
     ``"kleene"`` for models with ``evaluate_kleene`` on which it is exact (whose ``is_read_once`` is
     not False), and ``"sampled"`` for all others.
 
-    The certified preset differs from the paper's algorithm. Passes with two blocks end in
-    certificates: masks under which the decision stays, until one more feature is masked. Of a mask,
-    only features count that have certificates themselves, and the fewest count. Predictions
-    imply others in Kleene logic and supervaluation, which saves queries and proves values. With
-    sampled flips it tries single features and pairs, then shrinks random flip sets, drawn around
-    features that are in none yet and clear of the known ones, until nothing more can be left out;
-    all parts of sets of up to four features are looked at.
+    The certified preset differs from the algorithm in the paper. Passes with two blocks end in
+    certificates: masks that keep the decision until one more feature is masked. The size of a mask
+    counts only features that have certificates themselves, and the smallest mask is used. In Kleene
+    logic and supervaluation, predictions imply others, which saves queries and proves values. With
+    sampled flips, single features and pairs are tried first. Then random flip sets around features
+    that are in no set yet, and that contain no known set, are reduced to minimal ones. All subsets
+    of sets of up to four features are tested.
 
-    Plain baselines mislead on models that were fitted on complete rows: a masked row may look like
-    nothing the model has seen. Prefer a contrast or a background with ``masking="sampled"``.
+    Plain baselines are misleading for models that were fitted on complete rows, as a masked row may
+    be unlike any training row. Prefer a contrast or a background with ``masking="sampled"``.
 
     References
     ----------
@@ -173,7 +173,7 @@ class BReX(BaseEstimator):
     >>> BReX(formula, random_state=0).explain([[1, 1, 0, 0], [1, 1, 1, 1]]).values.tolist()
     [[1.0, 1.0, 0.0, 0.0], [1.0, 0.5, 0.5, 0.0]]
 
-    Any classifier, against the nearest row of another class:
+    For any classifier, with the nearest row of another class as contrast:
 
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -233,6 +233,7 @@ class BReX(BaseEstimator):
         -------
         Attribution
             Degrees of responsibility, with numbers of queries, witnesses and flags.
+            If a parameter is invalid, missing, or does not fit the model or the rows.
 
         Raises
         ------
@@ -262,7 +263,7 @@ class BReX(BaseEstimator):
         return replace(attribution, n_model_rows=attribution.n_model_rows + rows.n_model_rows)
 
     def _settings(self) -> _Settings:
-        """Check the parameters that need no rows and override those of the preset."""
+        """Check the parameters that do not depend on rows, and override the preset by them."""
         check_choice("preset", self.preset, tuple(_PRESETS))
         check_choice("masking", self.masking, _MASKINGS)
         overrides: dict[str, Any] = {}
@@ -280,11 +281,11 @@ class BReX(BaseEstimator):
         check_choice("context", settings.context, _CONTEXTS)
         if settings.certified and settings.context == "original":
             raise ValueError(
-                "context must be 'witness' with preset='certified', got 'original', in which no "
-                "mask certifies anything. Pass preset='literal'."
+                "context must be 'witness' with preset='certified', got 'original', for which "
+                "masks are no certificates. Pass preset='literal'."
             )
         check_integer(
-            "max_queries", self.max_queries, 1, optional=True, remedy="None stands for no limit."
+            "max_queries", self.max_queries, 1, optional=True, remedy="None means no limit."
         )
         check_integer("max_batch", self.max_batch, 1, remedy="8192 is the default.")
         check_integer("n_completions", self.n_completions, 0, remedy="16 is the default.")
@@ -294,7 +295,7 @@ class BReX(BaseEstimator):
             above=0,
             high=1,
             optional=True,
-            remedy="It is a probability; leave it out to compare labels.",
+            remedy="It is a probability; omit it to compare labels.",
         )
         return settings
 
@@ -305,7 +306,7 @@ class BReX(BaseEstimator):
             raise ValueError(
                 "masking='kleene' needs a model with evaluate_kleene, such as Formula, got "
                 f"{type(self.model).__name__}. Pass masking='sampled', or the value that your "
-                "model reads as Unassigned: masking='baseline', baseline=0."
+                "model treats as unassigned: masking='baseline', baseline=0."
             )
         for name, value in (("baseline", self.baseline), ("background", self.background)):
             if self.masking == name and value is None:
@@ -314,7 +315,7 @@ class BReX(BaseEstimator):
             widest = int(rows.pairs().differs.sum(axis=1).max())
             if widest > _TABLE_LIMIT:
                 raise ValueError(
-                    f"masking='supervaluation' takes rows that differ from their contrast in at "
+                    f"masking='supervaluation' requires rows that differ from their contrast in at "
                     f"most {_TABLE_LIMIT} features, got {widest!r}. Pass masking='sampled'."
                 )
         if self.masking != "auto":
@@ -366,7 +367,7 @@ class BReX(BaseEstimator):
             max_batch=self.max_batch,
             return_witnesses=True,
         )
-        assert isinstance(exact, Responsibilities)  # as witnesses were wanted
+        assert isinstance(exact, Responsibilities)  # because witnesses were requested
         pairs = rows.pairs()
         queries = 1 << pairs.differs.sum(axis=1).astype(np.int64)
         shared = len(pairs.two_valued())
@@ -446,7 +447,7 @@ class BReX(BaseEstimator):
             inference = bool(self.inference)
         cache = MaskCache(masker.same, n, d, inference=inference, max_queries=self.max_queries)
         active = np.arange(n)
-        if masker.antitone:  # what keeps the decision when all is masked depends on nothing
+        if masker.antitone:  # if masking everything keeps the decision, it depends on no feature
             everything = cache.same(active, np.ones((n, d), dtype=np.bool_))
             active = active[everything != 1]
         total, stale = np.zeros((n, d)), np.zeros(n, dtype=np.int64)
@@ -517,7 +518,7 @@ class _Rows:
 
     @cached_property
     def contrast(self) -> Any:
-        """Return the values of flipped features; None means the opposite of 0 or 1."""
+        """Return the values of flipped features; None if 0 and 1 are exchanged."""
         if self._given is not None:
             return self._given
         if _is_signs(self.table):
@@ -529,7 +530,7 @@ class _Rows:
         return select_values(all_rows, chosen[:, 0])
 
     def pairs(self, block: slice = slice(None)) -> ContrastPairs:
-        """Return the rows of a block with their contrasts."""
+        """Return a block of rows with their contrasts."""
         contrast = self.contrast
         part = self.table[block]
         of_each = np.ndim(contrast) == 2 and len(contrast) == self.n_rows
@@ -539,7 +540,7 @@ class _Rows:
 
 
 def _read_rows(X: Any) -> tuple[Any, tuple[str, ...]]:
-    """Return rows as a frame or matrix, and the names of their columns."""
+    """Return rows as a frame or matrix, and the names of the columns."""
     if hasattr(X, "to_pandas") and not isinstance(X, pd.DataFrame):
         X = X.to_pandas()
     if isinstance(X, pd.Series):
@@ -554,13 +555,13 @@ def _read_rows(X: Any) -> tuple[Any, tuple[str, ...]]:
     if isinstance(rows, pd.DataFrame):
         if not rows.columns.is_unique:
             twice = rows.columns[rows.columns.duplicated()][0]
-            raise ValueError(f"X must name its columns apart, got {twice!r} twice. Rename one.")
+            raise ValueError(f"X must have distinct column names, got {twice!r} twice. Rename one.")
         return rows.reset_index(drop=True), tuple(map(str, rows.columns))
     return rows, tuple(f"x{i + 1}" for i in range(rows.shape[1]))
 
 
 def _is_signs(rows: Any) -> bool:
-    """Return whether rows are of -1 and +1."""
+    """Return whether all values are -1 or +1."""
     values = rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows
     return values.dtype.kind in "if" and bool(np.isin(values, (-1, 1)).all() and np.any(values < 0))
 
@@ -570,7 +571,7 @@ def _degrees(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _as_tuples(sizes: NDArray[np.int64], sets: NDArray[np.bool_]) -> tuple[Any, ...]:
-    """Return witnesses as tuples of features; None if there is none."""
+    """Return witnesses as tuples of features; None for a feature without witness."""
     n, d = sizes.shape
     witnesses: list[list[tuple[int, ...] | None]] = [[None] * d for _ in range(n)]
     members: dict[tuple[int, int], list[int]] = {}

@@ -1,4 +1,4 @@
-"""Contrasts of rows, and decisions of a model for rows that take some values of a contrast."""
+"""Contrasts of rows, and a model's decisions for rows that take some values of a contrast."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
     "with_threshold",
 ]
 
-#: Largest number of distances that are in memory at the same time.
+#: Maximum number of distances in memory.
 _CELLS = 1 << 24
 
 
@@ -41,7 +41,7 @@ def label_function(model: Any) -> Callable[[Any], NDArray[Any]]:
     if getattr(model, "_estimator_type", None) == "regressor" or (tagged and is_regressor(model)):
         raise TypeError(
             f"model must decide between classes, got the regressor {model!r}. Pass a function that "
-            "does: lambda X: model.predict(X) > threshold."
+            "decides, such as lambda X: model.predict(X) > threshold."
         )
 
     def decide(rows: Any) -> NDArray[Any]:
@@ -73,7 +73,7 @@ def _finite(y_pred: NDArray[Any]) -> NDArray[Any]:
     ):
         got = "complex numbers" if kind == "c" else "None" if kind == "O" else "NaN or infinity"
         raise ValueError(
-            f"model must predict a label for every row, got {got}. Leave out rows without a label."
+            f"model must predict a label for every row, got {got}. Drop rows without a label."
         )
     return y_pred
 
@@ -92,7 +92,7 @@ def with_threshold(model: Any, threshold: float) -> Any:
         if scores.ndim != 2 or not np.isfinite(scores).all():
             raise ValueError(
                 f"threshold needs finite probabilities per class, got shape {scores.shape!r}. "
-                "Leave it out to compare labels."
+                "Omit it to compare labels."
             )
         best = scores.argmax(axis=1)
         return np.where(scores.max(axis=1) >= threshold, best, scores.shape[1])
@@ -280,7 +280,7 @@ def _like(other: pd.Series, column: pd.Series) -> pd.Series:
         return other.astype(column.dtype)
     try:
         if pd.api.types.is_numeric_dtype(column.dtype):
-            # A median of whole numbers need not be whole.
+            # The median of integers may be fractional.
             return pd.to_numeric(other)
         return other.astype(column.dtype)
     except (TypeError, ValueError) as error:

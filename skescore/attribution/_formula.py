@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-# --- formulas as text and as nested lists, both ways ----------------------------------------------
+# --- formulas as text and as nested lists ---------------------------------------------------------
 
 # A formula is a tuple of gates in postfix order: ``("var", input, -1)``, ``("not", gate, -1)`` or
 # ``("and" | "or" | "xor", left gate, right gate)``; the last gate is the root. No function here is
@@ -42,7 +42,7 @@ Gate = tuple[str, int, int]
 
 BINARY = ("and", "or", "xor")
 _SIGNS = {"and": "&", "or": "|", "xor": "^"}
-# Precedence as in Python: ~, then &, ^ and |. Words have the precedence of their signs.
+# Precedence as in Python: ~, then &, ^ and |. Words have the precedence of their symbols.
 _PRECEDENCE = {"or": 1, "xor": 2, "and": 3, "not": 4}
 _WORDS = {
     "&": "and",
@@ -739,7 +739,7 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
         FormulaClassifier
             The classifier itself.
         """
-        check_instance("formula", self.formula, Formula, remedy="Make it: Formula.parse(text).")
+        check_instance("formula", self.formula, Formula, remedy="Create it: Formula.parse(text).")
         check_choice("coding", self.coding, CODINGS)
         self.classes_ = np.array([0, 1])
         self.n_features_in_ = self.formula.n_inputs
@@ -789,7 +789,7 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
 
 
 def halves(table: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Return for each input the table entries with value 0 and, in the same order, with value 1."""
+    """Return for each input the table entries with value 0, and the matching ones with value 1."""
     n_inputs = table.size.bit_length() - 1
     cubes = [table.reshape(-1, 2, 1 << bit) for bit in range(n_inputs)]
     return [(cube[:, 0], cube[:, 1]) for cube in cubes]
@@ -801,7 +801,7 @@ def _as_rows(X: ArrayLike, n_inputs: int, name: str) -> NDArray[Any]:
     if rows.ndim not in (1, 2) or rows.shape[-1] != n_inputs:
         raise ValueError(
             f"{name} must have shape (n_rows, {n_inputs}), got {rows.shape!r}. The formula has "
-            f"n_inputs={n_inputs}: pass a column for each input, also for those that do not occur."
+            f"n_inputs={n_inputs}: pass a column for each input, including those that do not occur."
         )
     return rows
 

@@ -1,8 +1,8 @@
-"""Ways to mask features, masks as words, and random numbers that depend on rows and masks alone.
+"""Ways to mask features, masks as words, and random numbers that depend only on rows and masks.
 
-Every way has ``same(index, masks)``, which returns whether masks of shape (n, n_features) keep the
-decisions of the rows with these indices, and `n_model_rows`, the rows that the model was queried
-about. It is `antitone` if a part of a mask that keeps the decision keeps it too.
+Every class has a method ``same(index, masks)``, which returns whether masks of shape
+(n, n_features) keep the decisions of the rows with these indices, and `n_model_rows`, the number of
+predicted rows. It is `antitone` if subsets of masks that keep the decision keep it too.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ __all__ = [
 Index = NDArray[np.int64]
 Masks = NDArray[np.bool_]
 Words = NDArray[np.uint64]
-#: Cells of tables that are alive at a time.
+#: Maximum number of cells of tables in memory.
 _CELLS = 1 << 24
 
 
 class KleeneMasks:
-    """Masks for models that accept unassigned inputs; the prediction "unassigned" is a change."""
+    """Masks for models that accept unassigned inputs; an unassigned prediction is a change."""
 
     antitone = True
 
@@ -61,7 +61,7 @@ class KleeneMasks:
 
 
 class ReplacedMasks:
-    """Masks that replace features by the values of one row, or of one row for each."""
+    """Masks that replace features by the values of one row for all, or of one row for each."""
 
     antitone = False
 
@@ -70,7 +70,7 @@ class ReplacedMasks:
 
     @property
     def n_model_rows(self) -> int:
-        """Number of rows in queries of the model."""
+        """Number of predicted rows."""
         return self._pairs.n_queries
 
     def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
@@ -79,9 +79,9 @@ class ReplacedMasks:
 
 
 class SampledMasks(ReplacedMasks):
-    """Masks that keep the decision if flipping all or random parts of them does not change it.
+    """Masks that keep the decision if flipping all or random subsets of them does not change it.
 
-    The `n_completions` random parts depend on the mask and on the row's key.
+    The `n_completions` random subsets depend on the mask and on the row's key.
     """
 
     def __init__(self, pairs: ContrastPairs, keys: Words, n_completions: int) -> None:
@@ -89,12 +89,12 @@ class SampledMasks(ReplacedMasks):
         self._keys, self._n_completions = keys, n_completions
 
     def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
-        """Return whether masks seem to keep the decision."""
+        """Return whether masks keep the decision for all sampled subsets."""
         keys = self._keys[index]
         for word in packed(masks).T:
             keys = _mixed(keys ^ _mixed(word))
         same = super().same(index, masks)
-        for number in range(self._n_completions):  # a change that is known needs no more parts
+        for number in range(self._n_completions):  # stops early where a change is known
             open_ = np.flatnonzero(same)
             if not len(open_):
                 break
@@ -129,7 +129,7 @@ class BackgroundMasks(ReplacedMasks):
 
 
 class SupervaluationMasks(ReplacedMasks):
-    """Masks that keep the decision if flipping no part of them changes it (all flips).
+    """Masks that keep the decision if flipping no subset of them changes it.
 
     Rows and contrasts differ in at most 16 features.
     """
@@ -149,7 +149,7 @@ class SupervaluationMasks(ReplacedMasks):
             for part in batches(n_rows, _CELLS >> width):
                 at = row_decisions[part, None]
                 table[part] = y_pred[at ^ codes] != y_pred[at]
-            # Only flips of what differs from the contrast are flips.
+            # Only features that differ from the contrast can be flipped.
             frozen = ~pairs.differs[:, self._columns] @ (1 << np.arange(width))
             table &= (codes & frozen[:, None]) == 0
         else:
@@ -189,14 +189,14 @@ def _mixed(words: Words) -> Words:
 
 
 def row_keys(X: Any, seed: int) -> Words:
-    """Return a key for each row that depends on its values and the seed alone."""
+    """Return a key for each row that depends only on its values and the seed."""
     values = X.to_numpy() if isinstance(X, pd.DataFrame) else X
     keys = np.full(len(X), seed, dtype=np.uint64)
     if values.dtype.kind == "O":
         columns = [pd.Series(values[:, j]) for j in range(values.shape[1])]
         words = [pd.util.hash_array(c.to_numpy(), categorize=False) for c in columns]
     else:
-        numbers = values.astype(np.float64) + 0.0  # there is one zero
+        numbers = values.astype(np.float64) + 0.0  # -0.0 becomes 0.0
         words = list(np.ascontiguousarray(numbers.T).view(np.uint64))
     for word in words:
         keys = _mixed(keys ^ _mixed(np.asarray(word, dtype=np.uint64)))

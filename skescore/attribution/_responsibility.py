@@ -1,8 +1,9 @@
 """Exact degree of responsibility of each input for a model's decision.
 
 A *flip set* of a row is a set of inputs whose joint flip changes the decision; it is *minimal* if
-no part of it does. The degree of responsibility of an input is one over the size of the smallest
-minimal flip set it belongs to. Sets of n inputs are written as the bits of a number.
+no proper subset is one. The degree of responsibility of an input is one over the size of the
+smallest minimal flip set that contains it. Sets of n inputs are represented by the bits of an
+integer.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from skescore.attribution._formula import Formula, as_bits, halves
 __all__ = ["Responsibilities", "responsibility"]
 
 _METHODS = ("auto", "exhaustive", "levelwise", "linear")
-#: Inputs of which all flips are still tried with method="exhaustive".
+#: Maximum number of inputs for method="exhaustive".
 _EXHAUSTIVE_LIMIT = 20
-#: What "auto" spends on certainty: inputs of which all flips are tried of each row, or in one table
-#: for all rows.
+#: Maximum number of inputs for which "auto" tries all flips of each row, or in one table for all
+#: rows.
 _ROW_LIMIT, _TABLE_LIMIT = 12, 16
-#: Bytes that the tables of a block of rows may take. Three of them are alive at a time.
+#: Maximum size in bytes of the tables of a block of rows. Three of them are in memory at a time.
 _BUDGET = 1 << 25
 
-#: By row and input: the size of its smallest minimal flip set (0 for none), and that set.
+#: By row and input: the size of the smallest minimal flip set (0 for none), and the set.
 FlipSets = tuple[NDArray[np.int16], NDArray[np.int64]]
 Witness = tuple[int, ...] | None
 
@@ -43,26 +44,26 @@ Witness = tuple[int, ...] | None
 class Responsibilities:
     """Degrees of responsibility with witnesses.
 
-    Use it as an array where one is wanted: ``np.asarray(result)`` gives `values`. Made by
-    `responsibility` with ``return_witnesses=True``. The arrays have one row per explained row; of a
-    single row they have one dimension less.
+    ``np.asarray(result)`` returns `values`. Created by `responsibility` with
+    ``return_witnesses=True``. The arrays have one row per explained row; for a single row they have
+    one dimension less.
 
     Parameters
     ----------
     values : ndarray of float, shape (n_rows, n_inputs)
-        The degrees, ``1 / (1 + witness size)``; 0 without a witness.
+        Degrees, ``1 / (1 + witness size)``; 0 without a witness.
     witness_sizes : ndarray of int, shape (n_rows, n_inputs)
-        How many other inputs must flip so that the input decides alone; -1 without a witness.
+        Number of other inputs that must flip so that the input decides alone; -1 without a witness.
     witnesses : tuple of tuples
-        Of each row and input the other inputs of a smallest minimal flip set, or None.
+        For each row and input, the other inputs of a smallest minimal flip set, or None.
     resolved : ndarray of bool, shape (n_rows, n_inputs)
-        Where the degree is exact. Only the levelwise method leaves some open, with value 0.
+        Whether the degree is exact. Only the levelwise method leaves values open, as 0.
     upper : ndarray of float, shape (n_rows, n_inputs)
-        What the degree is at most: the value where it is resolved.
+        Upper bounds on the degrees; equal to `values` where they are resolved.
     n_queries : int
-        Rows that a black box was queried about. A `Formula` is read, not queried.
+        Number of rows that a black box predicted; 0 for a `Formula`.
     method : {"exhaustive", "levelwise", "linear"}
-        How they were found.
+        Method that computed the degrees.
     """
 
     values: NDArray[np.float64]
@@ -90,67 +91,67 @@ def responsibility(
 ) -> NDArray[np.float64] | Responsibilities:
     """Compute the degree of responsibility of each input for a decision, from 0 to 1.
 
-    Use it as the truth that attributions are judged by where the model is a formula, and as an
-    attribution of its own for models of few features.
+    Use it as ground truth for attributions if the model is a formula, and as an attribution for
+    models with few features.
 
     Parameters
     ----------
     model : Formula, estimator or callable
-        A formula, a fitted classifier, or a function that predicts labels of rows (or one
-        column of scores per class, of which the largest decides).
+        A formula, a fitted classifier, or a function that predicts labels of rows (or one column of
+        scores per class, of which the largest decides).
     X : array-like or DataFrame, shape (n_rows, n_inputs), or one row
-        What to explain. Zeros and ones, unless there is a `contrast`.
+        Rows to explain. Values must be 0 and 1 unless there is a `contrast`.
     method : {"auto", "exhaustive", "levelwise", "linear"}, default="auto"
-        ``"linear"`` takes two passes over the gates of a read-once formula. ``"exhaustive"`` tries
-        all flips, of at most 20 inputs that matter. ``"levelwise"`` tries flips of up to
-        `max_size` inputs, smallest first. ``"auto"`` takes the first that is exact and affordable:
-        exhaustive for black boxes of at most 12 features that differ from the contrast, or 16
-        two-valued ones whose table serves all rows; levelwise, which may leave values open, for
-        wider ones (`BReX` is more economical there).
+        ``"linear"`` makes two passes over the gates of a read-once formula. ``"exhaustive"`` tries
+        all flips of at most 20 relevant inputs. ``"levelwise"`` tries flips of up to `max_size`
+        inputs, smallest first. ``"auto"`` selects the first exact and affordable method: for black
+        boxes, exhaustive with at most 12 features that differ from the contrast, or 16 two-valued
+        features whose table serves all rows. For more features it selects levelwise, which may
+        leave values open; `BReX` needs fewer queries there.
     contrast : array-like or DataFrame, optional
-        The value that a flipped feature takes: one row, or one per row of `X`, such as
-        `nearest_contrasts` finds. The other of 0 and 1 if not given. Features that have the same
-        value in both are never responsible.
+        Value that a flipped feature takes: one row, or one per row of `X`, such as those of
+        `nearest_contrasts`. By default, 0 and 1 are exchanged. Features with the same value in both
+        are never responsible.
     max_size : int, default=3
-        Levelwise: how many inputs are flipped together, at most.
+        Levelwise: maximum number of inputs that are flipped together.
     max_queries : int, default=10_000
-        Levelwise: how many flips are tried per row, at most. A size is tried as a whole or not at
-        all, so that found values are exact.
+        Levelwise: maximum number of flips per row. A size is tried completely or not at all, so the
+        values are exact.
     max_batch : int, default=8192
-        Rows per query of a black box, at most. Results do not depend on it.
+        Maximum number of rows per query of a black box. Results do not depend on it.
     return_witnesses : bool, default=False
-        Whether to give `Responsibilities`, with witnesses and flags, instead of the values.
+        Whether to return `Responsibilities`, with witnesses and flags, instead of only the values.
 
     Returns
     -------
     ndarray of float, shape (n_rows, n_inputs), or Responsibilities
-        The degrees; of one row without the first dimension.
+        Degrees; for one row without the first dimension.
 
     Raises
     ------
     ValueError
-        If the method does not suit the model, there are too many inputs for it, or an argument is
-        not allowed.
+        If the method does not fit the model, there are too many inputs for it, or an argument is
+        invalid.
     TypeError
         If the model is a regressor, or cannot be queried.
 
     Warns
     -----
     RuntimeWarning
-        If the levelwise method leaves values open and flags are not wanted.
+        If the levelwise method leaves values open and ``return_witnesses=False``.
 
     Notes
     -----
     A set of inputs is a minimal flip set of a row if flipping all of them changes the decision and
-    flipping any part of them does not. The degree of an input is one over the size of the smallest
-    minimal flip set it belongs to, or 0 if there is none (Definitions 4 and 5 of the paper; the
-    other members are the witness). Minimality matters: otherwise an irrelevant input would borrow
-    a decisive one. With a contrast the same holds on the way between two rows, a *contrastive*
-    degree of responsibility.
+    flipping any proper subset does not. The degree of an input is one over the size of the smallest
+    minimal flip set that contains it, or 0 if there is none (Definitions 4 and 5 of the paper; the
+    other members are the witness). Without minimality, an irrelevant input would inherit the degree
+    of a decisive one. With a contrast, the degrees are *contrastive*: the same holds for the rows
+    between the two.
 
-    The paper's linear algorithm takes the case where both operands must flip before those where
-    one suffices, and compares gates with the value of the whole formula; both would be wrong, and
-    we do as its Theorem 2 says. All assignments of 12 inputs take well under a second either way.
+    The linear algorithm of the paper treats the case in which both operands must flip before those
+    in which one suffices, and compares gates with the value of the whole formula. Both are errors;
+    this implementation follows Theorem 2 instead.
 
     References
     ----------
@@ -167,7 +168,7 @@ def responsibility(
     >>> result.witnesses
     ((), (2,), (1,), None)
 
-    Any classifier, between a row and a contrast:
+    For any classifier, between a row and a contrast:
 
     >>> def richer(X):
     ...     return X[:, 0] + X[:, 1] > 100
@@ -175,7 +176,7 @@ def responsibility(
     [1.0, 1.0, 0.0]
     """
     check_choice("method", method, _METHODS)
-    max_size = check_integer("max_size", max_size, 1, remedy="Single flips are of size 1.")
+    max_size = check_integer("max_size", max_size, 1, remedy="1 is for single flips.")
     max_queries = check_integer("max_queries", max_queries, 1, remedy="10 000 is the default.")
     max_batch = check_integer("max_batch", max_batch, 1, remedy="8192 is the default.")
     one_row = np.ndim(X) == 1
@@ -185,7 +186,7 @@ def responsibility(
     elif method == "linear":
         raise ValueError(
             "method must be 'exhaustive' or 'levelwise' for black boxes and contrasts, got "
-            "'linear', which reads the gates of a read-once Formula. Pass method='auto'."
+            "'linear', which requires the gates of a read-once Formula. Pass method='auto'."
         )
     else:
         pairs = ContrastPairs(model, rows, contrast, max_batch)
@@ -196,8 +197,8 @@ def responsibility(
             result = _exhaustive(pairs, plan == "table", return_witnesses)
     if not return_witnesses and not result.resolved.all():
         warnings.warn(
-            f"{int((~result.resolved).sum())} of {result.resolved.size} degrees are open and given "
-            f"as 0; they are at most {result.upper[~result.resolved].max():.3g}. Pass "
+            f"{int((~result.resolved).sum())} of {result.resolved.size} degrees are open and set "
+            f"to 0; they are at most {result.upper[~result.resolved].max():.3g}. Pass "
             "return_witnesses=True for the flags, or a larger max_size or max_queries.",
             RuntimeWarning,
             stacklevel=2,
@@ -208,7 +209,7 @@ def responsibility(
 
 
 def _as_table(row: Any) -> Any:
-    if isinstance(row, pd.Series):  # the names of its features are what the model knows
+    if isinstance(row, pd.Series):  # keep the feature names, which the model may need
         return row.to_frame().T.infer_objects()
     return np.asarray(row)[None, :]
 
@@ -227,7 +228,7 @@ def _first(result: Responsibilities) -> Responsibilities:
 def _exact(
     sizes: NDArray[Any], witnesses: tuple[Any, ...], n_queries: int, method: str
 ) -> Responsibilities:
-    """Return exact results from the sizes of flip sets, where 0 means that there is none."""
+    """Return exact results from the sizes of flip sets; 0 means that there is none."""
     counts = sizes.astype(np.int64)
     values = np.divide(1.0, counts, out=np.zeros(counts.shape), where=counts > 0)
     resolved = np.ones(counts.shape, dtype=np.bool_)
@@ -247,7 +248,7 @@ def _witness(sets: Mapping[int, Sequence[int]], n_inputs: int) -> tuple[Witness,
 def _placed(
     flip_sets: FlipSets, columns: NDArray[Any], n_inputs: int, sets: bool, n_queries: int
 ) -> Responsibilities:
-    """Expand results for selected inputs to all inputs, with sets as tuples."""
+    """Expand results for selected inputs to all inputs, and sets to tuples."""
     sizes = np.zeros((len(flip_sets[0]), n_inputs), dtype=np.int64)
     sizes[:, columns] = flip_sets[0]
     witnesses: list[tuple[Witness, ...]] = []
@@ -278,7 +279,7 @@ def _plan(pairs: ContrastPairs, method: str) -> str:
     if method == "auto":
         return "levelwise"
     raise ValueError(
-        f"method='exhaustive' takes at most {_EXHAUSTIVE_LIMIT} features that differ from the "
+        f"method='exhaustive' supports at most {_EXHAUSTIVE_LIMIT} features that differ from the "
         f"contrast, got a row with {widest!r}. Pass method='levelwise'."
     )
 
@@ -309,7 +310,7 @@ def _exhaustive(pairs: ContrastPairs, table: bool, sets: bool) -> Responsibiliti
 def _changes_of_sets(
     pairs: ContrastPairs, index: NDArray[np.int64], columns: NDArray[np.int64], part: slice
 ) -> NDArray[np.bool_]:
-    """Return whether flips of the sets of a slice change the decisions of rows: (sets, rows)."""
+    """Return whether flips of a slice of sets change the decisions of rows: (sets, rows)."""
     codes = np.arange(part.start, part.stop)
     flipped = np.zeros((len(codes), pairs.n_features), dtype=np.bool_)
     flipped[:, columns] = codes[:, None] >> np.arange(len(columns)) & 1
@@ -333,12 +334,12 @@ def _from_table(
 ) -> FlipSets:
     """Find the smallest minimal flip sets of rows that are the entries `codes` of a truth table.
 
-    `flips` tells which inputs may flip, `sets` whether the sets are wanted, or only their sizes.
+    `flips` marks inputs that may flip; `sets` is whether to return sets, not only their sizes.
     """
     n_rows, n_inputs = flips.shape
     sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
     degrees = np.zeros((n_rows, n_inputs), dtype=np.int64)
-    # An input that never matters is in no minimal set, and each one left out halves the work.
+    # An irrelevant input is in no minimal set, and omitting it halves the work.
     relevant = [
         bit for bit, (low, high) in enumerate(halves(table)) if not np.array_equal(low, high)
     ]
@@ -348,7 +349,7 @@ def _from_table(
     bits = 1 << np.arange(len(relevant))
     small_codes = (codes[:, None] >> np.array(relevant) & 1) @ bits
     patterns = flips[:, relevant] @ bits
-    # Rows that differ in irrelevant inputs alone have the same flip sets.
+    # Rows that differ only in irrelevant inputs have the same flip sets.
     keys, inverse = np.unique(small_codes << len(relevant) | patterns, return_inverse=True)
     small_codes, patterns = keys >> len(relevant), keys & ((1 << len(relevant)) - 1)
     for pattern in np.unique(patterns[patterns > 0]):
@@ -390,8 +391,8 @@ def _from_changes(
 ) -> FlipSets:
     """Find the smallest minimal flip sets of a block of rows from the effects of all flips.
 
-    `changes` gives for a slice of the sets 0, 1, ..., 2**n - 1 where flipping them changes the
-    decision, of shape (sets, rows). Of several smallest sets the first one counts.
+    `changes` returns for a slice of the sets 0, 1, ..., 2**n - 1 whether flipping them changes the
+    decision, of shape (sets, rows). The first of several smallest sets is used.
     """
     sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
     degrees = np.zeros((n_rows, n_inputs), dtype=np.int64)
@@ -439,7 +440,7 @@ def _unpacked(words: NDArray[np.uint64], n_rows: int) -> NDArray[np.bool_]:
 
 
 def _minimal(changes: NDArray[np.uint64], n_inputs: int) -> NDArray[np.uint64]:
-    """Keep the minimal flip sets. Overwrites its argument."""
+    """Keep the minimal flip sets, in place."""
     n_words = changes.shape[1]
 
     def cube(table: NDArray[np.uint64], bit: int) -> NDArray[np.uint64]:
@@ -449,7 +450,7 @@ def _minimal(changes: NDArray[np.uint64], n_inputs: int) -> NDArray[np.uint64]:
     for bit in range(n_inputs):
         view = cube(closed, bit)
         view[:, 1] |= view[:, 0]
-    # A set is not minimal if it contains one when any of its members is left out.
+    # A set is not minimal if it contains a flip set without one of its members.
     for bit in range(n_inputs):
         cube(changes, bit)[:, 1] &= ~cube(closed, bit)[:, 0]
     return changes
@@ -464,7 +465,7 @@ class _Row:
         self.sets: list[tuple[int, ...]] = []
         self.smallest: dict[int, tuple[int, ...]] = {}
         self.queries = 0
-        self.tried = 0  # all sets of up to so many features have been looked at
+        self.tried = 0  # all sets with at most this number of features were tested
         self.exhausted = len(self.features) == 0
 
     def candidates(self, size: int, budget: int) -> NDArray[np.int64] | None:
@@ -496,7 +497,7 @@ class _Row:
                 self.smallest.setdefault(feature, members)
         self.queries += len(sets)
         self.tried = size
-        # Without candidates of this size every larger set contains a flip set, so none is minimal.
+        # Without candidates of this size, every larger set contains a flip set, so none is minimal.
         self.exhausted = (
             len(sets) == 0 or size >= len(self._open()) or len(self.smallest) == len(self.features)
         )
@@ -554,7 +555,7 @@ def _batches(
         yield batch
 
 
-# Larger than any number of flips, and far enough below the largest int64 to be added to.
+# Larger than any number of flips; sums of several stay below the largest int64.
 _NEVER = 1 << 40
 
 
@@ -564,15 +565,16 @@ def _of_formula(formula: Formula, X: Any, method: str, sets: bool) -> Responsibi
         raise ValueError(f"X must be one row or a table of rows, got shape {bits.shape!r}.")
     if method == "linear" and not formula.is_read_once:
         raise ValueError(
-            f"method='linear' takes read-once formulas, got {str(formula)[:60]!r}, in which a "
+            f"method='linear' requires read-once formulas, got {str(formula)[:60]!r}, in which a "
             "variable occurs twice. Pass method='exhaustive'."
         )
     if method == "linear" or (method == "auto" and formula.is_read_once):
         return _linear(formula, bits, sets)
     if formula.arity > _EXHAUSTIVE_LIMIT:
         raise ValueError(
-            f"exhaustive responsibilities take a formula of at most {_EXHAUSTIVE_LIMIT} variables, "
-            f"got {formula.arity!r} of which some occur twice. Pass method='levelwise'."
+            "exhaustive responsibilities require a formula of at most "
+            f"{_EXHAUSTIVE_LIMIT} variables if some occur twice, got {formula.arity!r}. Pass "
+            "method='levelwise'."
         )
     columns = np.array(formula.variables)
     table = formula.truth_table(variables=formula.variables)
@@ -582,11 +584,11 @@ def _of_formula(formula: Formula, X: Any, method: str, sets: bool) -> Responsibi
 
 
 def _linear(formula: Formula, bits: NDArray[np.bool_], sets: bool) -> Responsibilities:
-    """Run the paper's Algorithms 1 and 2 with a corrected order of cases."""
+    """Run Algorithms 1 and 2 of the paper with a corrected order of cases."""
     sizes = np.zeros(bits.shape, dtype=np.int64)
     witnesses: list[tuple[Witness, ...]] = []
     width = len(formula.gates) * (24 + (2 * formula.arity if sets else 0))
-    # Sets take the square of the inputs per row until they are written as tuples.
+    # Sets need memory quadratic in the inputs per row until they are converted to tuples.
     width = max(width, formula.n_inputs**2 if sets else 0)
     for part in batches(len(bits), _BUDGET // width):
         members = np.zeros((*bits[part].shape, formula.n_inputs), dtype=np.bool_) if sets else None
@@ -607,7 +609,7 @@ def _read_once(
     """Compute the sizes and members of the smallest minimal flip sets by row and input."""
     gates, n_rows = formula.gates, columns.shape[1]
     values: list[NDArray[np.bool_]] = []
-    costs: list[NDArray[np.int64]] = []  # flips of inputs that it takes to flip the gate
+    costs: list[NDArray[np.int64]] = []  # number of input flips that flip the gate
     forced: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]] = []
     nobody = np.zeros(n_rows, dtype=np.bool_)
     for operator, left, right in gates:
@@ -620,8 +622,8 @@ def _read_once(
             costs.append(costs[left])
         else:
             a, b = values[left], values[right]
-            # A false operand decides a conjunction: while it stays, nothing else can flip it.
-            # A true one decides a disjunction. Nothing decides an exclusive or by itself.
+            # A false operand controls a conjunction: while it stays, nothing else can flip the
+            # gate. A true one controls a disjunction. No single operand controls an xor.
             if operator == "and":
                 values.append(a & b)
                 must = (~a, ~b)
@@ -674,7 +676,7 @@ def _descend(
     sizes: NDArray[np.int64],
     members: NDArray[np.bool_] | None,
 ) -> None:
-    """Compute top-down how many other inputs must flip for a gate to decide the root."""
+    """Compute top-down how many other inputs must flip for a gate to control the root."""
     n_rows = len(costs[0])
     costs_beside: dict[int, NDArray[np.int64]] = {len(costs) - 1: np.zeros(n_rows, dtype=np.int64)}
     company: dict[int, NDArray[np.bool_]] = {}
@@ -699,7 +701,7 @@ def _descend(
                 (left, forced[position][0], right, forced[position][1]),
                 (right, forced[position][1], left, forced[position][0]),
             ):
-                # With a deciding sibling a child counts only if it decides as well, and both flip.
+                # A child with a controlling sibling counts only if it controls too, and both flip.
                 both_control = child_controls & other
                 costs_beside[child] = np.where(
                     other & ~child_controls, _NEVER, count + costs[sibling] * both_control

@@ -1,4 +1,4 @@
-"""Attributions as explainers give them: numbers, what shows them, and what they cost."""
+"""Attributions returned by explainers: values, witnesses and numbers of queries."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["Attribution"]
 
 _KINDS = ("bar", "heatmap")
-#: Features on a plot by default.
+#: Default number of features on a plot.
 _MAX_COLUMNS = 30
-#: Cells up to this many rows and columns have their number written in.
+#: Maximum number of rows and of columns with numbers written in the cells.
 _WRITTEN = 20
 _BAR, _OPEN_BAR = "#4477aa", "#bbccdd"
 
@@ -28,8 +28,7 @@ _BAR, _OPEN_BAR = "#4477aa", "#bbccdd"
 class Attribution:
     """Attributions of a model's predictions with their witnesses.
 
-    Use it as an array where one is wanted: ``np.asarray(attribution)`` gives `values`. Made by
-    `BReX.explain`.
+    ``np.asarray(attribution)`` returns `values`. Created by `BReX.explain`.
 
     Parameters
     ----------
@@ -38,20 +37,20 @@ class Attribution:
     feature_names : tuple of str
         Names of the columns.
     queries : ndarray of int, shape (n_rows,)
-        Distinct queries about each row, the row as it is included: masks, or with
-        ``masking="sampled"`` flips. With a table that serves all rows it is the size of the table.
+        Number of distinct queries about each row: masks, or flips with ``masking="sampled"``,
+        including the unchanged row. For a table that serves all rows, the size of the table.
     n_model_rows : int
-        Rows that the model predicted, altogether.
+        Total number of rows that the model predicted.
     witnesses : tuple of tuples, or None
-        Of each row and feature the other features that were masked when it decided, or None where
-        it never did. None as a whole for presets that take means over passes.
+        For each row and feature, the other features that were masked when it changed the decision,
+        or None if it never did. None for presets that average over passes.
     resolved : ndarray of bool, shape (n_rows, n_features)
-        Where the predictions prove the value, for this way of masking: Kleene logic may say
-        Unassigned of a formula with repeated variables though all completions agree.
+        Whether the predictions prove the value, for this kind of masking: Kleene logic may return
+        Unassigned for a formula with repeated variables although all completions agree.
     upper : ndarray of float, shape (n_rows, n_features)
-        What the responsibility is at most, as far as the predictions show.
+        Upper bounds on the responsibilities that the predictions prove.
     exhausted : ndarray of bool, shape (n_rows,)
-        Where `max_queries` ended the work.
+        Whether `max_queries` ended the search.
     masking : str
         How features were masked.
 
@@ -86,7 +85,7 @@ class Attribution:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False and dtype not in (None, self.values.dtype):
-            raise ValueError(f"copy must be allowed to make {dtype!r} of float64. Leave it out.")
+            raise ValueError(f"copy=False cannot convert float64 to {dtype!r}. Omit copy.")
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
     def __repr__(self) -> str:
@@ -103,7 +102,7 @@ class Attribution:
         Parameters
         ----------
         index : sequence, optional
-            Labels of the rows; numbers from 0 if not given.
+            Labels of the rows; by default numbers from 0.
 
         Returns
         -------
@@ -122,29 +121,29 @@ class Attribution:
         max_features: int = _MAX_COLUMNS,
         ax: Any = None,
     ) -> Any:
-        """Draw the values.
+        """Plot the values.
 
         Parameters
         ----------
         kind : {"bar", "heatmap"}, optional
-            Bars of one row, or of the mean over rows; or all rows by all features in colors. Bars
-            for a single row and a heat map for several if not given.
+            Bars of one row or of the mean over rows, or a heat map of all rows and features. By
+            default bars for a single row and a heat map for several rows.
         row : int, optional
-            The row that bars show; their mean if not given.
+            Row to show as bars; by default the mean over rows.
         max_features : int, default=30
-            How many features are shown, those with the largest mean.
+            Maximum number of features to show, those with the largest mean.
         ax : matplotlib.axes.Axes, optional
-            Where to draw; on a new figure if not given.
+            Axes to plot on; by default a new figure.
 
         Returns
         -------
         matplotlib.axes.Axes
-            What was drawn on. Pale bars are values that are not proven exact.
+            Axes of the plot. Pale bars are values that are not proven exact.
 
         Raises
         ------
         ValueError
-            If there is nothing to draw, the kind is unknown, or the row is not there.
+            If there are no rows, or the kind or the row does not exist.
         ImportError
             If matplotlib is missing.
         """
@@ -152,7 +151,7 @@ class Attribution:
             kind = "bar" if len(self) == 1 or row is not None else "heatmap"
         check_choice("kind", kind, _KINDS)
         if not len(self):
-            raise ValueError("values must have a row to be drawn, got none. Explain some rows.")
+            raise ValueError("values must have a row to plot, got none. Explain some rows.")
         check_integer(
             "row", row, -len(self), len(self) - 1, optional=True, remedy="Rows count from 0."
         )

@@ -1,4 +1,4 @@
-"""Which features the rules' prediction for a row hangs on: responsibility under a rule set."""
+"""Features that determine the rules' prediction for a row: responsibility under a rule set."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ from skescore.rules._prediction import assigned_rule
 __all__ = ["RuleAttribution", "local_faithfulness", "rule_attribution"]
 
 
-# Rows in the same cells of all features satisfy the same conditions, as long as each condition
-# looks at one feature. So a change of a feature is a move to another of its cells, and a premise
-# is one set of cells per feature; premises that count conditions (M-of-N) are several of them.
+# Rows in the same cells of all features satisfy the same conditions on single features. So a change
+# of a feature is a move to another of its cells, and a premise is one set of cells per feature. A
+# premise that counts conditions (M-of-N) becomes several of these.
 
-#: Premises that M-of-N conditions of one rule set may be written out into.
+#: Maximum number of premises to which M-of-N conditions of one rule set are expanded.
 _MAX_PREMISES = 4096
 
 
-#: Stands for every value that no rule names.
+#: Placeholder for every value that no rule names.
 _OTHER = object()
 
 
 class _FeatureCells:
     """Cells of one feature, numbered from 0; the last one contains missing values.
 
-    `cuts` are bounds of intervals, `listed` values in lists, `known` all categories where the
-    domain knows them; moves do not leave its `span`.
+    `cuts` are bounds of intervals, `listed` are values in lists, `known` are all categories if the
+    domain lists them. Moves do not leave `span`.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class _FeatureCells:
         categories: tuple[Any, ...] | None,
         span: tuple[float, float] | None,
     ) -> None:
-        # A feature that is only counted without bounds is a number with one stretch.
+        # A feature without bounds or lists is a number with one interval.
         self.feature, self.numeric = feature, bool(cuts) or not listed
         if self.numeric:
             self.cuts = np.array(
@@ -78,7 +78,7 @@ class _FeatureCells:
             reachable = [reached for _, reached in points]
         else:
             names = sorted({*listed, *(categories or ())}, key=label_order)
-            # Values beyond the known categories do not come, unless a row brings one.
+            # Values beyond the known categories are unreachable, but a row may contain them.
             values, reachable = [*names, _OTHER], [True] * len(names) + [categories is None]
             self.codes = {value: code for code, value in enumerate(names)}
         #: One value of each cell; the cell of missing values is the last.
@@ -90,7 +90,7 @@ class _FeatureCells:
         return len(self.values)
 
     def numbers(self) -> np.ndarray:
-        """Return the values as conditions interpret them."""
+        """Return the values as conditions read them."""
         if self.numeric:
             return np.array([*self.values[:-1], math.nan], dtype=float)
         return self.values
@@ -121,7 +121,7 @@ class _FeatureCells:
 
 
 def _stretches(cuts: np.ndarray) -> Iterator[tuple[float, float]]:
-    """Return the bounds of all cells of a number line: intervals between cuts, and the cuts."""
+    """Yield the bounds of all cells of a number line: intervals between cuts, and the cuts."""
     ends = [-math.inf, *cuts.tolist(), math.inf]
     for low, high in pairwise(ends):
         yield low, high
@@ -135,7 +135,7 @@ def _point(low: float, high: float, span: tuple[float, float] | None) -> tuple[f
         return low, span is None or span[0] <= low <= span[1]
     if span is not None and max(low, span[0]) <= min(high, span[1]):
         inner_low, inner_high = max(low, span[0]), min(high, span[1])
-        # The ends themselves belong to cells of their own, unless they are the domain's.
+        # The end points belong to cells of their own, unless they are the domain's.
         for value in (inner_low / 2 + inner_high / 2, inner_low, inner_high):
             if low < value < high:
                 return value, True
@@ -147,7 +147,7 @@ def _point(low: float, high: float, span: tuple[float, float] | None) -> tuple[f
         value = max(low + 1.0, math.nextafter(low, math.inf))
     else:
         value = low / 2 + high / 2
-    inside = low < value < high  # no number lies between neighboring ones
+    inside = low < value < high  # False if no float lies between the bounds
     return value, inside and span is None
 
 
@@ -181,15 +181,15 @@ def _note(condition: Condition, cuts: dict[int, set[float]], listed: dict[int, s
         listed.setdefault(condition.feature, set())
 
 
-#: A premise: for features (by their index among the cells), the cells that satisfy it, as bits.
+#: Premise as a map from features (indices into the cells) to the cells that satisfy it, as bits.
 Premise = dict[int, int]
 
 
 def _premises(ruleset: RuleSet, cells: list[_FeatureCells]) -> list[tuple[int, Premise]] | None:
-    """Yield all rules as premises over cells, in the order in which they apply.
+    """Return all rules as premises over cells, in the order in which they apply.
 
-    None where rules cannot be written so: they vote, a condition weighs several features, or there
-    would be too many premises.
+    None if that is not possible: rules vote, a condition combines several features, or there would
+    be too many premises.
     """
     if ruleset.voting is not None:
         return None
@@ -250,7 +250,7 @@ def _as_bits(flags: np.ndarray) -> int:
     return sum(1 << int(i) for i in np.flatnonzero(flags))
 
 
-#: Rows tried at a time.
+#: Number of rows tested at a time.
 _BATCH = 1 << 12
 
 FlipSet: TypeAlias = tuple[int, ...]
@@ -260,17 +260,18 @@ class _FlipResult(NamedTuple):
     """Minimal flip sets of one row in order of their size."""
 
     sets: list[FlipSet]
-    #: All minimal flip sets of fewer features are known; None if all of any size are.
+    #: All minimal flip sets with fewer features are known; None if all of any size are known.
     complete_below: int | None
-    #: Changes that were looked at.
+    #: Number of tested changes.
     steps: int
 
 
 class _PremiseSearch:
     """Search for flip sets of rules whose premises are sets of cells.
 
-    `allowed` are by feature the cells that a move may lead to, as bits. `differ` gives for a rule
-    (-1 for none) which rules predict otherwise, and last, whether no rule does.
+    `allowed` are by feature the cells that a move may lead to, as bits. `differ` returns for a rule
+    (-1 for none) which rules have a different prediction, and in the last entry, whether uncovered
+    rows do.
     """
 
     def __init__(
@@ -285,7 +286,7 @@ class _PremiseSearch:
         self.differ = differ
         self.max_steps = max_steps
         meet = np.tril(self._meet(), -1)
-        #: Premises ahead that a row can satisfy together with this one.
+        #: Earlier premises that a row can satisfy together with this one.
         self.ahead = [np.flatnonzero(row).tolist() for row in meet]
         self.covering = self._cover_everything()
         self._known: dict[int, tuple[list[bool], dict[int, list[int]]]] = {}
@@ -318,11 +319,10 @@ class _PremiseSearch:
     def find(self, cells: Sequence[int]) -> _FlipResult:
         """Find the flip sets of a row in the given cells.
 
-        Another prediction comes from a premise of a rule that predicts otherwise (or from no rule),
-        where no premise ahead of it with the same prediction as now holds. A partial change keeps
-        for each feature the cells that it may still be in. Changes are looked at in the order of
-        how many features they move, so that a change that needs no more is minimal unless it holds
-        one found before.
+        A different prediction comes from a premise of a rule with another prediction (or from no
+        rule), if no earlier premise with the current prediction is satisfied. A partial change
+        stores for each feature the cells that remain possible. Changes are visited by increasing
+        number of moved features, so a complete change is minimal unless it contains an earlier one.
         """
         row_bits = [1 << cell for cell in cells]
         applies = next(
@@ -337,7 +337,7 @@ class _PremiseSearch:
         for k, (_, premise) in enumerate(self.premises):
             if same[k]:
                 continue
-            # Features that break the premise must move; their cells are those that satisfy it.
+            # Features that violate the premise must move to cells that satisfy it.
             moved = {a: b & self.allowed[a] for a, b in premise.items() if not b & row_bits[a]}
             if all(moved.values()):
                 queue.append((len(moved), next(serial), k, moved))
@@ -430,7 +430,7 @@ def _sorted(flip_sets: list[frozenset[int]]) -> list[FlipSet]:
     return sorted((tuple(sorted(s)) for s in flip_sets), key=lambda s: (len(s), s))
 
 
-#: Votes of numbers that round differently are the same prediction.
+#: Tolerance for votes of numbers that are rounded differently.
 _ROUNDING = 1e-9
 
 
@@ -457,7 +457,7 @@ def _by_nearest_box(ruleset: RuleSet) -> bool:
 
 
 class _RowTrials:
-    """Test changes of rows; parameters are those of :func:`rule_attribution`."""
+    """Tests of changed rows; parameters are those of :func:`rule_attribution`."""
 
     def __init__(
         self,
@@ -513,7 +513,7 @@ class _RowTrials:
         return [value for value in dict.fromkeys(choices) if value != values[j]]
 
     def _crossings(self, j: int, values: dict[int, Any]) -> Iterator[float]:
-        """Return the values of a feature at which linear conditions reach their bounds."""
+        """Yield the values of a feature at which linear conditions reach their bounds."""
         for condition in self.linear:
             terms = dict(condition.terms)
             if j not in terms or any(not _is_number(values[f]) for f in terms if f != j):
@@ -529,7 +529,7 @@ class _RowTrials:
         values = {j: python_value(self.table.column(j)[row]) for j in self.used}
         values = {j: None if pd.isna(v) else v for j, v in values.items()}
         choices = [self._choices(j, row, values) for j in self.used]
-        # Rules may ask no more of a column of texts than whether it has a value.
+        # A column of strings may only have conditions on missing values.
         numeric = self.numeric and all(v is None or _is_number(v) for v in values.values())
 
         def rows(changes: list[dict[int, int]]) -> RowTable:
@@ -548,7 +548,7 @@ class _RowTrials:
         )
 
     def _comparison(self, now: RowTable) -> Callable[[RowTable], np.ndarray]:
-        """Return the function that compares predictions for rows with that for a row as it is."""
+        """Return a function that compares predictions for rows with that for a given row."""
         if self.ruleset.voting is None:
             rule_of: Callable[[RowTable], np.ndarray] = self.ruleset.assign
             if self.by == "prediction":
@@ -572,7 +572,7 @@ class _RowTrials:
         return changed
 
     def _votes(self, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
-        """Return whether any rule holds, and the combined prediction of those that do."""
+        """Return whether any rule covers each row, and the combined prediction of these rules."""
         covered = self.ruleset.covers(table)
         predicted = np.flatnonzero(covered | (self.ruleset.fallback is not None))
         kind = float if self.ruleset.task == "regression" else object
@@ -597,17 +597,17 @@ class RuleAttribution(Attribution):
     Parameters
     ----------
     flip_sets : tuple of tuples of tuples of int
-        For every row the minimal flip sets that were found, the smallest first.
+        Minimal flip sets that were found for each row, the smallest first.
     exact : bool
-        Whether the search sees all changes of predictions. False for rules that weigh several
-        features in one condition, weights that depend on the row, and predictions by the nearest
-        box: there changes that single values do not show may be missed.
+        Whether the search covers all changes of predictions. False for rules with conditions on
+        several features, weights that depend on the row, and predictions by the nearest box: their
+        changes may not be visible in changes of single values.
 
     Notes
     -----
-    `witnesses` gives for every row and feature the other features of its smallest flip set, or
-    None; `queries` counts the changes looked at; `resolved` tells which values are known to be the
-    true ones, and `upper` how great they may be; `exhausted` marks rows where the search gave up.
+    `witnesses` has for every row and feature the other features of its smallest flip set, or None;
+    `queries` counts the tested changes; `resolved` marks exact values; `upper` are upper bounds;
+    `exhausted` marks rows whose search was stopped.
     """
 
     flip_sets: tuple[tuple[FlipSet, ...], ...] = ()
@@ -625,30 +625,29 @@ def rule_attribution(
 ) -> RuleAttribution:
     """Compute the responsibility of features for the rules' prediction of each row.
 
-    Use it to explain one prediction of a rule set in the terms in which other explainers are
-    judged, or to compare rules with the black box locally (:func:`local_faithfulness`).
+    Use it to explain one prediction of a rule set in the same way as other explainers do, or to
+    compare rules with the black box locally (:func:`local_faithfulness`).
 
     Parameters
     ----------
     ruleset : RuleSet
-        The rules.
+        Rules that predict.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows to explain.
+        Rows to explain.
     by : {"prediction", "rule"}, default="prediction"
-        What must change: the prediction (a class label or number; of a regression's affine output,
-        the function), or the rule that gives it.
+        What must change: the prediction (a class or a number; for a linear output, the function),
+        or the rule that determines it.
     tolerance : float, default=0.0
-        Regression: numbers count as another prediction where they differ by more. Needs rules that
-        predict constants if above 0.
+        Regression: numbers differ if their difference is larger. If positive, rules must predict
+        constants.
     beyond_domain : bool, default=False
-        Whether features may move out of the rules' domain, where it is known. There is often no
-        rule there, which would make every feature decide.
+        Whether features may move out of the rules' domain, if it is known. Often no rule covers
+        that region, so every feature would be responsible.
     max_steps : int, default=20000
-        Changes looked at per row before the search gives up and says so in `resolved`.
+        Maximum number of changes tested per row; `resolved` marks values that remain uncertain.
 
     Returns
     -------
-    RuleAttribution
         An :class:`Attribution` with `values` of shape (n_rows, n_features), `witnesses`,
         `resolved` and `upper`, and all minimal `flip_sets` of each row.
 
@@ -659,23 +658,24 @@ def rule_attribution(
 
     Notes
     -----
-    The thresholds and lists of the rules cut every feature into cells: each threshold, each stretch
-    between thresholds, each listed or known category, and all other categories together. A set of
-    features is a *flip set* of a row if moving exactly those features, each to some other cell,
-    changes the prediction; it is minimal if no part of it is one. The degree of responsibility of a
-    feature is one over the size of its smallest minimal flip set, and 0 if it is in none. With two
-    cells per feature this is the responsibility of Boolean variables (Chockler and Halpern 2004).
+    The thresholds and lists of the rules divide every feature into cells: each threshold, each
+    interval between thresholds, each listed or known category, and all other categories together. A
+    set of features is a *flip set* of a row if moving exactly those features, each to some other
+    cell, changes the prediction; it is minimal if no proper subset is one. The degree of
+    responsibility of a feature is one over the size of its smallest minimal flip set, and 0 if it
+    is in none. With two cells per feature this is the responsibility of Boolean variables (Chockler
+    and Halpern 2004).
 
-    No rule is a prediction too: the fallback's label or number, or, if it abstains or there is no
-    fallback, one of its own. Missing values satisfy only conditions that say so; features move out
-    of them, but never into them. Where one rule applies, whatever the order, premises are
-    conditions on one feature and counts (M-of-N), and values are exact: the search follows the
-    premises of the rules that predict otherwise rather than trying rows. Otherwise (votes, linear
-    conditions, nearest boxes) it tries changes of one feature, of two, and so on, which takes up to
-    some tenths of a second per row and leaves values of forests with many thresholds open; linear
-    conditions are tried at their bounds and at the ends of the domain or else of the rows.
+    Uncovered rows have a prediction too: that of the fallback, or, if it abstains or there is no
+    fallback, a separate one. Missing values satisfy only conditions that mention them; features
+    move out of them, but never into them. If exactly one rule applies and premises consist of
+    conditions on one feature and counts (M-of-N), values are exact: the search follows the premises
+    of rules with other predictions instead of testing rows. Otherwise (votes, linear conditions,
+    nearest boxes) it tests changes of one feature, of two, and so on. This takes up to some tenths
+    of a second per row and leaves values of forests with many thresholds open. Linear conditions
+    are tested at their bounds and at the bounds of the domain, or of the rows.
 
-    A change within a cell never counts, so a feature that only an affine output uses has value 0.
+    A change within a cell never counts, so a feature that only a linear output uses has value 0.
 
     Examples
     --------
@@ -710,7 +710,7 @@ def rule_attribution(
         allowed = [_as_bits(cell.reachable) for cell in cells]
         search = _PremiseSearch(written, allowed, differ.of, max_steps)
         different, row_groups = np.unique(located.T, axis=0, return_inverse=True)
-        if not cells:  # all rows are alike
+        if not cells:  # no condition distinguishes rows
             different, row_groups = (
                 np.zeros((1, 0), dtype=np.intp),
                 np.zeros(len(table), dtype=np.intp),
@@ -748,8 +748,8 @@ class _Differences:
         affine = [k for k, output in enumerate(outputs) if isinstance(output, LinearOutput)]
         if affine and tolerance > 0 and by == "prediction" and ruleset.voting is None:
             raise ValueError(
-                f"tolerance={tolerance!r} compares numbers, but rule {affine[0]} predicts an "
-                "affine function. Leave tolerance at 0: another function is another prediction."
+                f"tolerance={tolerance!r} compares numbers, but rule {affine[0]} predicts a linear "
+                "function. Set tolerance=0: another function is another prediction."
             )
         by_default = fallback is not None and fallback.policy == "default"
         outputs.append(fallback.output if fallback is not None and by_default else None)
@@ -760,14 +760,14 @@ class _Differences:
         self.keys = np.array([codes.setdefault(output, len(codes)) for output in outputs])
         self.numbers = None
         if ruleset.task == "regression" and tolerance > 0:
-            # No prediction and affine functions are as far as can be from every number.
+            # Missing predictions and linear functions differ from every number.
             plain = [isinstance(output, int | float) for output in outputs]
             self.numbers = np.array(
                 [o if p else math.nan for o, p in zip(outputs, plain, strict=True)], dtype=float
             )
 
     def of(self, index: int) -> np.ndarray:
-        """Return which rules differ in their prediction; the last entry stands for no rule (-1)."""
+        """Return which rules have a different prediction; the last entry is for no rule (-1)."""
         differs = self.keys != self.keys[index]
         if self.numbers is not None:
             differs &= ~(np.abs(self.numbers - self.numbers[index]) <= self.tolerance)
@@ -785,7 +785,7 @@ def _attribution(
     for row, flip_result in enumerate(flips):
         witness: list[FlipSet | None] = [None] * ruleset.n_features
         sets = tuple(tuple(used[at] for at in flip_set) for flip_set in flip_result.sets)
-        for flip_set in sets:  # in order of size, so the first set of a feature counts
+        for flip_set in sets:  # ordered by size, so the first set of a feature is the smallest
             for j in flip_set:
                 if witness[j] is None:
                     witness[j] = tuple(other for other in flip_set if other != j)
@@ -830,50 +830,49 @@ def local_faithfulness(
 ) -> dict[str, np.ndarray]:
     """Measure whether the black box depends on the features that decide the rules' predictions.
 
-    Use it beside fidelity: rules may predict as the black box does, and yet for other reasons.
+    Use it in addition to fidelity: rules may agree with the black box but for other reasons.
 
     Parameters
     ----------
     ruleset : RuleSet
-        The rules.
+        Rules that predict.
     black_box : classifier, regressor or callable
-        What they were extracted from, as :func:`skescore.metrics.attribution.faithfulness` takes
-        it.
+        Model that the rules describe, as in :func:`skescore.metrics.attribution.faithfulness`.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        Rows as both read them.
+        Rows that both can predict.
     removal : float, array-like, DataFrame, str or Removal, default="median"
-        What replaces a removed feature: a number, one for each feature, ``"mean"``, ``"median"`` or
-        ``"mode"`` of `reference`, or rows of a background sample; a
-        :class:`skescore.metrics.attribution.Removal` says more.
+        Replacement of a removed feature: a number, one for each feature, ``"mean"``, ``"median"``
+        or ``"mode"`` of `reference`, or rows of a background sample; see
+        :class:`skescore.metrics.attribution.Removal`.
     reference : array-like or DataFrame, optional
-        The rows that named replacements are taken from; `X` itself if not given.
+        Rows from which named replacements are computed; by default `X`.
     uncovered : {"ignore", "explain"}, default="ignore"
-        What becomes of rows that no rule covers: NaN, or what it takes to get a rule's prediction
-        there is taken for the rules' reasons.
+        Treatment of uncovered rows: NaN, or the features whose change leads to the prediction of a
+        rule are the explanation.
     **options
-        Further options of the measures, such as ``measures`` and ``max_batch``.
+        Further options of `faithfulness`, such as ``measures`` and ``max_batch``.
 
     Returns
     -------
     dict of str to ndarray of shape (n_rows,)
-        By default comprehensiveness (the black box's prediction falls without those features;
-        greater is better), sufficiency (it stays with them alone; less is better) and the rank
-        correlation with leaving out each feature. NaN where a measure says nothing.
+        By default comprehensiveness (decrease of the black box's prediction without these features;
+        greater is better), sufficiency (decrease with these features only; less is better) and the
+        rank correlation with the effect of omitting each feature. NaN where a measure is undefined.
 
     Raises
     ------
     ValueError
-        If `uncovered` is none of these.
+        If `uncovered` is none of the options.
 
     Notes
     -----
-    Measured is the class that the black box itself predicts, with the responsibilities of
-    :func:`rule_attribution` as the explanation. A row on whose features nothing hangs under the
-    rules (one rule for everything) has comprehensiveness 0 and sufficiency 1, the worst.
+    The measures are for the class that the black box predicts, with the responsibilities of
+    :func:`rule_attribution` as the explanation. A row whose prediction depends on no feature (one
+    rule for everything) has comprehensiveness 0 and sufficiency 1, the worst values.
 
     Examples
     --------
-    Rules that go by the feature that matters, and rules that go by another:
+    Rules that depend on the relevant feature, and rules that depend on another:
 
     >>> import numpy as np
     >>> from skescore.attribution import local_faithfulness
@@ -892,7 +891,7 @@ def local_faithfulness(
     [1.0, 1.0, 0.0] [0.0, 0.0, 0.0]
     [0.0, 0.0, 0.0] [1.0, 1.0, 0.0]
 
-    As a scorer of extractors in scikit-learn's searches:
+    As a scorer of extractors for scikit-learn's searches:
 
     >>> def faithful(extractor, X, y=None):
     ...     measures = local_faithfulness(extractor.rules_, extractor.estimator_, X)

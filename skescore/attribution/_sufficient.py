@@ -19,7 +19,7 @@ from skescore.rules import convert_rows
 
 __all__ = ["SufficientSubset", "SufficientSubsets", "sufficient_subsets"]
 
-#: Largest number of inputs of a formula of which all subsets are examined.
+#: Maximum number of inputs of a formula for which all subsets are examined.
 _MAX_INPUTS = 20
 #: Width of the beam: number of subsets of one size that the search extends.
 _BEAM_WIDTH = 5
@@ -38,9 +38,9 @@ class SufficientSubset:
     features : tuple of int
         Indices of the features.
     names : tuple of str
-        Their names.
+        Names of the features.
     values : tuple
-        Their values in the row.
+        Values of the features in the row.
     agreement : float
         Share of generated rows with these values that get the same prediction; 1 for a proof.
     interval : tuple of float

@@ -414,5 +414,5 @@ def test_brex_rejects_invalid_models_and_rows() -> None:
         BReX(FORMULA).explain(X[:0])
     with pytest.raises(TypeError, match=r"got a Series"):
         BReX(FORMULA).explain(pd.Series([0, 1]))
-    with pytest.raises(ValueError, match=r"X must name its columns apart, got 'a' twice"):
+    with pytest.raises(ValueError, match=r"X must have distinct column names, got 'a' twice"):
         BReX(FORMULA).explain(pd.DataFrame([[0, 1]], columns=["a", "a"]))

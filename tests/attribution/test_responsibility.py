@@ -608,7 +608,7 @@ def test_responsibility_warns_about_wide_black_boxes():
 
     X = np.zeros((2, 100), dtype=int)
     X[1, [3, 50]] = 1
-    with pytest.warns(RuntimeWarning, match="of 200 degrees are open and given as 0; .* most 0.33"):
+    with pytest.warns(RuntimeWarning, match="of 200 degrees are open and set to 0; .* most 0.33"):
         values = responsibility(predict, X)
     expected = np.zeros((2, 100))
     expected[0, [3, 50]] = 0.5
@@ -662,9 +662,9 @@ def test_responsibility_levelwise_stops_early():
     ("arguments", "says"),
     [
         ({"method": "fast"}, "method must be one of 'auto', 'exhaustive', 'levelwise', 'linear'"),
-        ({"model": Formula.parse("x1 & x1", 2), "method": "linear"}, "takes read-once formulas"),
-        ({"model": lambda X: X[:, 0], "method": "linear"}, "reads the gates"),
-        ({"contrast": [0, 0], "method": "linear"}, "reads the gates"),
+        ({"model": Formula.parse("x1 & x1", 2), "method": "linear"}, "requires read-once formulas"),
+        ({"model": lambda X: X[:, 0], "method": "linear"}, "requires the gates"),
+        ({"contrast": [0, 0], "method": "linear"}, "requires the gates"),
         ({"X": [[0, 2]]}, "X must hold 0 or 1, got 2"),
         ({"X": [[0, 1, 1]]}, r"X must have shape \(n_rows, 2\), got \(1, 3\)"),
         ({"X": [[[0, 1]]]}, "X must"),
@@ -701,7 +701,7 @@ def test_responsibility_rejects_invalid_models():
 def test_responsibility_exhaustive_rejects_many_variables():
     wide = Formula.parse(" & ".join(f"x{i + 1}" for i in range(21)) + " & x1")
     ones = np.ones(21, dtype=int)
-    with pytest.raises(ValueError, match="at most 20 variables, got 21"):
+    with pytest.raises(ValueError, match="at most 20 variables if some occur twice, got 21"):
         responsibility(wide, ones)
     assert responsibility(wide, ones, method="levelwise", max_size=1).tolist() == [1] * 21
     with pytest.raises(ValueError, match=r"at most 20 features that differ .* with 21"):

@@ -338,7 +338,7 @@ def test_rule_attribution_compares_affine_functions() -> None:
     assert attribution.values.tolist() == [[1.0, 0.0]]  # b changes the number, but not the function
     same = rules.replace(rules=[rules[0], rules[2]], fallback=Fallback(2.0))
     assert rule_attribution(same, [[0.0, 5.0]], by="rule").values.tolist() == [[1.0, 0.0]]
-    with pytest.raises(ValueError, match="rule 0 predicts an affine function"):
+    with pytest.raises(ValueError, match="rule 0 predicts a linear function"):
         rule_attribution(rules, [[0.0, 5.0]], tolerance=0.5)
 
 
