@@ -46,7 +46,7 @@ class Cell:
     Parameters
     ----------
     lower, upper : float
-        Ends of a range of numbers, which belong to it if they are equal; NaN for other cells.
+        Bounds of a range of numbers, included only if they are equal; NaN for other cells.
     value : object
         A value in the cell: a number, a category, or None for a missing value.
     """
@@ -118,9 +118,9 @@ class CellSpace:
     Parameters
     ----------
     conditions : iterable of conditions
-        All conditions whose boxes will be needed.
+        Conditions whose boxes are needed.
     domain : Domain, optional
-        Limits the cells; by default all possible rows have a cell.
+        Domain that limits the cells; by default all possible rows have a cell.
     further_features : iterable of int, default=()
         Features that get cells even if no condition tests them.
 
@@ -172,21 +172,21 @@ class CellSpace:
         return FeatureCells(cells, n_ordered)
 
     def _may_be_missing(self, feature: int) -> bool:
-        """Return whether a feature may have missing values; any may have them without a domain."""
+        """Return whether a feature may have missing values; always True without a domain."""
         return self.domain is None or self.domain.missing[feature] > 0
 
     @staticmethod
     def _categories(atoms: list[Any], categories: Sequence[Any] | None) -> list[Cell]:
         if categories is None:
             listed = {v for atom in atoms for v in getattr(atom, "values", ())}
-            # The last one stands for all categories that no condition lists.
+            # The last value represents all categories that no condition lists.
             categories = [*sorted(listed, key=label_order), _unlisted_text(listed)]
         elif not any(isinstance(v, str) for v in categories):
             categories = sorted(categories)
         return [Cell(math.nan, math.nan, value) for value in categories]
 
     def _ranges(self, feature: int, atoms: list[Any]) -> list[Cell]:
-        """Return points and ranges between the bounds of conditions, as far as in the domain."""
+        """Return points and ranges between the bounds of conditions, limited to the domain."""
         bounds = {bound for a in atoms if isinstance(a, Interval) for bound in (a.lower, a.upper)}
         bounds |= {float(v) for a in atoms if isinstance(a, OneOf) for v in a.values}
         low, high = -math.inf, math.inf
@@ -208,7 +208,7 @@ class CellSpace:
         Raises
         ------
         UndecidableError
-            If there are too many.
+            If there are too many boxes.
         """
         boxes: list[Box] = [self.full]
         for condition in conditions:

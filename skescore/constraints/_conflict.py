@@ -27,14 +27,14 @@ from skescore.rules import LinearOutput, Rule, RuleSet, convert_rows
 
 @dataclass(frozen=True)
 class Conflict:
-    """Constraints that no rules satisfy together, while all but any one of them can be satisfied.
+    """Constraints that contradict each other, of which every proper subset can be satisfied.
 
     Parameters
     ----------
     labels : tuple of str
         Labels of the constraints, see :meth:`Constraints.parts`.
     reason : str
-        Why they contradict each other.
+        Explanation of the contradiction.
     """
 
     labels: tuple[str, ...]
@@ -67,31 +67,30 @@ class InfeasibleConstraintsError(ValueError):
 def find_conflict(
     constraints: Constraints, ruleset: RuleSet, X: Any = None, y: Any = None
 ) -> Conflict | None:
-    """Find constraints that contradict each other.
+    """Find a minimal set of constraints that contradict each other.
 
     Parameters
     ----------
     constraints : Constraints
         The constraints.
     ruleset : RuleSet
-        Any rules with the feature names, classes and domain in question; without rules it may be
-        made by ``RuleSet([], names, task=..., classes=...)``.
+        Any rules with the feature names, classes and domain in question, possibly without rules:
+        ``RuleSet([], names, task=..., classes=...)``.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
-        Rows, for the constraints on support, precision and gaps.
+        Rows, for constraints on support, precision and gaps.
     y : array-like of shape (n_rows,), optional
-        Their labels.
+        Labels of the rows.
 
     Returns
     -------
     Conflict or None
-        A minimal subset that is proven to be contradictory. None if no contradiction is proven.
+        Minimal subset that is proven to be contradictory; None if no contradiction is proven.
 
     Notes
     -----
-    Contradictions are proven by necessary conditions, such as limits of the number of rules that
-    enough rows allow, and by the exact comparison of pinned rules along monotone features. Single
-    constraints are dropped one by one as long as the rest is still contradictory, so that the
-    subset is minimal.
+    Contradictions are proven by necessary conditions, such as the number of rules for which there
+    are enough rows, and by the exact comparison of pinned rules along monotone features. The subset
+    is minimized by dropping constraints one by one as long as the rest is contradictory.
 
     Examples
     --------
@@ -146,7 +145,7 @@ class _Prover:
         self.has_labels = has_labels
 
     def reason(self, constraints: Constraints) -> str | None:
-        """Return why constraints are contradictory, None if no proof succeeds."""
+        """Return why constraints contradict each other; None if no proof succeeds."""
         proofs = (
             self._features,
             self._pinned_parts,
@@ -181,7 +180,7 @@ class _Prover:
                     yield f"pinned rules of class {label} use {plural(len(used), 'feature')}"
 
     def _pinned_parts(self, constraints: Constraints) -> Iterator[str]:
-        """Check single pinned rules: everything but the number of rows and their order."""
+        """Check single pinned rules, without the number of rows and their order."""
         for pinned in constraints.pinned:
             rule = pinned.in_table(self.names)
             alone = self.ruleset.replace(rules=[rule], fallback=None, voting=None, ordered=True)
@@ -281,7 +280,7 @@ class _Prover:
         if fixed and not needed:
             return
         if any(p.position is not None for p in constraints.pinned):
-            fixed = []  # rules in front of them may decide any row
+            fixed = []  # rules before them may decide any row
         remaining = self.rows.assign(fixed) < 0 if fixed else self.rows.overall
         sets = (
             [tuple(needed)]
@@ -302,7 +301,7 @@ class _Prover:
         features: tuple[int, ...],
         smallest: int = 1,
     ) -> bool:
-        """Return whether a precise rule exists, or may exist."""
+        """Return whether a precise rule exists, or may exist if the search was stopped."""
         assert self.rows is not None
         for label in self.rows.classes or ():
             if class_limit(constraints.max_rules_per_class, label) == 0:
@@ -340,7 +339,7 @@ class _Prover:
 class _ArrangementCheck:
     """Necessary conditions of one arrangement of pinned rules.
 
-    Rules that are not pinned decide no row of a pinned rule without position that follows them.
+    Other rules may not decide rows of a later pinned rule that has no position.
     """
 
     def __init__(self, prover: _Prover, arrangement: Arrangement, constraints: Constraints) -> None:
@@ -365,7 +364,7 @@ class _ArrangementCheck:
         return rule
 
     def reason(self) -> str | None:
-        """Return why the arrangement is impossible, None if that is not proven."""
+        """Return why the arrangement is impossible; None if that is not proven."""
         checks = (
             self._number,
             self._unreachable,
@@ -498,7 +497,7 @@ class _ArrangementCheck:
 
 
 def _evidence(context: _Context, constraints: Constraints) -> Iterator[str]:
-    """Yield why a single rule violates constraints on its conditions."""
+    """Yield the evidence that a single rule violates constraints on its conditions."""
     for label, part in split(constraints).items():
         for name in ("forbidden", "thresholds", "together", "apart", "max_conditions"):
             if getattr(part, name):
@@ -508,7 +507,7 @@ def _evidence(context: _Context, constraints: Constraints) -> Iterator[str]:
 def _fixed_gap(
     outputs: np.ndarray, decided: np.ndarray, groups: list[np.ndarray], check: _ArrangementCheck
 ) -> GroupGap:
-    """Return a lower bound of the gap between groups, whatever other rules predict."""
+    """Return a lower bound on the gap between groups for any predictions of other rules."""
     classes = check.prover.ruleset.classes
     if classes is None:
         settled = [m for m in groups if decided[m].all()]
@@ -527,7 +526,7 @@ def _fixed_gap(
 
 
 def class_limit(limit: Any, label: Any) -> float:
-    """Return the limit for a class, infinity without one."""
+    """Return the limit for a class; infinity if there is none."""
     if isinstance(limit, Mapping):
         return float(limit.get(str(label), math.inf))
     return math.inf if limit is None else float(limit)

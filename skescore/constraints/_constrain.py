@@ -1,4 +1,4 @@
-"""Rules that satisfy constraints: learned so, repaired, or rejected."""
+"""Rules that satisfy constraints: learned under them, repaired, or rejected."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from skescore.constraints._repair import repair
 from skescore.constraints._violations import Violation, violated_labels, violations
 from skescore.rules import RuleSet, as_ruleset, convert_rows
 
-#: Minimal lists that are examined before rules are rejected.
+#: Maximum number of minimal lists that are examined before rules are rejected.
 _MAX_MINIMAL_LISTS = 150
 
-#: How a constraint was satisfied, and the words for it.
+#: Outcomes for a constraint, with their descriptions.
 OUTCOMES = {
     "native": "honored by the extraction",
     "satisfied": "satisfied without a change",
@@ -35,7 +35,7 @@ OUTCOMES = {
 
 @dataclass(frozen=True)
 class ConstrainedRules:
-    """Rules with the way in which each constraint was satisfied.
+    """Rules, and how each constraint was satisfied.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ConstrainedRules:
         ``"native"``, ``"satisfied"``, ``"repaired"``, ``"replaced"`` or ``"rejected"`` for the
         label of each constraint.
     violations : tuple of Violation, default=()
-        What the best attempt violates, if the rules were rejected.
+        Violations by the best attempt, if the rules were rejected.
     """
 
     ruleset: RuleSet | None
@@ -54,7 +54,7 @@ class ConstrainedRules:
 
     @property
     def is_rejected(self) -> bool:
-        """Whether no rules were obtained that satisfy all constraints."""
+        """Whether no rules that satisfy all constraints were obtained."""
         return self.ruleset is None
 
     @property
@@ -73,7 +73,7 @@ class RejectedRulesError(ValueError):
     Parameters
     ----------
     result : ConstrainedRules
-        The attempt.
+        Outcome of the best attempt.
     """
 
     def __init__(self, result: ConstrainedRules) -> None:
@@ -97,22 +97,22 @@ def constrain(
     Parameters
     ----------
     source : extractor, RuleSet or model
-        An extractor of this package, which is cloned and fitted on (X, y) with the constraints;
-        or rules, or a model that :func:`as_ruleset` reads, which are repaired.
+        An extractor of this package, which is cloned and fitted on (X, y) with the constraints; or
+        rules (or a model that :func:`as_ruleset` reads) to repair.
     constraints : Constraints
         The constraints.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,), optional
-        The target for an extractor whose black box is not fitted. For rules the labels that they
+        Target for an extractor whose black box is not fitted; for rules, the labels that they
         explain.
     black_box : estimator or callable, optional
-        For rules: predicts the labels that they explain, instead of `y`.
+        For rules: model whose predictions they explain, instead of `y`.
 
     Returns
     -------
     ConstrainedRules
-        The rules, and how each constraint was satisfied; without rules if they were rejected.
+        Rules, and how each constraint was satisfied; no rules if they were rejected.
 
     Raises
     ------
@@ -123,11 +123,11 @@ def constrain(
 
     Notes
     -----
-    Extractors honor some constraints themselves: they do not see forbidden features, they see
-    columns with allowed thresholds in steps between these, they learn from the rows that pinned
-    rules leave, and CART's splits keep monotone directions. Otherwise the rules are repaired by
-    ``repair``. If that fails, a minimal list replaces the rules, which contains the pinned
-    rules and is otherwise constant.
+    Extractors respect some constraints themselves: they ignore forbidden features, round columns
+    with allowed thresholds, learn only from rows that pinned rules do not decide, and CART's splits
+    respect monotone directions. Other constraints are satisfied by a repair of the rules
+    (``repair``). If that fails, a minimal list replaces them: the pinned rules and an otherwise
+    constant prediction.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def constrain(
         predict = black_box.predict if hasattr(black_box, "predict") else black_box
         labels = predict(own_rows(X))
     if labels is None:
-        raise ValueError("Rules are repaired for labels: pass y or black_box.")
+        raise ValueError("Repairing rules requires labels: pass y or black_box.")
     check_feasible(constraints, ruleset, X, labels)
     return enforce(ruleset, constraints, X, labels)
 
@@ -185,7 +185,7 @@ def enforce(
     labels: Any,
     native: Collection[str] = (),
 ) -> ConstrainedRules:
-    """Return rules that satisfy constraints: the same if they do, otherwise repaired ones.
+    """Return rules that satisfy constraints: the same rules if they do, otherwise repaired ones.
 
     Parameters
     ----------
@@ -244,23 +244,23 @@ def enforce_on_tree(
     max_rules: int | None = None,
     native: Collection[str] = (),
 ) -> ConstrainedRules:
-    """Return rules that satisfy constraints, from the leaves of a tree without directions.
+    """Return rules that satisfy constraints, from the leaves of a tree that ignores monotonicity.
 
-    The leaves get the cheapest outputs that respect all directions, which exact simplification then
-    merges into fewer rules.
+    The leaves get the outputs with the smallest loss that respect all directions. An exact
+    simplification then merges them into fewer rules.
 
     Parameters
     ----------
     leaves : RuleSet
         Leaves of a tree, possibly more than `max_rules`.
     constraints : Constraints
-        The constraints, some of which are monotone.
+        The constraints, some of them on monotonicity.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     labels : array-like of shape (n_rows,)
         Labels that the rules explain.
     max_rules : int, optional
-        Largest number of rules, in addition to that of the constraints.
+        Largest number of rules, in addition to the limit of the constraints.
     native : collection of str, default=()
         Labels of the constraints that the extraction took into account.
 
@@ -276,7 +276,7 @@ def enforce_on_tree(
     limited = constraints.replace(max_rules=min(limits) if limits else None)
     result = enforce(directed.simplify(), limited, X, labels, native)
     outcomes = {label: result.outcomes.get(label, "satisfied") for label in split(constraints)}
-    # The outputs were changed before.
+    # The outputs were changed above.
     outcomes |= dict.fromkeys(split(monotone), "repaired")
     return replace(result, outcomes=outcomes)
 
@@ -287,11 +287,11 @@ def most_faithful(results: Sequence[ConstrainedRules], X: Any, labels: Any) -> C
     Parameters
     ----------
     results : sequence of ConstrainedRules
-        At least one; rejected ones are only returned if all are.
+        At least one result; rejected ones are returned only if all are rejected.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     labels : array-like of shape (n_rows,)
-        Their labels.
+        Labels of the rows.
 
     Returns
     -------

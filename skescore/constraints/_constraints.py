@@ -27,13 +27,13 @@ from skescore.constraints._thresholds import (
 )
 from skescore.rules import RuleSet
 
-#: A limit for all classes, or one limit per class (by the text of its label).
+#: One limit for all classes, or a limit per class (by its label as text).
 ClassLimit: TypeAlias = int | Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """Conditions that a rule set has to satisfy, whatever extracted it.
+    """Conditions that a rule set has to satisfy, independent of the extractor.
 
     Features are named as in the rules; for arrays without names they are ``"x0"``, ``"x1"``, ...
 
@@ -44,22 +44,22 @@ class Constraints:
     required : sequence of str, default=()
         Features that at least one rule has to use.
     feature_costs : mapping of str to float, default={}
-        Cost of each feature, 0 for the others. Needs `max_cost`.
+        Cost of each feature; 0 for features that are not named. Requires `max_cost`.
     max_cost : float, optional
-        Largest sum of the costs of the features in the rules. Needs `feature_costs`.
+        Largest sum of the costs of the features in the rules. Requires `feature_costs`.
     monotone : mapping of str to {"+", "-"}, default={}
         ``"+"``: a larger value of the feature, all else equal, never lowers the prediction;
-        ``"-"``: never raises it. Decided for all rows of the rules' domain, or for all possible
-        rows without a domain. Rows that lack the feature are not compared.
+        ``"-"``: never raises it. Checked for all rows of the rules' domain, or for all possible
+        rows without a domain. Rows without a value of the feature are not compared.
     class_order : sequence of labels, optional
         The classes from the lowest to the highest, for `monotone` and `max_gap`. With two classes
         the default is their order in the rules, so that the second one is the positive class; with
         more classes `monotone` requires it.
     pinned : sequence of PinnedRule, default=()
-        Rules that must be present word for word.
+        Rules that must be present unchanged.
     thresholds : mapping of str to list of float or Rounding, default={}
-        Allowed bounds in conditions on a feature: a list of numbers, or numbers with at most so
-        many decimals or significant digits (``{"decimals": 1}``, ``{"digits": 2}``). The key
+        Allowed bounds in conditions on a feature: a list of numbers, or numbers with a maximum
+        number of decimals or significant digits (``{"decimals": 1}``, ``{"digits": 2}``). The key
         ``"*"`` is for all features that are not named.
     together : mapping of str to list of lists of values, default={}
         Categories of a feature that conditions may not separate: each condition accepts all values
@@ -80,15 +80,14 @@ class Constraints:
         rows.
     min_precision : float, optional
         Smallest share of the rows that a rule decides whose label is the class of the rule, from 0
-        to 1; each rule must then decide at least one row. Classification only. The labels are those
+        to 1; each rule must then decide at least one row. Classification only. Labels are those
         passed with the rows: the black box's predictions in :func:`constrain` and in searches.
     max_gap : mapping of str to float, default={}
         Largest difference between the groups of a column (its values) in the share of rows that are
-        predicted as the highest class of `class_order`, with more than two classes as any class
-        unless `class_order` is stated. In a regression, in the mean prediction. Rows without a
-        prediction are predicted as no class; in a regression they are left out, and groups
-        without any other row are not compared. A gap may exceed the limit by a rounding error of
-        10⁻¹² of the larger share or mean.
+        predicted as the highest class of `class_order` (of any class, if there are more than two
+        and no `class_order`), or in the mean prediction of a regression. Rows without a prediction
+        count for no class; in regression they are ignored, as are groups of only such rows. A gap
+        may exceed the limit by a rounding error of 10⁻¹² of the larger share or mean.
 
     Raises
     ------
@@ -135,7 +134,7 @@ class Constraints:
         put(self, "max_gap", _check_numbers("max_gap", self.max_gap))
         if bool(self.feature_costs) != (self.max_cost is not None):
             raise ValueError(
-                "feature_costs and max_cost need each other, got "
+                "feature_costs and max_cost require each other, got "
                 f"feature_costs={self.feature_costs!r} and max_cost={self.max_cost!r}."
             )
         put(self, "monotone", _check_mapping("monotone", self.monotone))
@@ -181,7 +180,7 @@ class Constraints:
         Returns
         -------
         dict of str to Constraints
-            By the label that violations and conflicts use.
+            Single constraints by the label that violations and conflicts use.
 
         Examples
         --------
@@ -201,7 +200,7 @@ class Constraints:
         Returns
         -------
         Constraints
-            The others are dropped.
+            Constraints without the others.
 
         Raises
         ------
@@ -226,7 +225,7 @@ class Constraints:
         Returns
         -------
         Constraints
-            The others are kept.
+            Constraints without these.
 
         Examples
         --------
@@ -264,7 +263,7 @@ class Constraints:
         return total <= self.max_cost * (1 + 1e-12)
 
     def allowed_thresholds(self, feature: str) -> AllowedThresholds | None:
-        """Return the allowed bounds in conditions on a feature; None allows all numbers."""
+        """Return the allowed bounds in conditions on a feature; None if all are allowed."""
         return self.thresholds.get(feature, self.thresholds.get(EVERY_FEATURE))
 
     def smallest_support(self, n_rows: int) -> int:
@@ -310,8 +309,7 @@ class Constraints:
             for name in ("class_order", "max_rules_per_class", "min_precision"):
                 if getattr(self, name) is not None:
                     raise ValueError(
-                        f"{name} is for classification, but the rules predict numbers: leave it "
-                        "out."
+                        f"{name} is for classification, but the rules predict numbers: omit it."
                     )
         labels = [] if classes is None else [str(label) for label in classes]
         for name in ("max_conditions", "max_features", "max_rules_per_class"):
@@ -329,7 +327,7 @@ class Constraints:
             )
         if self.monotone and order is None and len(classes) > 2:
             raise ValueError(
-                f"monotone needs class_order with the {len(classes)} classes {list(classes)!r} "
+                f"monotone requires class_order with the {len(classes)} classes {list(classes)!r} "
                 "from the lowest to the highest, got None."
             )
 
@@ -340,7 +338,7 @@ class Constraints:
         return tuple(ruleset.classes if self.class_order is None else self.class_order)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """Write the constraints as JSON, without loss; parameters with defaults are left out."""
+        """Return the constraints as JSON, without loss; parameters with defaults are omitted."""
         return constraints_to_json(self, indent=indent)
 
     @classmethod
@@ -350,7 +348,7 @@ class Constraints:
         Parameters
         ----------
         text : str
-            An object whose fields are the parameters of the class.
+            JSON object whose fields are the parameters of the class.
 
         Returns
         -------
@@ -360,7 +358,7 @@ class Constraints:
         Raises
         ------
         ValueError
-            If the text is no JSON, or has an unknown field or an invalid value.
+            If the text is not JSON, or has an unknown field or an invalid value.
 
         Examples
         --------
@@ -382,17 +380,16 @@ class Constraints:
             ``constraints``: path of a JSON file, which the other options extend or override.
             ``forbid``, ``require``: feature names. ``feature_cost``: ``"age:2"``. ``monotone``:
             ``"income:+"``. ``class_order``: ``"low,mid,high"``. ``thresholds``:
-            ``"age:18,65"``, ``"income:2 digits"`` or ``"*:1 decimal"``. ``together``,
-            ``apart``: ``"color:red,blue"``. ``pin``: ``"RULES.json:2"``, the number of a rule in
-            a file, from 1, and ``"RULES.json:2@1"`` for its position. ``max_gap``:
-            ``"sex:0.1"``. Limits are numbers, or for classes ``"yes:3,no:2"``. Options that are
-            None or empty are ignored.
+            ``"age:18,65"``, ``"income:2 digits"`` or ``"*:1 decimal"``. ``together``, ``apart``:
+            ``"color:red,blue"``. ``pin``: ``"RULES.json:2"`` for rule 2 of a file, and
+            ``"RULES.json:2@1"`` to pin it at position 1. ``max_gap``: ``"sex:0.1"``. Limits are
+            numbers, or by class ``"yes:3,no:2"``. Options that are None or empty are ignored.
 
         Returns
         -------
         Constraints
-            The constraints; labels of classes and categories are texts, or numbers if they look
-            like one.
+            The constraints; labels of classes and categories are strings, or numbers if they look
+            like numbers.
 
         Raises
         ------
@@ -423,7 +420,7 @@ def unknown_name(owner: str, kind: str, name: str, names: Iterable[str]) -> Valu
 def _check_name(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError(
-            f"{name} must name features by texts, got {value!r}. Columns without names are "
+            f"{name} must name features by strings, got {value!r}. Columns without names are "
             "'x0', 'x1', ..."
         )
     return str(value)
@@ -486,10 +483,10 @@ def _check_support(value: Any) -> float:
     number = check_number("min_support", value, 0, finite=True)
     if number >= 1 and not number.is_integer():
         raise ValueError(
-            f"min_support must be a whole number of rows or a share below 1, got {value!r}."
+            f"min_support must be an integer number of rows or a share below 1, got {value!r}."
         )
     if number == 0:
-        raise ValueError("min_support must be more than 0, got 0; leave it out for no limit.")
+        raise ValueError("min_support must be more than 0, got 0; omit it for no limit.")
     return int(number) if number >= 1 else number
 
 

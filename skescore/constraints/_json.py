@@ -19,7 +19,7 @@ FORMAT, VERSION = "skescore constraints", 1
 
 
 def constraints_to_json(constraints: Constraints, *, indent: int | None = 2) -> str:
-    """Write constraints as JSON; parameters with default values are left out."""
+    """Return constraints as JSON; parameters with default values are omitted."""
     defaults = type(constraints)()
     data: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for name in (field.name for field in fields(constraints)):
@@ -43,10 +43,7 @@ def _value_to_json(name: str, value: Any) -> Any:
 
 
 def constraints_from_json(kind: type[Constraints], text: str) -> Constraints:
-    """Read constraints that :func:`constraints_to_json` or a person wrote.
-
-    `kind` is the class of the constraints.
-    """
+    """Read constraints of the class `kind` from JSON, written by hand or by this package."""
     parameters = [field.name for field in fields(kind)]
     try:
         data = json_of(text, finite=True)
@@ -59,7 +56,7 @@ def constraints_from_json(kind: type[Constraints], text: str) -> Constraints:
         )
     data = dict(data)
     if data.pop("format", FORMAT) != FORMAT:
-        raise ValueError(f"This JSON holds no constraints: its 'format' must be {FORMAT!r}.")
+        raise ValueError(f"This JSON has no constraints: its 'format' must be {FORMAT!r}.")
     version = data.pop("version", VERSION)
     if version != VERSION:
         raise ValueError(
@@ -78,7 +75,7 @@ def constraints_from_json(kind: type[Constraints], text: str) -> Constraints:
         data["pinned"] = _pinned_from_json(data.get("pinned", []))
         return kind(**data)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"The constraints have a fault: {error}") from error
+        raise ValueError(f"The constraints are invalid: {error}") from error
 
 
 def _pinned_from_json(data: Any) -> list[PinnedRule]:

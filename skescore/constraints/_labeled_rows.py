@@ -17,7 +17,7 @@ _N_CUTS = 9
 
 
 class LabeledRows:
-    """Rows with labels, and the premises that hold for them.
+    """Rows with labels, and the masks of premises on them.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class LabeledRows:
     labels : array-like of shape (n_rows,)
         Labels of the black box, or numbers.
     ruleset : RuleSet
-        Rules with the names, classes and domain.
+        Rules whose names, classes and domain apply.
     """
 
     def __init__(self, X: Any, labels: Any, ruleset: RuleSet) -> None:
@@ -53,14 +53,14 @@ class LabeledRows:
         return 0 if self.classes is None else len(self.classes)
 
     def mask(self, conditions: Sequence[Condition]) -> np.ndarray:
-        """Return for which rows all conditions hold."""
+        """Return a mask of the rows for which all conditions hold."""
         key = tuple(conditions)
         if key not in self._masks:
             self._masks[key] = Rule(key, 0).holds(self.table.column, len(self))
         return self._masks[key]
 
     def assign(self, rules: Sequence[Rule]) -> np.ndarray:
-        """Return the index of the first rule that holds for each row, -1 for none."""
+        """Return the index of the first rule that covers each row, -1 for none."""
         result = np.full(len(self), -1)
         for i in range(len(rules) - 1, -1, -1):
             result[self.mask(rules[i].conditions)] = i
@@ -72,7 +72,7 @@ class LabeledRows:
         return np.bincount(codes[codes >= 0], minlength=self.n_classes)
 
     def best_output(self, mask: np.ndarray, default: Any) -> Any:
-        """Return the majority class or the mean of some rows, `default` without rows."""
+        """Return the majority class or the mean of some rows; `default` without rows."""
         if not mask.any():
             return default
         if self.classes is None:
@@ -80,7 +80,7 @@ class LabeledRows:
         return self.classes[int(self.counts(mask).argmax())]
 
     def error(self, mask: np.ndarray, output: Any) -> float:
-        """Return the number of wrong labels of some rows, or their squared differences."""
+        """Return the number of wrong labels of some rows, or the sum of squared errors."""
         if self.classes is None:
             if not isinstance(output, int | float):
                 return 0.0
@@ -88,7 +88,7 @@ class LabeledRows:
         return float((self.codes[mask] != self.classes.index(output)).sum())
 
     def column(self, feature: int) -> np.ndarray:
-        """Return the observed values of a feature with numbers, in increasing order."""
+        """Return the sorted observed values of a numeric feature."""
         numbers = self.table.numbers(feature, slice(0, len(self)))
         return np.sort(numbers[np.isfinite(numbers)])
 

@@ -1,6 +1,6 @@
-"""Minimal rule lists: pinned rules, required features, and otherwise a constant prediction.
+"""Minimal rule lists: pinned rules, required features, and an otherwise constant prediction.
 
-They show that constraints can be satisfied together where a repair of better rules fails.
+They show that constraints can be satisfied together if the repair of better rules fails.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from skescore.rules import (
     with_statistics,
 )
 
-#: Lists that differ from a constant by one further rule, to change the gap between groups.
+#: Maximum number of lists with one further rule that changes the gap between groups.
 _MAX_BALANCING_RULES = 80
 
 
 def minimal_lists(
     source: RuleSet, constraints: Constraints, rows: LabeledRows
 ) -> Iterator[RuleSet]:
-    """Yield simple lists, of which one often satisfies constraints that do not contradict.
+    """Yield simple lists, one of which often satisfies constraints without contradictions.
 
     Parameters
     ----------
     source : RuleSet
-        Rules with the names, classes and domain.
+        Rules whose names, classes and domain apply.
     constraints : Constraints
         The constraints.
     rows : LabeledRows
@@ -297,7 +297,7 @@ class _Builder:
     def _closures(self, output: Any) -> Iterator[list[Rule]]:
         """Yield no rules, and the rows above or below pinned rules with their outputs.
 
-        If pinned rules do not break an order, the list of their upper sets by decreasing output is
+        If pinned rules respect monotonicity, the list of their upper sets by decreasing output is
         monotone with the lowest output elsewhere; so is the list of lower sets.
         """
         yield []
@@ -324,7 +324,7 @@ class _Builder:
         return float(output) if isinstance(output, int | float) else None
 
     def _extended(self, rule: Rule, sign: int) -> Rule:
-        """Return a rule without the bounds in the direction of growing (or falling) outputs."""
+        """Return a rule without bounds in the direction of increasing (or decreasing) outputs."""
         conditions: list[Condition] = []
         for condition in rule.conditions:
             feature = condition.features[0]
@@ -407,9 +407,9 @@ class _Builder:
                     return
 
     def _balanced_numbers(self, rules: list[Rule]) -> Iterator[tuple[list[Rule], float]]:
-        """Yield the list with a number per group for its other rows, so that all means are equal.
+        """Yield the list with a number per group for undecided rows, so that all means are equal.
 
-        The group with the most of these rows has no rule, but the fallback.
+        The group with the most undecided rows has no rule but the fallback.
         """
         decided, fixed = self._fixed_outputs(rules)
         is_open = decided < 0

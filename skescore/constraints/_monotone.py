@@ -14,20 +14,20 @@ from skescore.rules import LinearOutput, RuleSet
 
 #: Index of the fallback among the rules that decide rows.
 FALLBACK = -1
-#: Differences of affine functions up to this share of their size are rounding.
+#: Relative differences of linear functions up to this size are rounding errors.
 _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class MonotonicityBreach:
-    """Two rows that differ in one feature and are predicted against its direction.
+    """Two rows that differ in one feature and whose predictions violate its direction.
 
     Parameters
     ----------
     feature : int
-        The feature.
+        Index of the feature.
     lower_rule, upper_rule : int
-        Index of the rule that decides the row with the smaller and the larger value; -1 for the
+        Indices of the rules that decide the rows with the smaller and the larger value; -1 for the
         fallback.
     lower_row, upper_row : mapping of int to object
         Values of the tested features; the other features may have any value.
@@ -59,8 +59,8 @@ class DecisionRegions:
     def __init__(self, ruleset: RuleSet, features: Sequence[int] = ()) -> None:
         if ruleset.voting is not None:
             raise UndecidableError(
-                f"The rules predict together (voting={ruleset.voting!r}), so that no single rule "
-                "decides a row. rules.replace(voting=None) lets the purest rule predict."
+                f"The rules vote (voting={ruleset.voting!r}), so no single rule decides a row. "
+                "rules.replace(voting=None) lets the purest rule predict."
             )
         self.ruleset = ruleset
         rules = ruleset.rules
@@ -74,11 +74,11 @@ class DecisionRegions:
 
     @cached_property
     def deciders(self) -> list[int]:
-        """Rules that decide at least one row of the domain, and the fallback if it does."""
+        """Rules, and possibly the fallback, that decide at least one row of the domain."""
         return [i for i in (*self.order, FALLBACK) if self.region_of(i) is not None]
 
     def region_of(self, rule: int) -> list[int] | None:
-        """Return a region in which a rule decides, None if it decides no row of the domain."""
+        """Return a region in which a rule decides; None if it decides no row of the domain."""
         return next(self.regions_of(rule), None)
 
     def regions_of(self, rule: int) -> Iterator[list[int]]:
@@ -88,7 +88,7 @@ class DecisionRegions:
             yield from RegionSearch().regions(box, clauses)
 
     def _clauses_before(self, rule: int, variables: Sequence[int] | None = None) -> list[Clause]:
-        """Return clauses that keep rows away from all rules before `rule`."""
+        """Return clauses that exclude the rows of all rules before `rule`."""
         end = len(self.order) if rule == FALLBACK else self.order.index(rule)
         earlier = (box for i in self.order[:end] for box in self.boxes[i])
         return [outside(box, self.space, variables) for box in earlier]
@@ -106,8 +106,8 @@ class DecisionRegions:
         Yields
         ------
         list of int
-            The cells of each feature of the space, and at the end the cells of the feature in the
-            upper row.
+            Cells of each feature of the space, followed by the cells of the feature in the upper
+            row.
         """
         n = len(self.space.features)
         j = self.space.index[feature]
@@ -140,11 +140,11 @@ class DecisionRegions:
         return self._clauses[rule, j]
 
     def precedes(self, lower: int, upper: int, feature: int) -> list[int] | None:
-        """Return a region of pairs decided by two rules, None if there is no such pair."""
+        """Return a region of pairs that two rules decide; None if there is no such pair."""
         return next(self.pair_regions(lower, upper, feature), None)
 
     def output(self, rule: int) -> Any:
-        """Return the output of a rule or the fallback; None if that predicts nothing."""
+        """Return the output of a rule or the fallback; None for no prediction."""
         if rule != FALLBACK:
             return self.ruleset.rules[rule].output
         fallback = self.ruleset.fallback
@@ -152,8 +152,8 @@ class DecisionRegions:
             return None
         if fallback.policy == "nearest":
             raise UndecidableError(
-                "The nearest rule predicts rows that no rule covers, so that predictions are not "
-                "constant in boxes. Use uncovered='default' or 'abstain'."
+                "The nearest rule predicts uncovered rows, so predictions are not constant in "
+                "boxes. Use uncovered='default' or 'abstain'."
             )
         return fallback.output
 
@@ -161,14 +161,14 @@ class DecisionRegions:
 def monotonicity_breaches(
     ruleset: RuleSet, feature: int, direction: str, ranked_classes: Sequence[Any] | None
 ) -> Iterator[MonotonicityBreach]:
-    """Yield pairs of rows that show that rules are not monotone, one for each pair of rules.
+    """Yield pairs of rows that violate monotonicity, one for each pair of rules.
 
     Parameters
     ----------
     ruleset : RuleSet
         Rules of which one predicts each row.
     feature : int
-        A feature with numbers.
+        Index of a numeric feature.
     direction : {"+", "-"}
         Whether predictions may not decrease or not increase with the feature.
     ranked_classes : sequence of labels or None
@@ -177,13 +177,13 @@ def monotonicity_breaches(
     Yields
     ------
     MonotonicityBreach
-        None if and only if the rules are monotone in all rows of the domain, or in all possible
-        rows without a domain.
+        No breach if and only if the rules are monotone in all rows of the domain, or in all
+        possible rows without a domain.
 
     Raises
     ------
     UndecidableError
-        If the predictions are not constant or affine in boxes.
+        If the predictions are not constant or linear in boxes.
     ValueError
         If the feature has categories without an order.
 
@@ -199,16 +199,16 @@ def monotonicity_breaches(
 
 
 def check_ordered(cells: FeatureCells, name: str) -> None:
-    """Raise a ValueError if a feature has categories that are texts."""
+    """Raise a ValueError if a feature has categories that are strings."""
     if not cells.ordered:
         raise ValueError(
-            f"monotone[{name!r}] needs a feature with numbers, but {name!r} has categories. Leave "
-            "it out, or encode it by numbers."
+            f"monotone[{name!r}] requires a numeric feature, but {name!r} has categories. Omit it, "
+            "or encode it by numbers."
         )
 
 
 class _BreachFinder:
-    """Search for pairs of rows that are predicted against a direction."""
+    """Search for pairs of rows whose predictions violate a direction."""
 
     def __init__(
         self,
@@ -261,7 +261,7 @@ class _BreachFinder:
         return self._breach_in_one_cell(lower)
 
     def _breach_in_one_cell(self, rule: int) -> MonotonicityBreach | None:
-        """Return a breach by the slope of one rule, for two numbers of one cell."""
+        """Return a breach by the slope of one rule, for two numbers in one cell."""
         j = self.position
         cells = self.decisions.space.cells[j]
         for region in self.decisions.regions_of(rule):
@@ -278,7 +278,7 @@ class _BreachFinder:
     def _rows_of_largest_difference(
         self, region: list[int], one: LinearOutput, other: LinearOutput
     ) -> tuple[dict[int, Any], dict[int, Any]] | None:
-        """Return two rows of a region whose predictions break the direction, None without any."""
+        """Return two rows of a region whose predictions violate the direction; None if none do."""
         a, b = dict(one.terms), dict(other.terms)
         difference = self.sign * (one.intercept - other.intercept)
         size = abs(one.intercept) + abs(other.intercept)
@@ -292,7 +292,7 @@ class _BreachFinder:
                 continue
             ends = self._ends(i, region[i])
             if not ends:
-                return None  # a missing value has no affine prediction
+                return None  # a linear function has no value for missing values
             row[feature] = max(ends, key=lambda end: slope * end)
             difference += slope * row[feature]
             size += abs(slope * row[feature])

@@ -1,4 +1,4 @@
-"""Constraints that an extraction takes into account before it learns rules."""
+"""Constraints that an extraction respects before rules are learned."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def usable_features(
     names : sequence of str
         Names of all features.
     importances : ndarray of shape (n_features,)
-        Importance of each feature, which decides under limits of the cost or the number; features
-        that are required or used by pinned rules come first.
+        Importance of each feature, which decides if their cost or number is limited. Features that
+        are required or used by pinned rules come first.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def usable_features(
 def step_columns(
     X: np.ndarray, constraints: Constraints, names: Sequence[str], categories: Mapping[int, Any]
 ) -> np.ndarray:
-    """Replace numbers by the next allowed threshold, so that all cuts lie between these.
+    """Replace numbers by the next allowed threshold, so that all cuts lie between thresholds.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _step(value: float, allowed: AllowedThresholds) -> float:
 
 
 def bounds_on_steps(ruleset: RuleSet, constraints: Constraints) -> RuleSet:
-    """Move bounds between steps to allowed thresholds, which changes no condition on the rows.
+    """Move bounds between steps to allowed thresholds, without effect on the rows.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def bounds_on_steps(ruleset: RuleSet, constraints: Constraints) -> RuleSet:
     Returns
     -------
     RuleSet
-        The rules; bounds below the smallest listed threshold are left to a repair.
+        Rules; bounds below the smallest listed threshold are left to the repair.
     """
     moved: dict[tuple[int, float], float] = {}
     for j, name in enumerate(ruleset.feature_names):
@@ -243,7 +243,7 @@ def native_labels(
 def monotone_signs(
     constraints: Constraints, names: Sequence[str], classes: Sequence[Any] | None
 ) -> list[int] | None:
-    """Return +1, -1 or 0 for each feature, for scikit-learn's trees; None if none applies.
+    """Return +1, -1 or 0 for each feature, for scikit-learn's trees; None if all are 0.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def monotone_signs(
     names : sequence of str
         Names of the features.
     classes : sequence of labels or None
-        The classes, of which scikit-learn calls the second one positive; None for a regression.
+        The classes, the second of which is positive in scikit-learn; None for a regression.
 
     Returns
     -------

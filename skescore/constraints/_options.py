@@ -25,7 +25,7 @@ def read_options(kind: type[Constraints], options: Mapping[str, Any]) -> Constra
     for name, value in options.items():
         parameter, read = _READERS.get(name, (None, None))
         if parameter is None or read is None:
-            raise ValueError(f"{name!r} is no option for constraints: {', '.join(_READERS)}.")
+            raise ValueError(f"{name!r} is not an option of constraints: {', '.join(_READERS)}.")
         changes[parameter] = _extended(getattr(base, parameter), read(name, value))
     return base.replace(**changes) if changes else base
 
@@ -39,7 +39,7 @@ def _read_file(kind: type[Constraints], file: Any) -> Constraints:
 
 
 def _extended(base: Any, value: Any) -> Any:
-    """Add what an option states to the value of a file, or replace a single value."""
+    """Extend or replace the value in a file by that of an option."""
     if isinstance(base, Mapping) and isinstance(value, Mapping):
         return {**base, **value}
     if isinstance(base, tuple) and isinstance(value, list):
@@ -60,7 +60,7 @@ def _names(name: str, value: Any) -> list[str]:
 
 
 def _pairs(name: str, value: Any) -> Iterable[tuple[str, str]]:
-    """Yield feature and text of ``FEATURE:TEXT``; the name of a feature may contain colons."""
+    """Yield feature and text of ``FEATURE:TEXT``; feature names may contain colons."""
     for item in _several(value):
         feature, colon, text = item.rpartition(":")
         if not colon or not feature or not text.strip():
@@ -90,7 +90,7 @@ def _directions(name: str, value: Any) -> dict[str, str]:
 
 
 def _label(text: str) -> Any:
-    """Return a label or category: a number if the text is one."""
+    """Return a label or category: a number if the text looks like one."""
     text = text.strip()
     for kind in (int, float):
         try:
@@ -125,7 +125,7 @@ def _thresholds(name: str, value: Any) -> dict[str, Any]:
 
 
 def _limit(name: str, value: Any) -> Any:
-    """Read a number, or ``CLASS:NUMBER`` pairs with commas between them."""
+    """Read a number, or ``CLASS:NUMBER`` pairs separated by commas."""
     text = str(value)
     if ":" not in text:
         return _number(name, text)

@@ -46,7 +46,7 @@ def select(constraints: Constraints, labels: Iterable[str]) -> Constraints:
         near = nearest(label, list(split(constraints)))
         guess = f" Did you mean {near!r}?" if near else ""
         raise ValueError(f"There is no constraint {label!r}.{guess}")
-    # The order of the classes is no constraint; the meaning of the others depends on it.
+    # The order of the classes is not a constraint, but determines the meaning of others.
     return type(constraints)(**changes, class_order=constraints.class_order)
 
 

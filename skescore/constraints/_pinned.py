@@ -25,9 +25,9 @@ class PinnedRule:
     feature_names : sequence of str
         Names of the features, in the order of the column indices in the rule.
     position : int, optional
-        Index that the rule must have, from 0; rules before it may then decide some, but not all, of
-        the rows for which it holds. By default the rule may have any index and must decide all rows
-        for which it holds, except for rows that an earlier pinned rule decides.
+        Index that the rule must have, from 0. Rules before it may then decide some, but not all, of
+        the rows that it covers. By default the rule may have any index but must decide all rows
+        that it covers, except rows that an earlier pinned rule decides.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class PinnedRule:
                 f"feature_names must have a name for feature {max(used)}, which the pinned rule "
                 f"uses, got {len(names)} names. Pass the names of all columns of the table."
             )
-        # Equal rules of different tables are equal: the features are ordered by name.
+        # Features are ordered by name, so that equal rules of different tables are equal.
         ordered = sorted(used, key=lambda feature: str(names[feature]))
         index = {feature: i for i, feature in enumerate(ordered)}
         rule = Rule(self.rule.conditions, self.rule.output, weight=self.rule.weight)
@@ -119,7 +119,7 @@ class PinnedRule:
         )
 
     def is_rule(self, rule: Rule, feature_names: Sequence[str]) -> bool:
-        """Return whether a rule of a table is the pinned rule, apart from its statistics."""
+        """Return whether a rule of a table is the pinned rule, ignoring statistics."""
         expected = self.in_table(feature_names)
         return (
             set(expected.conditions) == set(rule.conditions)
@@ -132,7 +132,7 @@ class PinnedRule:
         return text if self.position is None else f"{text} (rule {self.position + 1})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the pinned rule for JSON, with features by name."""
+        """Return the pinned rule as JSON data, with features by name."""
         task = "regression" if isinstance(self.rule.output, LinearOutput) else "classification"
         names = self.feature_names or ("x0",)
         ruleset = RuleSet([self.rule], names, task=task)
@@ -147,7 +147,7 @@ class PinnedRule:
         Raises
         ------
         ValueError
-            If the data describe no rule.
+            If the data do not describe a rule.
         """
         if not isinstance(data, dict):
             raise ValueError(f'a pinned rule must be an object with "if" and "then", got {data!r}.')
@@ -204,7 +204,7 @@ def _with_features(rule: Rule, index: Mapping[int, int]) -> Rule:
 
 
 def _renamed(data: Any, rename: Any) -> Any:
-    """Replace the features in the JSON of conditions and outputs."""
+    """Rename the features in the JSON data of conditions and outputs."""
     if isinstance(data, list):
         return [_renamed(item, rename) for item in data]
     if not isinstance(data, dict):

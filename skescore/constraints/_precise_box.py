@@ -1,4 +1,4 @@
-"""Exact search for a premise with enough rows of which enough have one class."""
+"""Exact search for a premise with enough rows, enough of which have one class."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from skescore.constraints._labeled_rows import LabeledRows
 from skescore.constraints._rewriting import groups_hold
 from skescore.rules import Condition, Interval, Missing, OneOf, Rule
 
-#: Largest and smallest number of premises that a search examines, and the rows times premises
-#: between these.
+#: Bounds on the number of premises that a search examines, and the maximum of rows times premises
+#: between them.
 _MAX_NODES, _MIN_NODES, _MAX_WORK = 40_000, 4_000, 8_000_000
-#: Largest number of categories whose subsets are all considered.
+#: Maximum number of categories for which all subsets are considered.
 _MAX_CATEGORIES = 8
 
 
 class SearchLimitError(Exception):
-    """Error for a search that was ended before it decided."""
+    """Error for a search that was stopped without a result."""
 
 
 @dataclass
 class BoxProblem:
-    """A class, and the premises that may conclude it.
+    """A class, and the premises that may predict it.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class BoxProblem:
     max_conditions : float
         Largest number of conditions.
     smallest : int
-        Smallest number of rows, if it exceeds that of the constraints.
+        Smallest number of rows, if larger than that of the constraints.
     """
 
     label: Any
@@ -64,8 +64,8 @@ class PreciseBoxSearch:
     Notes
     -----
     In each node a row of another class is either kept, or excluded by the weakest condition of each
-    feature and side. A node is left out if it has too few rows of the class for the smallest
-    support, or too many kept rows of other classes for the precision.
+    feature and side. A node is pruned if it has too few rows of the class for the smallest support,
+    or too many kept rows of other classes for the precision.
     """
 
     def __init__(self, rows: LabeledRows, constraints: Constraints) -> None:
@@ -85,7 +85,7 @@ class PreciseBoxSearch:
         Raises
         ------
         SearchLimitError
-            If neither was decided within the limit of nodes.
+            If the limit of nodes is reached.
         """
         assert self.rows.classes is not None
         code = self.rows.classes.index(problem.label)
@@ -163,7 +163,7 @@ class PreciseBoxSearch:
     def _exclusions(
         self, row: int, conditions: Sequence[Condition], mask: np.ndarray, problem: BoxProblem
     ) -> list[tuple[Condition, np.ndarray]]:
-        """Return the weakest further conditions that exclude a row, the most precise ones first."""
+        """Return the weakest further conditions that exclude a row, the most precise first."""
         tested = {f for condition in conditions for f in condition.features}
         options: list[tuple[Condition, np.ndarray]] = []
         for feature in self.usable:
@@ -180,7 +180,7 @@ class PreciseBoxSearch:
         return options
 
     def chains(self, feature: int) -> list[_Chain]:
-        """Return all conditions on a feature that may be used, as chains of growing conditions.
+        """Return all allowed conditions on a feature, as chains of growing conditions.
 
         Raises
         ------
@@ -250,7 +250,7 @@ class PreciseBoxSearch:
 
 @dataclass(eq=False)
 class _Chain:
-    """Conditions on a feature, each of which includes the rows of the one before."""
+    """Conditions on a feature, each of which covers the rows of the previous one."""
 
     conditions: list[Condition]
     masks: np.ndarray

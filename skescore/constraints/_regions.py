@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from skescore.constraints._cells import Box, CellSpace, UndecidableError
 
-#: Alternatives of which one must hold: a variable and the cells that it may then be in.
+#: Clause: alternatives of a variable and its cells, at least one of which must hold.
 Clause: TypeAlias = list[tuple[int, int]]
 
-#: Largest number of regions that one search examines.
+#: Maximum number of regions that one search examines.
 _MAX_REGIONS = 200_000
 
 
@@ -45,8 +45,8 @@ class RegionSearch:
     Parameters
     ----------
     ordered_pairs : sequence of (int, int), default=()
-        Pairs of variables; a region needs a cell of the first before a cell of the second, or
-        the same cell unless the order is strict.
+        Pairs of variables; a region must contain a cell of the first that lies before (or, unless
+        the order is strict, at) a cell of the second.
     is_strict : bool, default=True
         Whether the order is strict.
     """
@@ -59,7 +59,7 @@ class RegionSearch:
         self.n_regions = 0
 
     def regions(self, region: Sequence[int], clauses: list[Clause]) -> Iterator[list[int]]:
-        """Yield disjoint regions, which together are the rows that satisfy all clauses.
+        """Yield disjoint regions that together contain the rows that satisfy all clauses.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class RegionSearch:
         Raises
         ------
         UndecidableError
-            If the search takes too long.
+            If there are too many regions.
         """
         self.n_regions += 1
         if self.n_regions > _MAX_REGIONS:

@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-#: Cost of a label that is not allowed.
+#: Cost of a forbidden label.
 _FORBIDDEN = 1e9
 
 
 def minimum_closure(costs: np.ndarray, implications: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Return the cheapest set of items that contains with an item all items that it implies.
+    """Return the cheapest set of items that contains all items implied by its members.
 
     Parameters
     ----------
     costs : ndarray of shape (n_items,)
-        Cost of each item; negative ones are gains.
+        Cost of each item; negative costs are gains.
     implications : sequence of (int, int)
-        The first item may be chosen only with the second.
+        Pairs of items; the first requires the second.
 
     Returns
     -------
@@ -62,19 +62,19 @@ def minimum_closure(costs: np.ndarray, implications: Sequence[tuple[int, int]]) 
 
 
 def ordered_labels(costs: np.ndarray, relation: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Return the cheapest ranks of labels with non-decreasing ranks along a relation.
+    """Return the cheapest ranks of labels that do not decrease along a relation.
 
     Parameters
     ----------
     costs : ndarray of shape (n_rules, n_labels)
-        Cost of each label, in the order of their ranks; infinite ones are not allowed.
+        Cost of each label, in the order of ranks; infinite for forbidden labels.
     relation : sequence of (int, int)
         The first rule may not have a higher rank than the second.
 
     Returns
     -------
     ndarray of int, shape (n_rules,)
-        The ranks. Labels that are not allowed appear only if the relation permits nothing else.
+        The ranks. Forbidden labels appear only if the relation permits nothing else.
 
     Notes
     -----
@@ -111,14 +111,14 @@ def isotonic_values(
     relation: Sequence[tuple[int, int]],
     fixed: Mapping[int, float],
 ) -> np.ndarray:
-    """Return the values nearest to the given ones that do not decrease along a relation.
+    """Return the values nearest to `values` that do not decrease along a relation.
 
     Parameters
     ----------
     values : ndarray of shape (n_rules,)
         Mean of the labels of each rule.
     weights : ndarray of shape (n_rules,)
-        Number of its rows; the weighted squared differences are minimized.
+        Number of rows of each rule; the weighted squared differences are minimized.
     relation : sequence of (int, int)
         The first rule may not have a larger value than the second.
     fixed : mapping of int to float
@@ -163,7 +163,7 @@ def isotonic_values(
 def _clipped(
     values: np.ndarray, relation: Sequence[tuple[int, int]], fixed: Mapping[int, float]
 ) -> np.ndarray:
-    """Set the fixed values, and move the others between those below and above them."""
+    """Set the fixed values, and clip the others to the values below and above them."""
     if not fixed:
         return values
     lower = np.full(len(values), -np.inf)

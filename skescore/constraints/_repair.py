@@ -38,14 +38,14 @@ _CHANGE = 1e-6
 
 @dataclass
 class DraftRule:
-    """A rule under repair.
+    """Rule under repair.
 
     Parameters
     ----------
     rule : Rule
         The rule.
     pinned : PinnedRule, optional
-        The pinned rule that it is.
+        Pinned rule that it represents.
     """
 
     rule: Rule
@@ -53,7 +53,7 @@ class DraftRule:
 
 
 def repair(ruleset: RuleSet, constraints: Constraints, rows: LabeledRows) -> RuleSet:
-    """Rewrite rules in fixed steps so that they satisfy constraints; some may remain violated.
+    """Rewrite rules in fixed steps to satisfy constraints; some may remain violated.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ def repair(ruleset: RuleSet, constraints: Constraints, rows: LabeledRows) -> Rul
     The main steps are, in this order:
 
     1. Drop conditions on features that must not be used, round thresholds and adjust categories.
-    2. Drop the conditions of too long rules without which the rules stay most precise.
+    2. Drop conditions of rules that are too long, so that the rules remain as precise as possible.
     3. Insert the pinned rules, and drop repeated rules.
-    4. Drop rules that decide too few rows and, if there are too many rules, those whose rows the
-       later rules predict best.
+    4. Drop rules that decide too few rows. If there are too many rules, drop those whose rows later
+       rules predict best.
     5. Add a condition on each required feature.
-    6. Assign the outputs with the smallest loss that respect monotonicity and the largest gap
+    6. Assign the outputs with the smallest loss that respect monotonicity and the limits on gaps
        between groups.
     7. Tighten or drop imprecise rules, and repeat from step 4 if rules changed.
     """
@@ -151,7 +151,7 @@ class _Repair:
     # --- features and conditions ------------------------------------------------------------------
 
     def _usable_features(self) -> set[int]:
-        """Return the features that rules may use: required ones first, then by the rows decided."""
+        """Return the features that rules may use: required ones first, then by decided rows."""
         constraints, names = self.constraints, self.names
         usable = {j for j, name in enumerate(names) if name not in constraints.forbidden}
         limit = constraints.max_features
@@ -209,7 +209,7 @@ class _Repair:
             self._rewrite(move_bounds(self._allowed_bounds()))
 
     def _allowed_bounds(self) -> dict[tuple[int, float], float]:
-        """Return the allowed bound for each bound that is not allowed."""
+        """Return an allowed replacement for each bound that is not allowed."""
         moved: dict[tuple[int, float], float] = {}
         for feature, name in enumerate(self.names):
             allowed = self.constraints.allowed_thresholds(name)
@@ -247,7 +247,7 @@ class _Repair:
         return limit.get(str(output), math.inf)
 
     def _shorten(self) -> None:
-        """Drop conditions of too long rules, so that the rules stay as precise as possible."""
+        """Drop conditions of rules that are too long, keeping them as precise as possible."""
         for draft in self.drafts:
             rule = draft.rule
             while rule.n_conditions > self._condition_limit(rule.output):
@@ -278,7 +278,7 @@ class _Repair:
             self.drafts.insert(min(_position(draft), len(self.drafts)), draft)
 
     def _drop_repeated(self) -> None:
-        """Drop rules whose premise is that of an earlier rule."""
+        """Drop rules with the premise of an earlier rule."""
         premises: set[frozenset[Any]] = set()
         drafts = []
         for draft in self.drafts:
@@ -363,7 +363,7 @@ class _Repair:
         return scored
 
     def _error_of(self, drafts: list[DraftRule]) -> tuple[float, int]:
-        """Return the errors of a list, and the fewest rows of a rule."""
+        """Return the errors of a list, and the smallest number of rows of a rule."""
         rules = [draft.rule for draft in drafts]
         assigned = self.rows.assign(rules)
         masks = [assigned == i for i in range(len(rules))]
@@ -438,7 +438,7 @@ class _Repair:
         return costs + _CHANGE * is_other
 
     def _widest_gap(self) -> str | None:
-        """Return a column whose groups differ too much; None if there is no such column."""
+        """Return the column whose groups differ most beyond its limit; None if there is none."""
         ruleset = self._bare()
         for column, limit in self.constraints.max_gap.items():
             if group_gap(ruleset, self.constraints, self.rows.X, column).exceeds(limit):
@@ -448,7 +448,7 @@ class _Repair:
     def _gap_penalty(
         self, column: str, masks: Mapping[int, np.ndarray], classes: Sequence[Any]
     ) -> np.ndarray:
-        """Return by how much each label of each rule widens the gap, in rows."""
+        """Return how much each label of each rule widens the gap, in rows."""
         groups = group_masks(self.rows.X, self.names, column)
         predictions = self._bare().predict(self.rows.X)
         penalty = np.zeros((len(masks), len(classes)))
@@ -464,7 +464,7 @@ class _Repair:
         return penalty
 
     def _use_one_label(self, masks: Mapping[int, np.ndarray]) -> None:
-        """Give all rules that are not pinned the most frequent label, so that no gap is left."""
+        """Give all rules that are not pinned the most frequent label, which removes the gap."""
         label = self.rows.best_output(self.rows.overall, self.fallback.output)
         for rule in masks:
             if rule == FALLBACK or not self.drafts[rule].pinned:
@@ -515,7 +515,7 @@ class _Repair:
     # --- precision and classes --------------------------------------------------------------------
 
     def _tighten_or_drop(self) -> bool:
-        """Tighten or drop rules that break a limit of their class; return whether any did."""
+        """Tighten or drop rules that violate a limit of their class; return whether any did."""
         if self.rows.classes is None:
             return False
         return self._improve_precision() or self._drop_of_class()

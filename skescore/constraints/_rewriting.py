@@ -13,7 +13,7 @@ from skescore.constraints._constraints import Constraints
 from skescore.constraints._thresholds import AllowedThresholds
 from skescore.rules import AtLeast, Condition, Domain, Interval, Linear, OneOf
 
-#: Rewrites a condition on one feature: the new conditions, or None if it could never hold.
+#: Function that rewrites a condition on one feature; it returns None if it could never hold.
 Rewrite = Callable[[Any], "list[Condition] | None"]
 
 
@@ -90,7 +90,7 @@ def move_bounds(bounds: Mapping[tuple[int, float], float]) -> Rewrite:
 def nearest_bounds(
     bounds: Iterable[float], allowed: AllowedThresholds, values: np.ndarray
 ) -> dict[float, float]:
-    """Return the allowed bound for each bound: the one that moves fewest rows to the other side.
+    """Return for each bound the allowed bound that moves the fewest rows to the other side.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def nearest_bounds(
 
 
 def respect_groups(constraints: Constraints, names: Any, domain: Domain | None) -> Rewrite:
-    """Return a rewriting that keeps categories together and apart; apart conditions keep one value.
+    """Return a rewriting that respects categories that belong together or apart.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def known_values(condition: OneOf, domain: Domain | None) -> list[Any] | None:
 
 
 def intersect_categories(conditions: Sequence[Condition], domain: Domain | None) -> list[Condition]:
-    """Join categorical conditions on the same feature into one that accepts what all accept.
+    """Merge categorical conditions on the same feature into one that accepts what all accept.
 
     Parameters
     ----------
@@ -181,8 +181,8 @@ def intersect_categories(conditions: Sequence[Condition], domain: Domain | None)
     Returns
     -------
     list of conditions
-        An equal conjunction; conditions remain if their values are not known, or if together they
-        accept none.
+        An equivalent conjunction; conditions remain if their values are unknown, or if together
+        they accept none.
     """
     result: list[Condition] = []
     for condition in conditions:
@@ -205,7 +205,7 @@ def intersect_categories(conditions: Sequence[Condition], domain: Domain | None)
 
 
 def _intersection(one: OneOf, other: OneOf, domain: Domain | None) -> OneOf | None:
-    """Return a condition that accepts what both accept, None if that is unknown or nothing."""
+    """Return a condition that accepts what both accept; None if that is unknown or empty."""
     listed = [values for c in (one, other) if (values := known_values(c, domain)) is not None]
     accepted = [v for v in listed[0] if accepts(one, v) and accepts(other, v)] if listed else []
     if not accepted:
@@ -214,7 +214,7 @@ def _intersection(one: OneOf, other: OneOf, domain: Domain | None) -> OneOf | No
 
 
 def _joined(accepted: list[Any], together: Any) -> list[Any]:
-    """Add the other values of a group if most of it is accepted, or drop the accepted ones."""
+    """Add the other values of a group if most of it is accepted, otherwise drop the group."""
     result = dict.fromkeys(accepted)
     for group in together:
         n_accepted = sum(v in result for v in group)
@@ -226,7 +226,7 @@ def _joined(accepted: list[Any], together: Any) -> list[Any]:
 
 
 def _separated(accepted: list[Any], apart: Any, together: Any) -> list[Any]:
-    """Drop values until no two of a group are left; values that belong together go together."""
+    """Drop values until at most one of each group is left; keep values together that belong so."""
     result = list(accepted)
     for group in apart:
         present = [v for v in result if v in group]
@@ -237,14 +237,14 @@ def _separated(accepted: list[Any], apart: Any, together: Any) -> list[Any]:
 
 
 def splits_of(condition: OneOf, apart: Any, domain: Domain | None) -> list[OneOf]:
-    """Return conditions that accept one value of each group and together accept what this one does.
+    """Return conditions that accept one value per group and jointly the values of `condition`.
 
     Parameters
     ----------
     condition : OneOf
         The condition.
     apart : sequence of sequences of values
-        Values of which no condition may accept two.
+        Groups of values of which a condition may accept at most one.
     domain : Domain or None
         Known values.
 
@@ -261,7 +261,7 @@ def splits_of(condition: OneOf, apart: Any, domain: Domain | None) -> list[OneOf
         if values is None:
             return [condition]
         others = [v for v in values if accepts(condition, v) and v not in present[1:]]
-        if present[0] not in values:  # it is accepted, but does not occur
+        if present[0] not in values:  # accepted, but not in the domain
             others.append(present[0])
         parts = [OneOf(condition.feature, tuple(others), missing=condition.missing)]
         parts += [OneOf(condition.feature, (v,)) for v in present[1:]]
@@ -289,5 +289,5 @@ def trivial_condition(
 
 
 def drop_linear(condition: Any) -> list[Condition]:
-    """Drop a condition on a weighted sum, whose meaning boxes cannot express."""
+    """Drop a condition on a weighted sum, which boxes cannot express."""
     return [] if isinstance(condition, Linear) else [condition]

@@ -14,13 +14,13 @@ import numpy as np
 from skescore._text import plural
 from skescore._validation import check_choice, check_integer, check_number
 
-#: Key of `thresholds` for the features that it does not name.
+#: Key of `thresholds` for all features that are not named.
 EVERY_FEATURE = "*"
-#: Kinds of rounding: decimals behind the point, significant digits.
+#: Kinds of rounding: decimals after the point, or significant digits.
 ROUNDINGS = ("decimals", "digits")
 
 
-@lru_cache(maxsize=1 << 17)  # extractions round the same columns again and again
+@lru_cache(maxsize=1 << 17)  # extractions round the same columns repeatedly
 def _rounded(value: float, kind: str, n: int, mode: str) -> float:
     if value == 0 or not math.isfinite(value):
         return value
@@ -38,9 +38,9 @@ class Rounding:
     Parameters
     ----------
     kind : {"decimals", "digits"}
-        Whether `n` counts the decimals behind the point or the significant digits.
+        Whether `n` counts decimals or significant digits.
     n : int
-        Largest number of them.
+        Largest number of decimals or digits.
 
     Examples
     --------
@@ -62,11 +62,11 @@ class Rounding:
         return plural(self.n, self.kind.removesuffix("s"))
 
     def allows(self, value: float) -> bool:
-        """Return whether a number has no further decimals or digits."""
+        """Return whether a number has at most `n` decimals or digits."""
         return _rounded(value, self.kind, self.n, ROUND_HALF_EVEN) == value
 
     def near(self, value: float) -> tuple[float, ...]:
-        """Return the largest allowed number up to `value`, and the smallest from it on."""
+        """Return the largest allowed number up to `value`, and the smallest from `value` on."""
         modes = ROUND_FLOOR, ROUND_CEILING
         low, high = (_rounded(value, self.kind, self.n, mode) for mode in modes)
         return low, high
@@ -79,7 +79,7 @@ class Cutoffs:
     Parameters
     ----------
     values : tuple of float
-        The numbers, increasing.
+        The numbers in increasing order.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class Cutoffs:
         return value in self.values
 
     def near(self, value: float) -> tuple[float, ...]:
-        """Return the next listed numbers on both sides, or the only one."""
+        """Return the nearest listed numbers on both sides, or the only one."""
         position = int(np.searchsorted(self.values, value))
         if position < len(self.values) and self.values[position] == value:
             return value, value
@@ -105,7 +105,7 @@ class Cutoffs:
         return tuple(sides)
 
 
-#: Which numbers conditions on a feature may use as bounds.
+#: Numbers that conditions on a feature may use as bounds.
 AllowedThresholds: TypeAlias = Rounding | Cutoffs
 
 
@@ -115,7 +115,7 @@ def check_thresholds(feature: str, value: Any) -> AllowedThresholds:
     Raises
     ------
     TypeError, ValueError
-        If it is neither.
+        If the value is neither.
     """
     if isinstance(value, Rounding | Cutoffs):
         return value
@@ -133,7 +133,7 @@ def check_thresholds(feature: str, value: Any) -> AllowedThresholds:
     numbers = sorted({check_number(name, v, finite=True) for v in value})
     if not numbers:
         raise ValueError(
-            f"{name} must list at least one number; to keep {feature!r} out of the rules, forbid "
+            f"{name} must list at least one number; to exclude {feature!r} from the rules, forbid "
             "it."
         )
     return Cutoffs(tuple(numbers))

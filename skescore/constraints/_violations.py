@@ -1,4 +1,4 @@
-"""Violations: which rules break which constraint, with evidence and a remedy."""
+"""Violations: rules that violate constraints, with evidence and a remedy."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from skescore.rules import (
     convert_rows,
 )
 
-#: Largest rounding error of the difference between two means, relative to the larger one.
+#: Largest relative rounding error of the difference between two means.
 _GAP_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A constraint that rules break.
+    """Constraint that rules violate.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ class Violation:
     rule_index : int or None
         Index of the rule, from 0; None for all rules together, -1 for the fallback.
     evidence : str
-        The fact that breaks the constraint.
+        Fact that violates the constraint.
     remedy : str
-        A change that helps.
+        Change that removes the violation.
     rows : sequence of mapping, default=()
         For monotonicity: two rows that are predicted in the wrong order, as values by feature name.
         Features that are not named may have any value.
@@ -80,7 +80,7 @@ def violations(
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         The rows, for `min_support`, `min_precision` and `max_gap`.
     y : array-like of shape (n_rows,), optional
-        The labels that `min_precision` compares: the black box's predictions, or the target.
+        The labels for `min_precision`: the black box's predictions, or the target.
 
     Returns
     -------
@@ -90,14 +90,14 @@ def violations(
     Raises
     ------
     ValueError
-        If a constraint names an unknown feature or class, needs rows or labels that are not passed,
-        or cannot be decided for these rules.
+        If a constraint names an unknown feature or class, requires rows or labels that are not
+        passed, or cannot be decided for these rules.
 
     Notes
     -----
     Monotonicity is decided for all rows of the domain of the rules, or for all possible rows if
-    they have no domain, and not on rows of a table: every pair of cells between the bounds of the
-    conditions is excluded or is shown in the violation.
+    they have no domain, and not only on rows of a table: every pair of cells between the bounds of
+    the conditions is either excluded or shown in the violation.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def violated_labels(
     constraints : Constraints
         The constraints.
     X, y : optional
-        As in :func:`violations`.
+        See :func:`violations`.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def violated_labels(
 
 
 class _Context:
-    """The rules, and the rows that are needed for some constraints."""
+    """Rules, and the rows that some constraints require."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class _Context:
             self._check_rows()
 
     def _check_rows(self) -> None:
-        """Raise a ValueError if constraints need rows or labels that are not passed."""
+        """Raise a ValueError if constraints require rows or labels that are not passed."""
         constraints = self.constraints
         needed = [n for n in ("min_support", "min_precision") if getattr(constraints, n)]
         needed += ["max_gap"] if constraints.max_gap else []
@@ -195,7 +195,7 @@ class _Context:
 
     @cached_property
     def rows_by_rule(self) -> list[np.ndarray]:
-        """Masks of the rows that each rule decides; that satisfy it if all rules vote."""
+        """Masks of the rows that each rule decides, or covers if rules vote."""
         if self.ruleset.voting is not None:
             return list(self.ruleset.match(self.X).T)
         assigned = self.ruleset.assign(self.X)
@@ -300,7 +300,7 @@ def _check_pinned(context: _Context, label: str, part: Constraints) -> Iterator[
     (pinned,) = part.pinned
     indices = [i for i, r in enumerate(context.rules) if pinned.is_rule(r, context.names)]
     if not indices:
-        yield Violation(label, None, "no rule is this rule", "Add it word for word.")
+        yield Violation(label, None, "no rule is this rule", "Add it unchanged.")
     elif pinned.position is not None:
         if pinned.position not in indices:
             evidence = f"it is rule {indices[0] + 1}"
@@ -470,18 +470,18 @@ class GroupGap(NamedTuple):
 def group_gap(ruleset: RuleSet, constraints: Constraints, X: Any, column: str) -> GroupGap:
     """Return the largest difference between groups of rows in the predictions.
 
-    Rows without a prediction are predicted as no class; in a regression they are left out.
+    Rows without a prediction count for no class; in regression they are ignored.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules.
     constraints : Constraints
-        Its `class_order` determines which class counts.
+        Constraints whose `class_order` determines the class.
     X : array-like or DataFrame
         The rows.
     column : str
-        The column whose values are the groups.
+        Name of the column whose values are the groups.
 
     Returns
     -------
@@ -511,7 +511,7 @@ def group_gap(ruleset: RuleSet, constraints: Constraints, X: Any, column: str) -
 
 
 def _predictions(ruleset: RuleSet, X: Any) -> np.ndarray:
-    """Return the predictions, None (in a regression NaN) for rows without one."""
+    """Return the predictions; rows without one have None, or NaN in regression."""
     if ruleset.fallback is not None:
         return np.asarray(ruleset.predict(X))
     any_output = 0.0 if ruleset.classes is None else ruleset.classes[0]

@@ -74,7 +74,7 @@ def test_json_keeps_pinned_rules_of_every_kind() -> None:
         ('{"thresholds": {"age": {"digit": 2}}}', "Did you mean 'digits'"),
         ('{"thresholds": {"age": []}}', "at least one number"),
         ('{"max_cost": 3}', "feature_costs"),
-        ('{"min_support": 2.5}', "whole number of rows"),
+        ('{"min_support": 2.5}', "integer number of rows"),
         ('{"min_precision": 1.5}', "min_precision must be"),
         ('{"class_order": ["a", "a"]}', "two different labels"),
         ('{"pinned": [{"if": [], "then": "a", "when": 1}]}', "pinned rule 1"),
