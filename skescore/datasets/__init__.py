@@ -1,4 +1,4 @@
-"""Data sets by name or from a file, checked before a model or an extractor sees them."""
+"""Data sets by name or from a file, checked before they are used."""
 
 from skescore.datasets._files import DatasetError
 from skescore.datasets._loading import (

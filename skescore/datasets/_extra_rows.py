@@ -1,4 +1,4 @@
-"""Rows of a table that are no data: totals, subtotals, headings, repeated headers, footnotes."""
+"""Table rows that are not data: totals, subtotals, headings, repeated headers, footnotes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from skescore.datasets._numbers import as_numbers, style_of
 
 __all__ = ["ExtraRows", "find_extra_rows", "is_word", "may_have_extra_rows", "shortened"]
 
-#: Labels of rows that sum up others: at the beginning of a cell, or at its end ("North total").
+#: Labels of rows with totals: at the beginning of a cell, or at its end ("North total").
 _TOTAL = re.compile(
     r"(?i)(grand |sub-?|sous-?|overall )?(tota(l|ls|le|les|al)|sums?|averages?|mean|count)\b"
     r"|(zwischen|gesamt)?summe\b|gesamt(ergebnis)?\b|teilergebnis\b|insgesamt\b|durchschnitt\b"
     r"|mittelwert\b|suma\b|(year|jahr|quarter|quartal|ytd|all year)$|[øσ∑](?!\w)"
     r"|.+\W(grand |sub-?)?(total|sum|average|ergebnis|summe)$"
 )
-#: Parts of labels in lower case; every label of `_TOTAL` has one.
+#: Lower-case parts of labels, at least one of which occurs in every label of `_TOTAL`.
 _LABEL_PARTS = (
     *("tota", "sum", "average", "mean", "count", "gesamt", "ergebnis", "durchschnitt"),
     *("mittelwert", "ø", "σ", "∑", "year", "jahr", "quart", "ytd"),
 )
-#: A cell that may be a label, if the separator is put in front of it and behind it.
+#: Cell that may be a label; the separator of columns is inserted before and after it.
 _MAY_BE_LABEL = (
     r"(?im)(?:^|{0})[ \"]*(?:grand |sub-?|sous-?|overall |zwischen|ins)?"
     r"(?:tota|sum|average|mean|count|gesamt|teil|durch|mittel|[øσ∑]"
@@ -41,38 +41,38 @@ _FOOTNOTE = re.compile(
     r"|exported|created)\b|\*|¹|©|--"
 )
 _NUMBER = re.compile(r"[^\w]*[+-]?[\d.,' ]*\d[\d.,' ]*([eE][+-]?\d+)?\s*([%€$£]|EUR|USD)?")
-#: Smallest share of the rows in which a column must have a number, or a text.
+#: Minimum share of rows with a number (or with text) in a column of numbers (or text).
 _MAIN_SHARE = 0.5
-#: Smallest share of the rows in which a column must be filled, if an empty cell means something.
+#: Minimum share of filled cells in a column in which an empty cell is significant.
 _FILLED_SHARE = 0.9
-#: Number of earlier totals from which a block of rows that are summed up may begin.
+#: Maximum number of earlier totals after which a block of summed rows may begin.
 _MAX_BLOCKS = 20
-#: Smallest number of rows of a table in which headings are looked for, and of their columns.
+#: Minimum number of rows and of columns of a table that is searched for headings.
 _MIN_ROWS, _MIN_COLUMNS = 5, 3
 
 
 def is_word(cell: str) -> bool:
-    """Return whether a cell holds a word, not a number."""
+    """Return whether a cell contains a word, not a number."""
     return bool(cell) and _NUMBER.fullmatch(cell) is None
 
 
 def shortened(text: str) -> str:
-    """Return a text of at most 50 characters."""
+    """Shorten a text to at most 50 characters."""
     return text if len(text) <= 50 else f"{text[:47]}..."
 
 
 @dataclass(frozen=True)
 class ExtraRows:
-    """Rows of a table that are no data, by the reason.
+    """Table rows that are not data, by reason.
 
     Parameters
     ----------
     totals, headings, repeated_headers, blank : tuple of int
-        Indices of rows among the data.
+        Indices of rows between rows of data.
     first_below : int
         Index of the first row below the data; the number of rows if there is none.
     findings : tuple of str
-        Sentences for the user.
+        Messages for the user.
     """
 
     totals: tuple[int, ...]
@@ -84,26 +84,25 @@ class ExtraRows:
 
     @property
     def among_data(self) -> tuple[int, ...]:
-        """Indices of all rows among the data that are left out, with blank rows around them."""
+        """Indices of all omitted rows between rows of data, with blank rows around them."""
         rows = {*self.totals, *self.headings, *self.repeated_headers}
         return tuple(sorted(rows.union(self.blank))) if rows else ()
 
 
 def find_extra_rows(rows: Sequence[Sequence[str]], names: Sequence[str]) -> ExtraRows:
-    """Find the rows of a table that are no data.
+    """Find the rows of a table that are not data.
 
     Parameters
     ----------
     rows : sequence of sequence of str
-        The rows below the header; empty cells are empty texts.
+        Rows below the header; empty cells are empty strings.
     names : sequence of str
         Names of the columns.
 
     Returns
     -------
     ExtraRows
-        Rows that sum up others, that only head a group of rows, that repeat the header, and rows
-        below the data.
+        Totals of other rows, headings of groups of rows, repeated headers, and rows below the data.
 
     Examples
     --------
@@ -149,7 +148,7 @@ def find_extra_rows(rows: Sequence[Sequence[str]], names: Sequence[str]) -> Extr
 def _left_out_text(
     cells: Sequence[Sequence[str]], indices: Sequence[int], reason: str
 ) -> list[str]:
-    """Return a sentence about rows among the data, if there are any."""
+    """Return a message about omitted rows, if there are any."""
     if not indices:
         return []
     words = [shortened(next(filter(None, cells[i]))) for i in indices]
@@ -158,7 +157,7 @@ def _left_out_text(
 
 
 def may_have_extra_rows(text: str, separator: str, header: str) -> bool:
-    """Return whether a text may have rows among its data that are no data, without a loop.
+    """Check quickly whether a text may contain rows between its data that are not data.
 
     Parameters
     ----------
@@ -187,7 +186,7 @@ def may_have_extra_rows(text: str, separator: str, header: str) -> bool:
 
 
 def _total_labels(cells: Sequence[Sequence[str]]) -> dict[int, int]:
-    """Return the column of the label of each row that is named like a total."""
+    """Return the column of the label of each row that is labeled like a total."""
     is_label: dict[str, bool] = {}
     labels = {}
     for i, row in enumerate(cells):
@@ -203,7 +202,7 @@ def _total_labels(cells: Sequence[Sequence[str]]) -> dict[int, int]:
 
 
 class _CellTable:
-    """Cells of a table with the kinds of its columns, as they are in its rows of data."""
+    """Cells of a table, with the types of its columns in the rows of data."""
 
     def __init__(self, cells: Sequence[Sequence[str]], excluded: set[int]) -> None:
         self.cells = cells
@@ -215,7 +214,7 @@ class _CellTable:
 
     @cached_property
     def last_filled_row(self) -> int:
-        """Index of the last row that is not empty, or -1."""
+        """Index of the last row that is not empty; -1 if all rows are."""
         return max((i for i, row in enumerate(self.cells) if any(row)), default=-1)
 
     @cached_property
@@ -240,11 +239,11 @@ class _CellTable:
 
     @property
     def n_full_columns(self) -> int:
-        """Number of columns that are nearly always filled."""
+        """Number of columns that are almost always filled."""
         return sum(n_filled >= _FILLED_SHARE for n_filled, _ in self._shares)
 
     def word_columns(self, label_column: int) -> list[int]:
-        """Return the columns of words that are nearly always filled, without that of the label."""
+        """Return the columns of words that are almost always filled, except the label column."""
         return [
             j
             for j, (n_filled, n_words) in enumerate(self._shares)
@@ -252,9 +251,9 @@ class _CellTable:
         ]
 
     def is_total(self, i: int, label_column: int) -> bool:
-        """Return whether a row sums up others: by its figures, or as all other words are missing.
+        """Return whether a row is a total, as its numbers are sums or it lacks all other words.
 
-        A row of data may have a name such as "Total" as well.
+        A row of data may also have a name such as "Total".
         """
         words = self.word_columns(label_column)
         if words and not any(self.cells[i][j] for j in words):
@@ -262,7 +261,7 @@ class _CellTable:
         return self._sums_up_others(i, _MEAN.search(self.cells[i][label_column]) is not None)
 
     def resembles_data(self, i: int, label_column: int) -> bool:
-        """Return whether a row has a word that another row has in the same column."""
+        """Return whether a word of a row occurs in the same column of another row."""
         return any(
             self.cells[i][j]
             and any(
@@ -299,7 +298,7 @@ class _CellTable:
         return False
 
     def _column_sums(self, j: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the numbers of a column, and sums and counts of the rows of data above each."""
+        """Return the numbers of a column, and for each row the sum and count of data rows above."""
         if j not in self._sums:
             texts = [row[j] for row in self.cells]
             values = as_numbers(texts, *style_of([text for text in texts if text]))
@@ -316,24 +315,24 @@ def _has_one_word(row: Sequence[str]) -> bool:
 
 
 def _find_headings(table: _CellTable, lone_words: set[int], end: int) -> list[int]:
-    """Return rows with a single word, if they begin the table and head groups of full rows."""
+    """Return rows with a single word that begin the table and head groups of full rows."""
     headings = sorted(i for i in lone_words if i < end)
     if table.n_data < _MIN_ROWS or len(headings) < 2 or table.n_full_columns < _MIN_COLUMNS:
         return []
     data = np.flatnonzero(table.is_data[:end])
-    starts = np.searchsorted(data, headings)  # number of rows of data above each heading
+    starts = np.searchsorted(data, headings)  # number of data rows above each heading
     has_rows = np.diff(np.append(starts, len(data))) > 0
     return headings if starts[0] == 0 and has_rows.all() else []
 
 
 def _n_decimals(text: str) -> int:
-    """Return the number of digits behind the last sign of a number, if it is a decimal one."""
+    """Return the number of digits after the last point or comma of a decimal number."""
     match = re.search(r"[.,](\d+)\D*$", text)
     return 0 if match is None or len(match[1]) == 3 else len(match[1])
 
 
 def _rows_below(table: _CellTable, labels: dict[int, int]) -> tuple[int, list[str]]:
-    """Return the first of the rows at the end that are totals or footnotes, and their texts."""
+    """Return the index of the first total or footnote at the end of the table, and their texts."""
     first_below, texts = len(table.cells), []
     for i in reversed(range(len(table.cells))):
         filled = [cell for cell in table.cells[i] if cell]
@@ -350,7 +349,7 @@ def _rows_below(table: _CellTable, labels: dict[int, int]) -> tuple[int, list[st
 
 
 def _is_total_below(table: _CellTable, i: int, labels: dict[int, int]) -> bool:
-    """Return whether a row at the end is named like a total and does not look like data."""
+    """Return whether a row at the end is labeled like a total and does not resemble data."""
     if i not in labels:
         return False
     later = [cell for j, cell in enumerate(table.cells[i]) if cell and j != labels[i]]
@@ -359,7 +358,7 @@ def _is_total_below(table: _CellTable, i: int, labels: dict[int, int]) -> bool:
 
 
 def _is_footnote(filled: Sequence[str], n_columns: int) -> bool:
-    """Return whether a row at the end holds one remark."""
+    """Return whether a row at the end contains only a remark."""
     text = filled[0]
     is_remark = _FOOTNOTE.match(text) is not None or (len(text) > 20 and is_word(text))
     return len(filled) == 1 < n_columns and is_remark

@@ -1,7 +1,7 @@
 """Tables from files: text in several dialects and encodings, Parquet, and sheets of Excel.
 
-What is in the file comes out as it is, one type per column; what it means is read by `_reading`.
-What cannot be a table is refused, with the file, the line and the way out.
+Content is returned unchanged, with one type per column; `_reading` interprets it. A file that is
+not a table is rejected with an error that names the file, the line and a remedy.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ __all__ = [
     "unique_names",
 ]
 
-# The usual separator of each kind of text file; the header line may show another one.
+# Usual separator of each kind of text file; the header line may show another one.
 TEXT_KINDS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
 PARQUET_KINDS = (".parquet", ".pq")
 SHEET_KINDS = (".xlsx", ".xlsm")
 SEPARATORS = (",", ";", "\t", "|")
-#: Columns parted by any number of blanks, as in older data files.
+#: Columns separated by any number of blanks, as in older data files.
 BLANKS = r"\s+"
-#: How separators that are hard to type may be called.
+#: Names of separators that are hard to type.
 SEPARATOR_NAMES = {
     "tab": "\t",
     "\\t": "\t",
@@ -60,20 +60,20 @@ SEPARATOR_NAMES = {
     "blank": BLANKS,
     "pipe": "|",
 }
-#: A whole number as a column of decimals has it.
+#: Integer written with a decimal point, as in a column of decimals.
 _POINTLESS = r"[+-]?\d+\.0+"
 #: A cell that begins with a zero and another digit.
 _PADDED = re.compile(rb"(?<![^,;|\s\"'])0\d")
 LINE_NOTE = "(the header is line 1)"
-#: Rows in which the header is looked for, and rows at the end that may be totals.
+#: Number of rows in which the header is searched, and of rows at the end that may be totals.
 _LAYOUT_ROWS, _TAIL_ROWS = 70, 30
-#: Smallest share of the rows with a value in the columns of a table with blocks of rows.
+#: Minimum share of rows with a value in the columns of a table with blocks of rows.
 _FULL_SHARE = 0.9
-#: Totals among the data are looked for in tables of at most this number of rows.
+#: Maximum number of rows of a table that is searched for totals between the data.
 _MAX_SEARCHED_ROWS = 50_000
-#: Rows that must agree with the header for blanks to be a separator.
+#: Number of rows that must agree with the header for blanks to be a separator.
 _SEEN_ROWS = 20
-#: What a cell is that is missing; "none" and "?" are words, which only their column explains.
+#: Texts of missing cells; whether "none" and "?" are missing depends on the column.
 NULL_CELLS = (
     "",
     "NA",
@@ -98,19 +98,19 @@ NULL_CELLS = (
 
 
 class DatasetError(ValueError):
-    """Raised if a data set cannot be used; the message names the place and a remedy.
+    """Error for a data set that cannot be used; the message names the place and a remedy.
 
     Parameters
     ----------
     text : str
-        The whole message.
+        Complete message.
     options : sequence of str, default=()
-        What would mend it on the command line, such as ``("--drop", "id")``.
+        Command-line options that solve the problem, such as ``("--drop", "id")``.
     misspelt : mapping, optional
-        Names of columns that are not there, with what was probably meant.
+        Unknown column names, with the names that were probably meant.
     """
 
-    __module__ = "skescore.datasets"  # where users import it from
+    __module__ = "skescore.datasets"  # public module of the class
 
     def __init__(
         self, text: str, options: Sequence[str] = (), misspelt: Mapping[str, str] | None = None
@@ -120,10 +120,10 @@ class DatasetError(ValueError):
         self.misspelt = dict(misspelt or {})
 
 
-#: Files of sheets in a workbook, and the beginning of a hidden row in them.
+#: Sheet files in a workbook.
 _SHEET_FILE = re.compile(r"xl/worksheets/[^/]*\.xml")
 _HIDDEN_ROW = re.compile(rb'<row [^>]*\bhidden="(?:1|true)"')
-#: A cell of a text file that is read as missing, or with blanks at its beginning.
+#: Cell of a text file that is read as missing, or that begins with blanks.
 _ALTERED_CELL = re.compile(
     rb"[,;|\t\n\"](?:NA|N/A|n/a|-?nan|-?NaN|null|NULL|None|<NA>|#NA|#N/A(?: N/A)?)"
     rb"(?=[,;|\t\r\n\"]|$)|[,;|\t\n] +[^\s,;|]"
@@ -134,12 +134,12 @@ _ALTERED_CELL = re.compile(
 class FileTable:
     """Raw content of a file, before the types of its columns are detected.
 
-    `reread` reads the same file with a decimal comma; None if numbers are not text. `texts` reads
-    the columns at given positions as they are written, if numbers are written as text, and with
-    `keep_words` also words for missing values; `may_pad` is False if no number can be written with
-    leading zeros. `sheets` are the names of the sheets of a workbook, of which the first is read.
-    `written` returns the text columns as they are written, with blanks and words for missing
-    values; None if both are certainly absent.
+    `reread` reads the same file with a decimal comma; None if numbers are not text. `texts` returns
+    the columns at given positions as written, if numbers are written as text; with `keep_words`,
+    this includes words for missing values. `may_pad` is False if no number can be written with
+    leading zeros. `sheets` are the names of the sheets of a workbook, the first of which is read.
+    `written` returns the text columns as written, with blanks and words for missing values; None if
+    there are none of these.
     """
 
     frame: pd.DataFrame
@@ -153,10 +153,10 @@ class FileTable:
     written: Any = None
 
     def as_written(self, names: Iterable[str]) -> pd.DataFrame:
-        """Return numeric columns as they are written, so that 01 and 1 differ.
+        """Return numeric columns as written, so that 01 and 1 differ.
 
-        Integers written with a decimal point, as programs do if some are missing, are returned
-        without it. Other columns are left out.
+        Integers that programs write with a decimal point because some are missing are returned
+        without it. Other columns are omitted.
         """
         requested, numeric = set(names), pd.api.types.is_numeric_dtype
         positions = [
@@ -185,7 +185,7 @@ class FileTable:
         return words[words != ""]
 
     def with_words(self, column: pd.Series, words: Collection[str]) -> pd.Series:
-        """Return a column with some of its words for missing values as they are written."""
+        """Return a column with some of its words for missing values as written."""
         texts = self.missing_texts(column)
         texts = texts[texts.isin(words)]
         if not len(texts):
@@ -211,8 +211,8 @@ def read_file(
 ) -> FileTable:
     """Read the raw table of a file, with rows numbered from 0.
 
-    `where` names the file in errors, as its user did. Rows above the header, units and totals are
-    left out; `layout` states where the header is.
+    `where` is the name of the file in errors. Rows above the header, units and totals are dropped;
+    `layout` states where the header is.
     """
     layout = LayoutOptions() if layout is None else layout
     try:
@@ -222,7 +222,7 @@ def read_file(
             raw.seek(0)
             checksum = hashlib.file_digest(raw, "sha256").hexdigest()
     except FileNotFoundError:
-        raise  # only the caller knows what else the name could have meant
+        raise  # only the caller knows what else the name could mean
     except ValueError as error:
         raise DatasetError(str(error)) from error
     except OSError as error:
@@ -318,7 +318,7 @@ def _read_sheet(
     findings: list[str] = []
     try:
         with warnings.catch_warnings(), pd.ExcelFile(path, engine="openpyxl") as book:
-            warnings.simplefilter("ignore")  # of styles and extensions that do not matter here
+            warnings.simplefilter("ignore")  # warnings about styles and extensions
             sheets = [str(name) for name in book.sheet_names]
             nulls: dict[str, Any] = {"keep_default_na": False, "na_values": list(NULL_CELLS)}
             written_grid = _read_cells(book)
@@ -370,7 +370,7 @@ def _read_sheet(
 
 
 def _read_cells(book: pd.ExcelFile) -> pd.DataFrame:
-    """Return the cells of the first sheet as they are written, also words for missing values."""
+    """Return the cells of the first sheet as written, including words for missing values."""
     cells: pd.DataFrame = book.parse(
         book.sheet_names[0], header=None, dtype=object, keep_default_na=False, na_values=[""]
     )
@@ -378,9 +378,9 @@ def _read_cells(book: pd.ExcelFile) -> pd.DataFrame:
 
 
 def _filled_down(table: pd.DataFrame, findings: list[str]) -> pd.DataFrame:
-    """Repeat the texts of the first column that only the first row of each block has.
+    """Repeat texts of the first column that only the first row of each block contains.
 
-    Sheets have such columns because of merged cells, or because people do not repeat themselves.
+    Such columns result from merged cells, or from people who omit repeated labels.
     """
     filled = table.notna()
     is_used = filled.any(axis=0).to_numpy()
@@ -415,7 +415,7 @@ def _texts_of_sheet(grid: pd.DataFrame) -> list[list[str]]:
 
 
 def _contents_of_sheets(path: Path) -> list[bytes]:
-    """Return the files of the sheets of a workbook, in any order."""
+    """Return the sheet files of a workbook, in any order."""
     with zipfile.ZipFile(path) as archive:
         return [archive.read(name) for name in archive.namelist() if _SHEET_FILE.fullmatch(name)]
 
@@ -424,7 +424,7 @@ def _merged_ranges(path: Path) -> list[tuple[slice, slice]]:
     """Return the rows and columns of the merged cells of the first sheet, counted from 0."""
     from openpyxl import load_workbook
 
-    # A workbook that is only read row by row does not know them.
+    # openpyxl's read-only mode does not provide merged cells.
     return [
         (slice(cells.min_row - 1, cells.max_row), slice(cells.min_col - 1, cells.max_col))
         for cells in load_workbook(path).worksheets[0].merged_cells.ranges
@@ -448,9 +448,9 @@ def _with_merged_cells(
     merged: Iterable[tuple[slice, slice]],
     findings: list[str],
 ) -> pd.DataFrame:
-    """Repeat the values of cells that are merged with those below them.
+    """Repeat the value of a merged cell in all rows that it spans.
 
-    `sheet_rows` are the numbers of the rows of the table in the sheet.
+    `sheet_rows` are the sheet's row numbers of the table's rows.
     """
     counts: dict[int, int] = {}
     for rows, columns in merged:
@@ -481,7 +481,7 @@ def _find_layout(
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Return names of columns as pandas reads them: empty and repeated ones get numbers."""
+    """Return column names as pandas reads them: empty and repeated ones get numbers."""
     seen_counts: dict[str, int] = {}
     unique = []
     for position, name in enumerate(names):
@@ -497,14 +497,14 @@ def _without_surroundings(
 ) -> tuple[bytes, str, str | None, list[str]]:
     """Return text with one header line above the data and nothing below.
 
-    Also return its encoding and separator, and what was left out. The content is returned as it is
-    if it has this form.
+    Also return its encoding and separator, and messages about dropped rows. Content that already
+    has this form is returned unchanged.
     """
     unchanged = content, encoding, text_format.separator, list[str]()
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError:
-        return unchanged  # reported by the reader
+        return unchanged  # the reader reports the error
     lines = text.splitlines(keepends=True)
     separator = _separator_of_grid(lines[:_LAYOUT_ROWS], text_format)
     if separator is None or len(separator) > 1:
@@ -541,7 +541,7 @@ def _records_below(
 ) -> tuple[list[list[str]], list[tuple[int, int]]]:
     """Return the records below a header with the lines of each, or only the last ones.
 
-    Only these can be no data in a long table, or in one that has no word for totals.
+    In a long table, or one without words for totals, only the last records may not be data.
     """
     start = first_line
     is_short = len(lines) - first_line <= _MAX_SEARCHED_ROWS
@@ -553,13 +553,13 @@ def _records_below(
     try:
         records, ends = _grid(lines[start:], separator)
     except csv.Error:
-        return [], []  # reported by the reader
+        return [], []  # the reader reports the error
     bounds = [start, *(start + end for end in ends)]
     return records, list(pairwise(bounds))
 
 
 def _separator_of_grid(lines: Sequence[str], text_format: _TextFormat) -> str | None:
-    """Return the separator by which most lines have the same number of cells, at least two."""
+    """Return the separator that gives most lines the same number of cells, at least two."""
     if text_format.separator is not None:
         return SEPARATOR_NAMES.get(text_format.separator, text_format.separator)
     best, best_count = None, 0
@@ -587,7 +587,7 @@ def _grid(lines: Sequence[str], separator: str) -> tuple[list[list[str]], list[i
 
 @dataclass(frozen=True)
 class _TextFormat:
-    """Usual separator of a kind of text file, compression, and what the user states."""
+    """Usual separator of a kind of text file, its compression, and the user's options."""
 
     usual: str
     is_compressed: bool
@@ -674,14 +674,14 @@ def _parse(
     usual: dict[str, Any] = {"skipinitialspace": True, "na_values": list(NULL_CELLS)}
     try:
         with warnings.catch_warnings():
-            # pandas only warns when all rows have more cells than the header, and cuts them off.
+            # pandas only warns, and truncates rows, if all rows have more cells than the header.
             warnings.simplefilter("error", pd.errors.ParserWarning)
             table = pd.read_csv(
                 io.BytesIO(content),
                 sep=separator,
                 encoding=encoding,
                 engine="c",
-                low_memory=False,  # one type per column, however long the file
+                low_memory=False,  # one type per column in files of any length
                 index_col=False,
                 decimal=decimal,
                 keep_default_na=False,
@@ -709,7 +709,7 @@ def _records(text: Any, separator: str) -> Any:
     if separator == BLANKS:
         return (line.split() for line in text if line.strip())
     records = csv.reader(text, delimiter=separator, skipinitialspace=True)
-    # Like pandas, skip blank lines; a line of nothing but separators is not blank.
+    # Like pandas, skip blank lines; a line that contains only separators is not blank.
     return (record for record in records if len(record) > 1 or any(record))
 
 
@@ -747,8 +747,8 @@ def _refuse_binary(start: bytes, where: str, encoding: str | None) -> None:
     marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     if b"\0" in start and not marked and encoding is None:
         raise DatasetError(
-            f"{where} is binary, not text: save the table as CSV in UTF-8; if it is text, say in "
-            "which encoding, such as encoding='utf-16-le' (on the command line: --encoding "
+            f"{where} is binary, not text: save the table as CSV in UTF-8; if it is text, pass its "
+            "encoding, such as encoding='utf-16-le' (on the command line: --encoding "
             "utf-16-le).",
             ("--encoding", "utf-16-le"),
         )
@@ -774,7 +774,8 @@ def _encoding(content: bytes, where: str, name: str | None, findings: list[str])
         return "utf-8-sig"
     except UnicodeDecodeError:
         pass
-    # Text in an 8-bit encoding is no UTF-8 wherever it leaves ASCII; damaged UTF-8 is nearly all.
+    # Text in an 8-bit encoding is invalid UTF-8 almost everywhere outside ASCII; damaged UTF-8 is
+    # not.
     damaged = content.decode("utf-8", errors="replace")
     wrong = damaged.count("�")
     right = sum(map(len, re.findall(r"[^\x00-\x7f�]+", damaged)))
@@ -806,7 +807,7 @@ def _wrongly_encoded(content: bytes, where: str, encoding: str) -> str:
 
 
 def _malformed(message: str, where: str, separator: str) -> str:
-    """Translate an error of the tokenizer to a message about the file."""
+    """Convert an error of the tokenizer to a message about the file."""
     match = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
     if match:
         expected, line, saw = match.groups()

@@ -1,7 +1,7 @@
-"""Layout of tables that people made for people: titles, headers in several rows, units, totals.
+"""Layout of tables made for people: titles, headers in several rows, units, totals.
 
-A grid of texts, as a file or sheet has it, is searched for the rows that hold the header and the
-data. Rows around them are left out, and reported.
+The rows of the header and of the data are detected in a grid of texts from a file or sheet. Rows
+around them are dropped and reported.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from skescore.datasets._extra_rows import is_word, shortened
 
 __all__ = ["LayoutOptions", "MergedCells", "TableLayout", "detect_layout"]
 
-#: First and last column of merged cells, by their row; None where cells are not known, as in text.
+#: First and last column of merged cells, by row; None if they are unknown, as in text files.
 MergedCells = Mapping[int, Mapping[int, int]] | None
 
-#: Rows in which the header is looked for, and rows of data that decide.
+#: Number of rows in which the header is searched, and of data rows that are examined.
 _MAX_TITLE_ROWS, _SAMPLE_ROWS = 30, 40
 #: Units alone in a cell, with or without brackets.
 _UNIT = re.compile(
@@ -29,9 +29,9 @@ _UNIT = re.compile(
 
 #: Largest number of rows of a header that is detected.
 _MAX_HEADER_ROWS = 3
-#: Years, which may head groups of columns.
+#: Years, which may be names of groups of columns.
 _YEAR = re.compile(r"(19|20)\d\d([-/–](19|20)?\d\d)?")
-#: Cells above a table that state something about the file, such as "Date:" or "Page 1".
+#: Cells above a table with information about the file, such as "Date:" or "Page 1".
 _ABOUT_FILE = re.compile(
     r"(?i).*:|(page|seite|date|datum|as of|stand|exported|created|printed|version)\b.*"
 )
@@ -41,13 +41,13 @@ _MAX_GROUP_NAME = 40
 
 @dataclass(frozen=True)
 class LayoutOptions:
-    """Rows of a file that hold the header, as the user states them.
+    """Header rows of a file, as stated by the user.
 
     Parameters
     ----------
     header : tuple of int, optional
-        Numbers of the rows of the header, the first row of the file being 1. Names of several
-        rows are joined. None detects them.
+        Row numbers of the header, counted from 1 at the top of the file. Names of several rows are
+        joined. None detects them.
     skip_rows : int, optional
         Number of rows above the header. None detects it.
     """
@@ -72,7 +72,7 @@ class TableLayout:
     first_row : int
         Index of the first row of data.
     findings : tuple of str, default=()
-        Sentences on what was detected.
+        Messages about what was detected.
     """
 
     names: tuple[str, ...]
@@ -92,13 +92,13 @@ def detect_layout(
     Parameters
     ----------
     grid : sequence of sequence of str
-        The first rows; empty cells are empty texts.
+        First rows; empty cells are empty strings.
     options : LayoutOptions
-        What the user states.
+        Options of the user.
     merged : mapping of int to mapping of int to int, optional
         First and last column of merged cells, by row. Without them, a name in the upper row of a
-        header is that of the columns up to the next name, without columns that other groups show
-        to be none of it.
+        header applies to all columns up to the next name, except columns that the names of other
+        groups exclude.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def detect_layout(
     Raises
     ------
     ValueError
-        If the rows that the user states do not exist.
+        If the user's rows do not exist.
     """
     rows = [[cell.strip() for cell in row] for row in grid]
     width = max((len(row) for row in rows), default=0)
@@ -159,7 +159,7 @@ def detect_layout(
 def _assumed_ends(
     rows: list[list[str]], start: int, first_row: int, merged: MergedCells
 ) -> list[str]:
-    """Return what is assumed of the last name of the upper row, if nothing shows where it ends."""
+    """Return a message if the extent of the last name of the upper row is an assumption."""
     last = max(i for i, cell in enumerate(rows[start]) if cell)
     end = _group_end(rows, range(start, first_row), start, last, merged)
     if (merged or {}).get(start) or end <= last + 1 or end < len(rows[start]) - 1:
@@ -191,7 +191,7 @@ def _stated_layout(
 
 
 def _after_units(rows: list[list[str]], first_row: int) -> tuple[int, list[str]]:
-    """Return the first row of data, below units if there are some, and a sentence on these."""
+    """Return the first row of data, below a row of units, and a message about the units."""
     if not _is_unit_row(rows, first_row):
         return first_row, []
     units = listed([cell for cell in rows[first_row] if cell], 6)
@@ -199,7 +199,7 @@ def _after_units(rows: list[list[str]], first_row: int) -> tuple[int, list[str]]
 
 
 def _header_row(rows: list[list[str]], merged: MergedCells) -> int | None:
-    """Return the index of the first row that is as wide as the data and holds no numbers."""
+    """Return the index of the first row that is as wide as the data and contains no numbers."""
     sample = [row for row in rows[: _MAX_TITLE_ROWS + _SAMPLE_ROWS] if any(row)]
     if len(sample) < 3:
         return None
@@ -220,7 +220,7 @@ def _header_row(rows: list[list[str]], merged: MergedCells) -> int | None:
 
 
 def _precedes_header(rows: list[list[str]], index: int, usual: int, merged: MergedCells) -> bool:
-    """Return whether a row that is not full stands above one that names all columns."""
+    """Return whether a row that is not full precedes one that names all columns."""
     if _n_filled(rows[index]) >= usual or _is_merged_header(rows, index, merged):
         return False
     lower = next((row for row in rows[index + 1 : index + 4] if any(row)), [])
@@ -228,7 +228,7 @@ def _precedes_header(rows: list[list[str]], index: int, usual: int, merged: Merg
 
 
 def _is_group_row(rows: list[list[str]], index: int, merged: MergedCells) -> bool:
-    """Return whether a row holds the upper names of a header in two rows."""
+    """Return whether a row contains the upper names of a header in two rows."""
     if index + 2 >= len(rows):
         return False
     upper = rows[index]
@@ -241,8 +241,8 @@ def _is_group_row(rows: list[list[str]], index: int, merged: MergedCells) -> boo
 def _is_merged_header(rows: list[list[str]], start: int, merged: MergedCells) -> bool:
     """Return whether a row continues the names of the row above it, which has merged cells.
 
-    In text, the upper row may as well be a title. It is part of the header if names of the lower
-    row are missing, or repeat and are told apart by the upper ones.
+    In text, the upper row may also be a title. It is part of the header if names in the lower row
+    are missing, or are repeated and distinguished by the upper ones.
     """
     if start + 2 >= len(rows):
         return False
@@ -266,7 +266,7 @@ def _is_merged_header(rows: list[list[str]], start: int, merged: MergedCells) ->
 
 
 def _has_fewer_repeats(rows: list[list[str]], start: int, merged: MergedCells) -> bool:
-    """Return whether names of a row repeat less often if those of rows above precede them."""
+    """Return whether names of a row repeat less often if prefixed by those of rows above."""
 
     def n_repeats(first: int) -> int:
         names = [name for name in _joined_names(rows, range(first, start + 2), merged) if name]
@@ -279,9 +279,9 @@ def _has_fewer_repeats(rows: list[list[str]], start: int, merged: MergedCells) -
 def _names_groups(rows: list[list[str]], start: int, first_row: int, merged: MergedCells) -> bool:
     """Return whether the row above a header names groups of its columns.
 
-    Each of at least two names stands where a group of the next row begins, before its first group,
-    or above a column without further names. The header below has merged cells, or names that repeat
-    in other groups.
+    Each of at least two names must stand where a group of the next row begins, before the first
+    group, or above a column without further names. The header below must have merged cells, or
+    names that repeat in other groups.
     """
     upper, lower = rows[start - 1], rows[start]
     filled = [i for i, cell in enumerate(upper) if cell]
@@ -308,7 +308,7 @@ def _is_group_name(cell: str) -> bool:
 
 
 def _is_unit_row(rows: list[list[str]], index: int) -> bool:
-    """Return whether a row holds the units of numbers below it."""
+    """Return whether a row contains the units of the numbers below it."""
     if index + 1 >= len(rows):
         return False
     row = rows[index]
@@ -327,7 +327,7 @@ def _is_unit_row(rows: list[list[str]], index: int) -> bool:
 
 
 def _joined_names(rows: list[list[str]], header: Sequence[int], merged: MergedCells) -> list[str]:
-    """Return names of columns, with those of merged cells in front of the names below them."""
+    """Return column names, prefixed by those of merged cells above them."""
     names = [""] * len(rows[header[0]])
     for level in header:
         texts = list(rows[level])
@@ -348,8 +348,8 @@ def _group_end(
     """Return the last column of a group whose name stands above its first column.
 
     Without merged cells in its row, a group ends before the next name of its row or of one above.
-    It ends earlier if its first names occur in other groups of the row as well, and its last ones
-    nowhere else.
+    It ends earlier if its first names also occur in other groups of the row, and its last ones do
+    not.
     """
     if merged and merged.get(level):
         return merged[level].get(first, first)

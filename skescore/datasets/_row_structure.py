@@ -1,4 +1,4 @@
-"""Groups and times of rows, which decide how rows may be split into folds."""
+"""Groups and times of rows, which determine how rows may be split into folds."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["order_by_time", "read_groups"]
 
 
 def read_groups(column: pd.Series, findings: list[str]) -> pd.Series:
-    """Return the group of each row as text; a row without one is a group of its own.
+    """Return the group of each row as a string; a row without a group is a group of its own.
 
     Parameters
     ----------
     column : pandas.Series
         Identifiers of the groups.
     findings : list of str
-        Sentences for the user, which are extended.
+        Messages for the user, which are extended.
     """
     labels = column.map(_group_label, na_action="ignore").astype(object)
     is_missing = labels.isna().to_numpy()
@@ -37,7 +37,7 @@ def read_groups(column: pd.Series, findings: list[str]) -> pd.Series:
 
 
 def _group_label(value: Any) -> str:
-    """Return the text of an identifier; whole numbers have no point."""
+    """Return an identifier as a string; integers have no decimal point."""
     is_whole = isinstance(value, float) and value.is_integer()
     return re.sub(r"\s+", " ", str(int(value) if is_whole else value)).strip()
 
@@ -45,25 +45,25 @@ def _group_label(value: Any) -> str:
 def order_by_time(
     rows: pd.DataFrame, raw: FileTable, options: ReadingOptions, findings: list[str]
 ) -> tuple[pd.DataFrame, pd.Series | None]:
-    """Sort rows by the time column; rows without a time, and before `since`, are left out.
+    """Sort rows by the time column; rows without a time, and before `since`, are dropped.
 
     Parameters
     ----------
     rows : pandas.DataFrame
         The rows, indexed by their numbers in the file.
     raw : FileTable
-        The file, which has the time column.
+        File that contains the time column.
     options : ReadingOptions
         Options whose `time` names the column, and whose `since` is the first time.
     findings : list of str
-        Sentences for the user, which are extended.
+        Messages for the user, which are extended.
 
     Returns
     -------
     rows : pandas.DataFrame
         The sorted rows.
     times : pandas.Series or None
-        Their times, or None without a time column.
+        Times of the rows; None without a time column.
     """
     if options.time is None:
         return rows, None

@@ -1,4 +1,4 @@
-"""Numbers that are written with units, such as ``1,4 mg/dl`` or ``3 kg``."""
+"""Numbers written with units, such as ``1,4 mg/dl`` or ``3 kg``."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from skescore.datasets._numbers import QUALIFIER
 
 __all__ = ["UnitTexts", "main_unit", "split_units", "unit_factor"]
 
-#: A number in any style, and a unit without digits behind it.
+#: Number in any style, followed by a unit without digits.
 _WITH_UNIT = re.compile(
     rf"(?P<number>{QUALIFIER}?[+-]?\d[\d.,' ]*(?:[eE][+-]?\d+)?)\s*"
     r"(?P<unit>[^\W\d_][^\d,;]{0,14}|[%°‰µμΩ][^\d,;]{0,14}|[^\W\d_]+(?:/[^\W\d_]+)*\^?[23²³])"
 )
-#: Times and time spans in hours, minutes and perhaps seconds.
+#: Times and time spans in hours, minutes and optional seconds.
 _CLOCK = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d))?")
-#: Words behind numbers that make them ranks or times of the day.
+#: Words after numbers that make them ranks or times of day.
 _NO_UNITS = frozenset(["st", "nd", "rd", "th", "am", "pm", "uhr", "a.m.", "p.m.", "x"])
-#: Smallest share of the rows with a unit that must have the most frequent one.
+#: Minimum share of the rows with a unit that must have the most frequent one.
 _MAIN_SHARE = 0.8
-#: Sizes of units by their dimension, as texts, so that ratios are exact.
+#: Sizes of units by dimension, as strings, so that ratios are exact.
 _SIZES: dict[str, dict[str, str]] = {
     "mass": {
         "µg": "1e-6",
@@ -44,14 +44,14 @@ _SIZES: dict[str, dict[str, str]] = {
 
 
 class UnitTexts(NamedTuple):
-    """Texts divided into numbers and units; both are empty for other texts."""
+    """Texts split into numbers and units; both are empty for other texts."""
 
     numbers: list[str]
     units: list[str]
 
 
 def split_units(texts: Sequence[str]) -> UnitTexts:
-    """Divide texts into numbers and units; times such as 1:30 are hours.
+    """Split texts into numbers and units; times such as 1:30 are hours.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def split_units(texts: Sequence[str]) -> UnitTexts:
     Returns
     -------
     UnitTexts
-        The numbers as they are written, and the units.
+        Numbers as written, and units.
 
     Examples
     --------
@@ -84,12 +84,12 @@ def split_units(texts: Sequence[str]) -> UnitTexts:
 
 
 def main_unit(units: Sequence[str], counts: np.ndarray) -> str | None:
-    """Return the unit that nearly all rows with a unit have, or None.
+    """Return the unit of nearly all rows with a unit, or None.
 
     Parameters
     ----------
     units : sequence of str
-        Units of texts, some of them empty.
+        Unit of each text, possibly empty.
     counts : ndarray of int
         Number of rows of each text.
     """
