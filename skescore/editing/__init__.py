@@ -1,7 +1,7 @@
-"""Editing: change rules by hand, measure every change, and log it so that others can replay it.
+"""Editing: change rules by hand, measure every change, and log it so that it can be replayed.
 
-A :class:`RuleEditor` applies edits and reports the :class:`Effect` of each. Its :class:`EditLog`
-replays to the same rules with :func:`replay`.
+A :class:`RuleEditor` applies edits and reports the :class:`Effect` of each. :func:`replay` applies
+its :class:`EditLog` again, with the same result.
 """
 
 from skescore.editing._canonical import canonical_json

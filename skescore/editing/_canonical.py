@@ -1,4 +1,4 @@
-"""Canonical JSON of edit logs, which Python and the report page write alike, and its hash."""
+"""Canonical JSON of edit logs, identical in Python and on the report page, and its hash."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import json
 from decimal import Decimal
 from typing import Any
 
-#: Decimal exponents between which JavaScript writes numbers without an exponent.
+#: Range of decimal exponents for which JavaScript writes numbers without an exponent.
 _LEAST_EXPONENT, _LARGEST_EXPONENT = -6, 21
 
 
 def canonical_json(value: Any) -> str:
-    """Write a JSON value with sorted keys, without blanks, and with numbers as JavaScript does.
+    """Return JSON with sorted keys, without blanks, and with numbers as JavaScript writes them.
 
     Parameters
     ----------
     value : JSON value
-        Dicts with text keys, lists, texts, finite numbers, booleans and None.
+        Dicts with string keys, lists, strings, finite numbers, booleans and None.
 
     Returns
     -------
     str
-        The same text for equal values, whether Python or a browser writes them.
+        JSON, the same for equal values in Python and in a browser.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def sha256_of(*parts: Any) -> str:
 
 
 def _number(value: float) -> str:
-    """Write a finite float in the shortest form, as JavaScript does."""
+    """Return a finite float in the shortest form, as JavaScript writes it."""
     if value == 0:
         return "0"
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()

@@ -1,4 +1,4 @@
-"""Best decision trees under any constraints, by enumeration in the order of their loss."""
+"""Best decision trees under arbitrary constraints, by enumeration in the order of their loss."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from skescore.editing._premises import are_disjoint
 from skescore.optimal import Cuts, F1Bound
 from skescore.rules import Condition, Fallback, Interval, RowTable, Rule, RuleSet
 
-#: Largest number of trees of one size that are enumerated, and of sums over groups of rows.
+#: Maximum number of enumerated trees of one size, and of sums over groups of rows.
 MAX_TREES, MAX_SUMS = 6_000_000, 2e10
-#: Largest number of leaves of an enumerated tree.
+#: Maximum number of leaves of an enumerated tree.
 MAX_LEAVES = 4
-#: Largest number of ways to give classes to the leaves of a tree.
+#: Maximum number of assignments of classes to the leaves of a tree.
 MAX_LABELINGS = 20_000
-#: Largest number of trees that are checked for one size.
+#: Maximum number of trees of one size whose constraints are checked.
 MAX_CHECKS = 100_000
 
 
@@ -40,7 +40,7 @@ class TreeRows:
     weights : ndarray of shape (n_rows,)
         Weight of each row.
     classes : tuple or None
-        Labels by code; None in a regression.
+        Labels by code; None in regression.
     """
 
     table: RowTable
@@ -50,7 +50,7 @@ class TreeRows:
 
     @cached_property
     def moments(self) -> np.ndarray:
-        """Sums of these columns over the rows of a leaf give its loss."""
+        """Columns whose sums over the rows of a leaf determine its loss."""
         if self.classes is not None:
             one_hot = np.eye(len(self.classes))[self.target]
             return np.asarray(one_hot * self.weights[:, None])
@@ -58,7 +58,7 @@ class TreeRows:
         return np.column_stack([w, w * y, w * y**2])
 
     def losses(self, sums: np.ndarray) -> np.ndarray:
-        """Return the loss of the best outputs of leaves, infinite for leaves without weight."""
+        """Return the loss of the best outputs of leaves; infinite for leaves without weight."""
         if self.classes is not None:
             total = sums.sum(axis=-1)
             loss = total - sums.max(axis=-1)
@@ -71,7 +71,7 @@ class TreeRows:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Leaves of a tree: premises, sums of the moments of their rows, and number of rows."""
+    """Tree as leaves: premises, sums of the moments of their rows, and numbers of rows."""
 
     premises: tuple[tuple[Condition, ...], ...]
     sums: np.ndarray
@@ -85,7 +85,7 @@ class TreeEnumeration:
     rows : TreeRows
         The rows.
     cuts : Cuts
-        The cuts.
+        Possible cuts of the features.
     """
 
     def __init__(self, rows: TreeRows, cuts: Cuts) -> None:
@@ -108,13 +108,13 @@ class TreeEnumeration:
         np.add.at(self.moments, group_of_row.ravel(), rows.moments)
 
     def is_feasible(self, n_leaves: int) -> bool:
-        """Return whether the trees of a size are few enough to be enumerated."""
+        """Return whether there are few enough trees of a size to enumerate them."""
         n = len(self.pairs)
         n_trees = {1: 1, 2: n, 3: 2 * n**2}.get(n_leaves, 5 * n**3)
         return n_trees <= MAX_TREES and n_trees * self.moments.size <= MAX_SUMS
 
     def ordered(self, n_leaves: int, limit: float) -> tuple[np.ndarray, Callable[[int], Tree]]:
-        """Return the losses below a limit, increasing, and a function that builds the trees."""
+        """Return the sorted losses below a limit, and a function that builds the trees."""
         losses = np.concatenate([part.ravel() for part in self._losses(n_leaves)])
         index = np.flatnonzero(losses < limit)
         index = index[np.argsort(losses[index], kind="stable")]
@@ -209,16 +209,16 @@ def _flip(side: tuple[int, bool]) -> tuple[int, bool]:
 
 @dataclass
 class SizeBounds:
-    """Bounds of the loss of constrained trees with exactly so many leaves.
+    """Bounds on the loss of constrained trees with a fixed number of leaves.
 
     Parameters
     ----------
     lower : float
         Proven lower bound; infinite if no such tree satisfies the constraints.
     upper : float
-        Loss of `rules`; infinite without rules.
+        Loss of `rules`; infinite if `rules` is None.
     rules : RuleSet or None
-        Best rules that satisfy the constraints.
+        Best known rules that satisfy the constraints.
     """
 
     lower: float
@@ -231,19 +231,19 @@ class ConstrainedTrees:
     """Search for the best trees that satisfy constraints.
 
     Trees, and the outputs of their leaves, are checked in the order of their loss. The first that
-    satisfies all constraints is the best; a search that ends before has proven that none with a
-    smaller loss does.
+    satisfies all constraints is optimal. A search that stops earlier has proven that none has a
+    smaller loss than those checked.
 
     Parameters
     ----------
     rows : TreeRows
         The rows.
     cuts : Cuts
-        The cuts.
+        Possible cuts of the features.
     constraints : Constraints
         The constraints.
     X : array-like
-        The rows as constraints read them.
+        The rows in the form that constraints read.
     deadline : float
         Time of ``time.monotonic()`` at which the search ends.
     """
@@ -269,14 +269,14 @@ class ConstrainedTrees:
         return is_small and self.enumeration.is_feasible(n_leaves)
 
     def solve(self, n_leaves: int, limit: float) -> SizeBounds | None:
-        """Search trees with exactly so many leaves and a loss below a limit.
+        """Search trees with exactly `n_leaves` leaves and a loss below a limit.
 
         Parameters
         ----------
         n_leaves : int
             Number of leaves.
         limit : float
-            Larger losses do not matter.
+            Loss from which trees are ignored.
 
         Returns
         -------
@@ -300,7 +300,7 @@ class ConstrainedTrees:
         return best
 
     def _best_outputs(self, tree: Tree, limit: float) -> tuple[float, RuleSet] | None:
-        """Return the least loss of a tree below a limit with outputs that satisfy everything."""
+        """Return the smallest loss below a limit of outputs that satisfy all constraints."""
         pairs = self._ordered_leaves(tree)
         ranks = self._class_ranks
         for loss, outputs in self._outputs(tree):
@@ -315,23 +315,23 @@ class ConstrainedTrees:
         return None
 
     def solve_f1(self, n_leaves: int, known_f1: float, tolerance: float) -> F1Bound | None:
-        """Search the constrained trees with exactly so many leaves for the largest weighted F1.
+        """Search the constrained trees with exactly `n_leaves` leaves for the largest weighted F1.
 
-        Trees are checked in the order of their errors, until these errors allow no larger F1.
+        Trees are checked in the order of their errors, until the errors allow no larger F1.
 
         Parameters
         ----------
         n_leaves : int
             Number of leaves.
         known_f1 : float
-            Smaller values of F1 do not matter.
+            Value of F1 up to which trees are ignored.
         tolerance : float
             Difference of F1 that need not be proven.
 
         Returns
         -------
         F1Bound or None
-            The bound, and the best rules found; None if there are too many trees.
+            The bound, and the best known rules; None if there are too many trees.
         """
         if not self._is_feasible(n_leaves):
             return None
@@ -354,7 +354,7 @@ class ConstrainedTrees:
     def _best_f1(
         self, tree: Tree, class_weights: np.ndarray, known_f1: float
     ) -> tuple[float, RuleSet] | None:
-        """Return the largest F1 above a known one with outputs that satisfy everything."""
+        """Return the largest F1 above `known_f1` with outputs that satisfy all constraints."""
         labelings = _labelings(len(class_weights), len(tree.sums))
         one_hot = np.eye(len(class_weights))[labelings]
         hits = (one_hot * tree.sums).sum(axis=1)
@@ -374,7 +374,7 @@ class ConstrainedTrees:
         return None
 
     def _outputs(self, tree: Tree) -> list[tuple[float, tuple[float, ...]]]:
-        """Return the outputs of the leaves that may be best, with their loss, increasing."""
+        """Return the outputs of the leaves that may be best, by increasing loss."""
         if self.rows.classes is not None:
             costs = tree.sums.sum(axis=1, keepdims=True) - tree.sums
             codes = range(costs.shape[1])
@@ -411,12 +411,12 @@ class ConstrainedTrees:
             ordered=False,
             disjoint=True,
         )
-        # Rows of unknown categories get the output of the largest leaf.
+        # Rows with unknown categories get the output of the largest leaf.
         largest = int(np.argmax(tree.sums.sum(axis=1) if classes else tree.sums[:, 0]))
         return rules.replace(domain=rules.domain_around(self.X), fallback=Fallback(values[largest]))
 
     def _ordered_leaves(self, tree: Tree) -> list[tuple[int, int]]:
-        """Return pairs of leaves whose outputs must not decrease; the final check decides."""
+        """Return pairs of leaves whose outputs must not decrease; only a necessary condition."""
         pairs = set()
         for name, direction in self.constraints.monotone.items():
             j = self.rows.table.names.index(name)
@@ -440,7 +440,7 @@ def _has_lower_point(one: Sequence[Condition], other: Sequence[Condition], featu
     for premise in (one, other):
         on_feature = [c for c in premise if feature in c.features]
         if not all(isinstance(c, Interval) for c in on_feature):
-            return False  # rows that lack the feature are not compared
+            return False  # rows without the feature are not compared
         sides.append(on_feature[0] if on_feature else Interval(feature))
     low, high = sides
     rest = [[c for c in premise if feature not in c.features] for premise in (one, other)]
@@ -451,12 +451,12 @@ def _has_lower_point(one: Sequence[Condition], other: Sequence[Condition], featu
 
 @lru_cache
 def _labelings(n_classes: int, n_leaves: int) -> np.ndarray:
-    """Return all ways to give classes to leaves, one per row."""
+    """Return all assignments of classes to leaves, one per row."""
     return np.array(list(itertools.product(range(n_classes), repeat=n_leaves)))
 
 
 def _partitions(n: int) -> Iterator[list[list[int]]]:
-    """Yield all ways to group the numbers below n."""
+    """Yield all partitions of the numbers below n."""
     if n == 0:
         yield []
         return
@@ -469,7 +469,7 @@ def _partitions(n: int) -> Iterator[list[list[int]]]:
 def _block_means(
     sums: np.ndarray, blocks: Sequence[Sequence[int]]
 ) -> tuple[float, tuple[float, ...]]:
-    """Return the squared loss of leaves that share means in blocks, and the means."""
+    """Return the squared loss and the means of leaves that share a mean in each block."""
     outputs = [0.0] * len(sums)
     loss = 0.0
     for block in blocks:

@@ -1,4 +1,4 @@
-"""The editor: change rules by hand, see at once what each change costs, and keep a log."""
+"""Editor of rules: change them by hand, see the effect of each change, and keep a log."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class RuleEditor:
     Parameters
     ----------
     rules : RuleSet, or any model that :func:`skescore.rules.as_ruleset` reads
-        The rules.
+        Rules to edit.
     X : array-like or DataFrame of shape (n_rows, n_features)
         Rows in the units of the rules. Statistics are counted on them, and new rules are extracted
         from them.
     y : array-like of shape (n_rows,), optional
         Labels or numbers of these rows in the data.
     black_box : estimator or callable, optional
-        The fitted model that the rules explain. Pass it, y, or both.
+        Fitted model that the rules explain. Pass it, `y`, or both.
     held_out : tuple of two array-likes, optional
-        Rows and labels on which effects are measured. By default X and y. If the rules were
+        Rows and labels on which effects are measured; by default X and y. If the rules were
         extracted from X, the intervals of the effects are then too optimistic for new rows.
     constraints : Constraints, optional
         Constraints that the rules must satisfy; violations are reported with every effect.
@@ -69,9 +69,9 @@ class RuleEditor:
 
     Notes
     -----
-    Rules are identified by the number that their text shows, from 1, and features by name or index.
-    Every method that edits rules returns an :class:`Effect`. Its parameter `because` states the
-    reason for the edit in the log.
+    Rules are identified by the number in their text, from 1, and features by name or index. Every
+    method that edits rules returns an :class:`Effect`; its parameter `because` states the reason
+    for the log.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class RuleEditor:
         rule : Rule
             The rule.
         number : int, optional
-            Number that it gets; by default it becomes the last one.
+            Number of the new rule; by default it becomes the last one.
         because : str, optional
             The reason.
 
@@ -206,9 +206,9 @@ class RuleEditor:
         return self._edit(because, action="move", number=number, to=to)
 
     def merge(self, first: int, second: int, *, because: str | None = None) -> Effect:
-        """Replace two rules with the same output by the smallest rule around both.
+        """Replace two rules with the same output by the smallest rule that contains both.
 
-        In a regression, outputs are averaged, weighted by the rows of the rules.
+        In regression, outputs are averaged, weighted by the rows of the rules.
 
         Parameters
         ----------
@@ -232,7 +232,7 @@ class RuleEditor:
         values: Iterable[Any] | None = None,
         because: str | None = None,
     ) -> Effect:
-        """Divide a rule into two rules with the same output, which changes no prediction.
+        """Split a rule into two rules with the same output, which changes no prediction.
 
         Rows without a value of the feature belong to the second part, unless the rule or the domain
         excludes them.
@@ -242,7 +242,7 @@ class RuleEditor:
         number : int
             Number of the rule; the second part gets the next one.
         feature : str or int
-            The feature that divides it.
+            Feature at which to split.
         bound : float, optional
             The first part has values up to this bound.
         values : iterable, optional
@@ -289,9 +289,8 @@ class RuleEditor:
             new upper bounds are closed, and changed bounds stay open or closed.
         missing : bool, optional
             Whether a missing value satisfies the condition.
-        shared : bool, optional
-            Whether equal bounds of all other rules change too, as if a split of a tree moved. By
-            default True for disjoint rules, so that they stay disjoint.
+            Whether equal bounds of all other rules change too, like a split of a tree. By default
+            True for disjoint rules, so that they remain disjoint.
         because : str, optional
             The reason.
 
@@ -329,7 +328,7 @@ class RuleEditor:
         missing: bool | None = None,
         because: str | None = None,
     ) -> Effect:
-        """Change the values of a categorical feature for which a rule holds.
+        """Change the values of a categorical feature that satisfy a rule.
 
         Parameters
         ----------
@@ -340,7 +339,7 @@ class RuleEditor:
         values : iterable or None
             The values; None removes the condition.
         negated : bool, default=False
-            True for all values but these.
+            Whether to select all values except these.
         missing : bool, optional
             Whether a missing value satisfies the condition; by default as before.
         because : str, optional
@@ -385,7 +384,7 @@ class RuleEditor:
         return self._edit(because, action="set_output", number=number, output=value)
 
     def set_fallback(self, output: Any, *, because: str | None = None) -> Effect:
-        """Change the prediction for rows that no rule covers.
+        """Change the prediction for uncovered rows.
 
         Parameters
         ----------
@@ -437,7 +436,7 @@ class RuleEditor:
         return self._edit(because, action="replace_rules", rules_json=rules_data(rules))
 
     def recount(self, *, because: str | None = None) -> Effect:
-        """Recompute the statistics of all rules on the rows that the rules are edited on.
+        """Recompute the statistics of all rules on the editing rows.
 
         An edit removes the statistics that it makes invalid.
 
@@ -449,7 +448,7 @@ class RuleEditor:
         Returns
         -------
         Effect
-            Predictions do not change.
+            Effect without changed predictions.
 
         Raises
         ------
@@ -463,8 +462,8 @@ class RuleEditor:
         if rules.voting is not None or not (rules.ordered or rules.disjoint):
             raise ValueError(
                 "rules must be an ordered list or disjoint for new statistics. The statistics of "
-                "these rules decide which of several rules predicts, or how rules vote, so new "
-                "ones would change predictions."
+                "these rules determine which of several rules predicts, or how rules vote, so new "
+                "statistics would change predictions."
             )
         rows = self.training_rows
         labels = self._labels
@@ -494,7 +493,7 @@ class RuleEditor:
         return self._edit(because, action="undo")
 
     def redo(self, *, because: str | None = None) -> Effect:
-        """Repeat the edit that was undone last.
+        """Repeat the edit that was last undone.
 
         Parameters
         ----------
@@ -520,12 +519,12 @@ class RuleEditor:
         limits: SolverLimits | None = None,
         because: str | None = None,
     ) -> Reoptimization:
-        """Replace all rules but the pinned ones by refitted rules, and record the edit.
+        """Replace all rules except pinned ones by refitted rules, and record the edit.
 
         Parameters
         ----------
         pinned : iterable of int, default=()
-            Numbers of the rules that stay unchanged at their positions.
+            Numbers of the rules that remain unchanged at their positions.
         max_rules : int, optional
             Largest number of rules; by default the current number.
         limits : SolverLimits, optional
@@ -537,17 +536,17 @@ class RuleEditor:
         -------
         Reoptimization
             Comparison of the edited rules with the refitted ones. If no better rules are found, the
-            rules do not change and nothing is recorded.
+            rules remain unchanged and nothing is recorded.
 
         Raises
         ------
         ValueError
-            If the rules vote together, or no rules satisfy the constraints.
+            If the rules vote, or no rules satisfy the constraints.
 
         Notes
         -----
         New rules are extracted from the predictions of the black box if there is one, otherwise
-        from y. They satisfy the constraints of the editor.
+        from `y`. They satisfy the constraints of the editor.
         """
         numbers = sorted(set(pinned))
         indices = [rule_index(self.rules_, number, "pinned") for number in numbers]
@@ -583,7 +582,7 @@ class RuleEditor:
         Raises
         ------
         ValueError
-            If there are no constraints, the rules cannot be repaired, or constraints contradict
+            If there are no constraints, the rules cannot be repaired, or the constraints contradict
             each other; see :func:`skescore.constraints.constrain`.
         """
         if not self.constraints:
@@ -596,7 +595,7 @@ class RuleEditor:
         return self.replace_rules(result.ruleset, because=because)
 
     def _quality(self, rules: RuleSet) -> tuple[float, float, float]:
-        """Return the sort key by which rules are compared on the editing rows; larger is better."""
+        """Return a sort key of rules by their quality on the editing rows; larger is better."""
         rows = self.training_rows
         effect = Effect(rules, rules, EffectRows(rows.X, self._labels, None, rows.name))
         figure = effect.figures[0]
@@ -650,7 +649,7 @@ class RuleEditor:
         Parameters
         ----------
         edit : mapping
-            The name of the edit as ``"action"``, and its arguments.
+            Name of the edit as ``"action"``, and its arguments.
         because : str, optional
             The reason.
 
@@ -680,7 +679,7 @@ class RuleEditor:
         edit = json.loads(json.dumps(edit, allow_nan=False))
         before = self.rules_
         effect = None
-        if edit["action"] in EDITS:  # an edit that cannot be evaluated is not logged
+        if edit["action"] in EDITS:  # an edit whose effect cannot be measured is not logged
             effect = self._effect(before, apply_edit(before, edit), edit)
         self.log_.append(
             edit,
@@ -694,7 +693,7 @@ class RuleEditor:
         return Effect(before, after, self.rows, describe_edit(edit), self._violations(after))
 
     def _violations(self, rules: RuleSet) -> Sequence[str]:
-        """Return the violated constraints in words."""
+        """Return descriptions of the violated constraints."""
         if not self.constraints:
             return ()
         X = self.training_rows.X

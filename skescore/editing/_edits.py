@@ -1,7 +1,7 @@
 """Edits of rule sets: functions from a rule set and JSON arguments to another rule set.
 
-Every edit depends on the rules and its arguments alone, never on rows. So a log of edits can be
-replayed anywhere and gives the same rules to the last bit.
+Every edit depends only on the rules and its arguments, never on rows. So a log of edits can be
+replayed anywhere, and the resulting rules are bit-identical.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ def apply_edit(rules: RuleSet, edit: Mapping[str, Any]) -> RuleSet:
     rules : RuleSet
         The rules.
     edit : mapping
-        The name of the edit as ``"action"``, and its arguments as JSON values.
+        Name of the edit as ``"action"``, and its arguments as JSON values.
 
     Returns
     -------
     RuleSet
-        The edited rules. Statistics remain only where they still describe the same rows.
+        Edited rules. Statistics are kept only if they still describe the same rows.
 
     Raises
     ------
     ValueError, TypeError
-        If the edit or its arguments cannot be used.
+        If the edit or its arguments are invalid.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def apply_edit(rules: RuleSet, edit: Mapping[str, Any]) -> RuleSet:
     except TypeError as error:
         if "argument" not in str(error):
             raise
-        raise TypeError(f"The edit {action!r} cannot have these arguments: {error}.") from error
+        raise TypeError(f"Invalid arguments of the edit {action!r}: {error}.") from error
     if action in WHOLE_EDITS:
         return edited
     return _with_valid_statistics(rules, _with_valid_order(rules, edited))
@@ -80,9 +80,9 @@ def apply_edit(rules: RuleSet, edit: Mapping[str, Any]) -> RuleSet:
 
 
 def _with_valid_order(rules: RuleSet, edited: RuleSet) -> RuleSet:
-    """Turn rules that are no longer disjoint into an ordered list, which predicts alike elsewhere.
+    """Turn rules that are no longer disjoint into an ordered list with the same predictions.
 
-    Of disjoint rules the first one that holds predicts, so that their order is that of the list.
+    The first matching one of disjoint rules predicts, so the list has their order.
     """
     if not edited.disjoint or edited.voting is not None:
         return edited
@@ -101,7 +101,7 @@ def _with_valid_order(rules: RuleSet, edited: RuleSet) -> RuleSet:
 def _with_valid_statistics(rules: RuleSet, edited: RuleSet) -> RuleSet:
     """Remove statistics of rules whose rows may have changed.
 
-    Where statistics decide which of several rules predicts, or how rules vote, they all remain.
+    If statistics determine which of several rules predicts, or how rules vote, all are kept.
     """
     if edited.voting is not None or not (edited.ordered or edited.disjoint):
         return edited
@@ -118,7 +118,7 @@ def _with_valid_statistics(rules: RuleSet, edited: RuleSet) -> RuleSet:
 
 
 def _regions(rules: RuleSet) -> list[Any]:
-    """Return what decides the rows of each rule: its premise, and the premises before it."""
+    """Return for each rule what determines its rows: its premise, and the premises before it."""
     if not rules.ordered:
         return [rule.conditions for rule in rules]
     regions, earlier = [], Counter[Any]()
@@ -132,7 +132,7 @@ def _regions(rules: RuleSet) -> list[Any]:
 
 
 def rule_index(rules: RuleSet, number: Any, name: str = "number") -> int:
-    """Return the index of the rule with a number, as texts of the rules show it, from 1."""
+    """Return the index of the rule with a number from 1, as in the text of rules."""
     check_integer(name, number, 1)
     if number > len(rules):
         raise ValueError(
@@ -154,14 +154,14 @@ def feature_index(rules: RuleSet, feature: Any) -> int:
 
 
 def rule_to_json(rules: RuleSet, rule: Rule) -> dict[str, Any]:
-    """Write a rule as in :meth:`RuleSet.to_json`."""
+    """Return a rule in the format of :meth:`RuleSet.to_json`."""
     data: dict[str, Any] = json.loads(rules.replace(rules=[rule]).to_json(indent=None))
     written: dict[str, Any] = data["rules"][0]
     return written
 
 
 def rules_from_json(rules: RuleSet, data: Sequence[Any]) -> tuple[Rule, ...]:
-    """Read rules that :func:`rule_to_json` wrote."""
+    """Convert the output of :func:`rule_to_json` back to rules."""
     whole = json.loads(rules.replace(rules=()).to_json(indent=None))
     return RuleSet.from_json(json.dumps(whole | {"rules": list(data), "version": 2})).rules
 
@@ -205,7 +205,7 @@ def _move(rules: RuleSet, number: int, to: int) -> RuleSet:
     index, target = rule_index(rules, number), rule_index(rules, to, "to")
     if not (rules.ordered or rules.disjoint):
         raise ValueError(
-            "These rules have no order: statistics decide which of several rules predicts. "
+            "These rules have no order: statistics determine which of several rules predicts. "
             "rules.replace(ordered=True) makes them an ordered list."
         )
     result = list(rules)
@@ -231,7 +231,7 @@ def _merge(rules: RuleSet, first: int, second: int) -> RuleSet:
 
 
 def _merged_output(a: Rule, b: Rule, task: str) -> Any:
-    """Return the output of two rules together: numbers are averaged; None if they differ."""
+    """Return the output of two merged rules, averaging numbers; None if the outputs differ."""
     if a.output == b.output:
         return a.output
     is_constant = all(isinstance(rule.output, int | float) for rule in (a, b))
@@ -254,7 +254,7 @@ def _split(
     if (bound is None) == (values is None):
         raise ValueError("Split a rule either by a bound or by values, and pass only one of them.")
     rule = rules[index]
-    # Rows without a value must stay with one of the halves.
+    # Rows without a value must remain in one of the halves.
     accepts_missing = may_be_missing(rules, rule, j)
     halves: tuple[Condition, Condition]
     if values is not None:
@@ -267,10 +267,10 @@ def _split(
         parts = [replace(rule, conditions=(*rule.conditions, half)) for half in halves]
     except ValueError as error:
         raise ValueError(
-            f"Rule {number} cannot be split there, since one half would be empty: {error}"
+            f"Rule {number} cannot be split there, as one half would be empty: {error}"
         ) from error
     if any(part.conditions == rule.conditions for part in parts):
-        raise ValueError(f"Rule {number} cannot be split there, since one half would be empty.")
+        raise ValueError(f"Rule {number} cannot be split there, as one half would be empty.")
     return rules.replace(rules=[*rules[:index], *parts, *rules[index + 1 :]])
 
 
@@ -319,7 +319,7 @@ def _set_bound(
 
 
 def _contradiction(number: int, name: str, old: Interval, bounds: Mapping[str, Any]) -> str | None:
-    """Return why a new bound contradicts the other one, and a remedy; None if it does not."""
+    """Return a text that explains why a new bound contradicts the other one, with a remedy."""
     new = asdict(old) | dict(bounds)
     stated = [side for side in ("lower", "upper") if side in bounds]
     if len(stated) != 1 or new["lower"] < new["upper"]:
@@ -395,14 +395,14 @@ def _replace_rules(rules: RuleSet, rules_json: Mapping[str, Any]) -> RuleSet:
 
 
 def _recount(rules: RuleSet, rules_json: Mapping[str, Any]) -> RuleSet:
-    """Replace the statistics of all rules, and what they refer to."""
+    """Replace the statistics of all rules, and their reference."""
     result = _replace_rules(rules, rules_json)
     bare = [
         ruleset.replace(rules=[replace(rule, statistics=None) for rule in ruleset], reference=None)
         for ruleset in (rules, result)
     ]
     if bare[0] != bare[1]:
-        raise ValueError("The edit 'recount' may change nothing but the statistics of rules.")
+        raise ValueError("The edit 'recount' may change only the statistics of rules.")
     return result
 
 

@@ -1,4 +1,4 @@
-"""Effects of edits: what changes in correctness, agreement with a model, scores and single rows."""
+"""Effects of edits: changes of correctness, agreement with a model, scores and single rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skescore.scorers import SCORERS, RuleEvaluation, evaluate_rules
 
 #: Scores whose changes are reported.
 EFFECT_SCORES = ("ice", "neg_fire")
-#: Resamples of the bootstrap; fewer if rows times resamples exceed the second number.
+#: Number of bootstrap resamples; fewer if rows times resamples exceed the second number.
 _N_RESAMPLES, _MAX_WEIGHTS = 200, 4_000_000
 
 
@@ -37,7 +37,7 @@ class EffectRows:
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     y : ndarray of shape (n_rows,) or None
-        Their labels or numbers in the data.
+        Labels or numbers of the rows in the data.
     model : ndarray of shape (n_rows,) or None
         Predictions of the black box.
     name : str
@@ -55,18 +55,18 @@ class EffectRows:
 
 @dataclass(frozen=True)
 class FigureChange:
-    """Change of one figure by an edit.
+    """Change of one measure by an edit.
 
     Parameters
     ----------
     name : str
         ``"correctness"``, ``"fidelity"``, ``"ice"`` or ``"neg_fire"``.
     label : str
-        Name for people, with the reference.
+        Displayed name, with the reference.
     before, after : float
         Values before and after the edit.
     difference : PairedDifference
-        The difference with its confidence interval.
+        Difference with its confidence interval.
     greater_is_better : bool
         Whether an increase is an improvement.
     """
@@ -79,7 +79,7 @@ class FigureChange:
     greater_is_better: bool
 
     def to_text(self) -> str:
-        """Write the change as a sentence."""
+        """Describe the change in a sentence."""
         d = self.difference
         if d.low == d.high == 0:
             return f"{self.label}: {self.before:.4g}, unchanged"
@@ -90,7 +90,7 @@ class FigureChange:
 
 
 def predict_rows(rules: RuleSet, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Predict rows, also with rules that leave some without a prediction.
+    """Predict rows, also by rules that do not predict all rows.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def predict_rows(rules: RuleSet, X: Any) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     tuple of ndarray
-        Predictions, None (in a regression NaN) where there is none; and whether there is one.
+        Predictions (None, or NaN in regression, if there is none), and whether each row has one.
     """
     table = RowTable.of(X, rules.feature_names)
     has_prediction = np.ones(len(table), dtype=bool)
@@ -131,7 +131,7 @@ def _with_any_fallback(rules: RuleSet) -> RuleSet:
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """Effect of an edit, or of several.
+    """Effect of one or several edits.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class Effect:
     rows : EffectRows
         Rows on which the effect is measured.
     description : str
-        The edit in words.
+        Description of the edit.
     violations : sequence of str, default=()
         Constraints that the edited rules violate.
 
@@ -170,7 +170,7 @@ class Effect:
 
     @property
     def is_changed(self) -> np.ndarray:
-        """Rows that are decided differently (ndarray of bool)."""
+        """Rows whose prediction changes (ndarray of bool)."""
         (before, had), (after, has) = self._predictions
         if self.after.task == "regression":
             return np.asarray((had != has) | (had & has & (before != after)))
@@ -178,7 +178,7 @@ class Effect:
 
     @cached_property
     def changed_rows(self) -> pd.DataFrame:
-        """Rows that are decided differently, with both predictions and both references."""
+        """Rows whose prediction changes, with both predictions and both references."""
         index = np.flatnonzero(self.is_changed)
         (before, _), (after, _) = self._predictions
         table = RowTable.of(self.rows.X, self.after.feature_names)
@@ -193,12 +193,12 @@ class Effect:
 
     @cached_property
     def n_without_prediction(self) -> int:
-        """Rows for which the edited rules predict nothing."""
+        """Number of rows that the edited rules do not predict."""
         return int((~self._predictions[1][1]).sum())
 
     @cached_property
     def figures(self) -> tuple[FigureChange, ...]:
-        """Changes of correctness and agreement, each with an interval of the paired difference."""
+        """Changes of correctness and agreement, with intervals of the paired differences."""
         changes = [
             self._compare(name, label, reference)
             for name, label, reference in (
@@ -214,7 +214,7 @@ class Effect:
         n_rows = len(reference)
         where = f"of {n_rows} {self.rows.name}"
         if self.after.task == "regression":
-            middle = float(np.mean(reference))  # stands in where rules predict nothing
+            middle = float(np.mean(reference))  # replaces missing predictions
             errors = [
                 np.abs(reference - np.where(is_predicted, values, middle))
                 for values, is_predicted in ((before, had), (after, has))
@@ -274,7 +274,7 @@ class Effect:
 
     @staticmethod
     def _resampled_changes(scorer: Any, evaluations: Sequence[RuleEvaluation]) -> list[float]:
-        """Return the change of a score on resampled rows, which are drawn as weights."""
+        """Return the change of a score on resampled rows, which are represented by weights."""
         first_rows, counts = _equal_rows(evaluations)
         groups = [_select(evaluation, first_rows) for evaluation in evaluations]
         n_rows, random = int(counts.sum()), np.random.default_rng(0)
@@ -294,14 +294,14 @@ class Effect:
 
     @cached_property
     def contradictions(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of the edited rules that hold for the same rows and conclude something else.
+        """Pairs of the edited rules that cover the same rows but have different outputs.
 
-        In an ordered list the first rule decides, so that no two rules contradict each other.
+        An ordered list has no contradictions, as the first matching rule decides.
         """
         return contradictions(self.after, self.rows.X)
 
     def to_text(self, limit: int = 5) -> str:
-        """Write the effect in sentences.
+        """Describe the effect in sentences.
 
         Parameters
         ----------
@@ -322,7 +322,7 @@ class Effect:
 
     @property
     def warnings(self) -> list[str]:
-        """Sentences about what is wrong with the edited rules."""
+        """Return warnings about the edited rules."""
         lines = []
         if self.n_without_prediction:
             lines.append(
@@ -331,12 +331,12 @@ class Effect:
             )
         if self.before.disjoint and not self.after.disjoint:
             lines.append(
-                "Warning: the rules overlap now, so they became an ordered list: the first that "
-                "holds predicts."
+                "Warning: the rules overlap now, so they became an ordered list: the first "
+                "matching rule predicts."
             )
         lines += [f"Warning: rule {n} is unreachable." for n in self.unreachable_rules]
         lines += [
-            f"Warning: rules {a} and {b} hold for the same rows and contradict each other."
+            f"Warning: rules {a} and {b} cover the same rows and contradict each other."
             for a, b in self.contradictions
         ]
         lines += [f"Violated: {text}" for text in self.violations]
@@ -376,12 +376,12 @@ def _figure_json(figure: FigureChange) -> Mapping[str, Any]:
 
 def _score(scorer: Any, evaluation: RuleEvaluation) -> float:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # An undefined score is NaN, which is shown.
+        warnings.simplefilter("ignore")  # An undefined score is shown as NaN.
         return float(scorer.score(evaluation))
 
 
 def _equal_rows(evaluations: Sequence[RuleEvaluation]) -> tuple[np.ndarray, np.ndarray]:
-    """Return one row of each group of rows that all evaluations treat alike, and its size."""
+    """Return one row of each group of rows with the same evaluations, and the group's size."""
     columns = [evaluations[0].y_true]
     for evaluation in evaluations:
         columns += [evaluation.y_pred, evaluation.covered]

@@ -14,12 +14,12 @@ from skescore.rules import RuleSet
 
 LOG_FORMAT = "skescore edit log"
 LOG_VERSION = 1
-#: Steps that undo or repeat an edit.
+#: Actions that undo or repeat an edit.
 _HISTORY_ACTIONS = ("undo", "redo")
 
 
 class EditLogError(ValueError):
-    """Report that a log was changed, is damaged, or does not lead to the rules that it states."""
+    """Error for a log that was changed, is damaged, or does not result in the stated rules."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class EditRecord:
     author, reason : str or None
         Author of the step, and reason for it.
     edit : mapping
-        The edit as JSON, see :func:`apply_edit`, or ``{"action": "undo"}`` or ``"redo"``.
+        Edit as JSON, see :func:`apply_edit`, or ``{"action": "undo"}`` or ``"redo"``.
     before, after : sequence of str
-        The lines of the changed rules before and after the step.
+        Lines of the changed rules before and after the step.
     rules_sha256 : str
         Hash of the rules after the step.
     sha256 : str
@@ -55,7 +55,7 @@ class EditRecord:
     sha256: str
 
     def to_text(self) -> str:
-        """Write the step as a sentence with the lines that it changed."""
+        """Describe the step in a sentence with the lines that it changed."""
         author = f" by {self.author}" if self.author else ""
         reason = f", because {self.reason}" if self.reason else ""
         lines = [f"{self.step}. {describe_edit(self.edit)}{author} at {self.time}{reason}"]
@@ -65,12 +65,12 @@ class EditRecord:
 
 
 def describe_edit(edit: Mapping[str, Any]) -> str:
-    """Write an edit in words, such as ``set age ≤ 18 in rule 2``.
+    """Describe an edit, such as ``set age ≤ 18 in rule 2``.
 
     Parameters
     ----------
     edit : mapping
-        The edit as JSON, see :func:`apply_edit`.
+        Edit as JSON, see :func:`apply_edit`.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def _describe_output(edit: Mapping[str, Any]) -> str:
     return f"set the output of rule {edit['number']} to {text}"
 
 
-#: Sentence of each edit.
+#: Function that describes each edit.
 _DESCRIPTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "drop": lambda edit: f"drop rule {edit['number']}",
     "add": lambda edit: f"add a rule {edit.get('number', 'at the end')}",
@@ -128,7 +128,7 @@ _DESCRIPTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "set_bound": _describe_bound,
     "set_categories": _describe_values,
     "set_output": _describe_output,
-    "set_fallback": lambda edit: f"predict {edit['output']} where no rule holds",
+    "set_fallback": lambda edit: f"predict {edit['output']} for uncovered rows",
     "forbid": lambda edit: f"forbid {edit['feature']}",
     "replace_rules": lambda edit: "replace all rules",
     "recount": lambda edit: "count the rows of all rules again",
@@ -161,7 +161,7 @@ class EditHistory:
     future: list[RuleSet] = field(default_factory=list)
 
     def apply(self, edit: Mapping[str, Any]) -> RuleSet:
-        """Apply an edit, undo or redo, and return the rules after it."""
+        """Apply an edit, undo or redo, and return the resulting rules."""
         action = edit.get("action")
         if action in _HISTORY_ACTIONS:
             return self._undo_or_redo(str(action))
@@ -181,20 +181,20 @@ class EditHistory:
 
 
 def changed_lines(before: RuleSet, after: RuleSet) -> tuple[list[str], list[str]]:
-    """Return the numbered lines that only the first, and that only the second rule set has."""
+    """Return the numbered lines that only the first and only the second rule set has."""
     texts = [_lines(rules) for rules in (before, after)]
     removed, added = (
         [f"{n}. {line}" if n else line for n, line in one if line not in {t for _, t in other}]
         for one, other in (texts, texts[::-1])
     )
-    if not removed and not added and before != after:  # the order changed
+    if not removed and not added and before != after:  # only the order changed
         moved = [i for i, (a, b) in enumerate(zip(*texts, strict=False)) if a != b]
         removed, added = ([f"{t[i][0]}. {t[i][1]}" for i in moved] for t in texts)
     return removed, added
 
 
 def _lines(rules: RuleSet) -> list[tuple[int, str]]:
-    """Return the rules without statistics, numbered, and the fallback with number 0."""
+    """Return the numbered rules without statistics, and the fallback with number 0."""
     numeric = rules.task == "regression"
     lines = []
     for number, rule in enumerate(rules, start=1):
@@ -216,22 +216,22 @@ class EditLog:
     rules : RuleSet
         The rules before the first edit.
     rows : mapping, optional
-        Description of the rows on which effects were measured; JSON values.
+        Description of the rows on which effects were measured, as JSON values.
 
     Attributes
     ----------
     records : tuple of EditRecord
         The steps.
     seal : str
-        Hash of the whole log. Store it in another place, for example in a signed document, to
-        detect whether the log was rewritten.
+        Hash of the whole log. Store it elsewhere, for example in a signed document, to detect
+        whether the log was rewritten.
 
     Notes
     -----
-    Each step has the SHA-256 of its own content and of the hash of the step before it, and the file
-    has the number of steps and the seal. A change of any part is therefore detected, also if the
-    last steps are cut off. Who rewrites the log can also rewrite its hashes, its number of steps
-    and its seal; then only the `seal` differs from the one that was stored in another place.
+    Each step has the SHA-256 of its own content and of the hash of the previous step, and the file
+    has the number of steps and the seal. This detects changes of any part, including removal of the
+    last steps. A person who rewrites the log can also rewrite its hashes, its number of steps and
+    its seal; then only a `seal` stored elsewhere reveals the change.
 
     Examples
     --------
@@ -299,7 +299,7 @@ class EditLog:
         Parameters
         ----------
         edit : mapping
-            The edit as JSON, see :func:`apply_edit`.
+            Edit as JSON, see :func:`apply_edit`.
         author, reason : str, optional
             Author of the edit, and reason for it.
         time : str
@@ -335,7 +335,7 @@ class EditLog:
         return self.to_text()
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """Write the log as JSON."""
+        """Return the log as JSON."""
         data = {
             **self._header,
             "sha256": self._start_sha256,
@@ -347,12 +347,12 @@ class EditLog:
 
     @classmethod
     def from_json(cls, text: str) -> EditLog:
-        """Read a log, and check it.
+        """Read a log and verify it.
 
         Parameters
         ----------
         text : str
-            The result of :meth:`to_json`.
+            JSON of :meth:`to_json`.
 
         Returns
         -------
@@ -363,7 +363,7 @@ class EditLog:
         ------
         EditLogError
             If a step was changed, added, removed or moved, or does not result in the stated rules.
-            A log that was rewritten with all hashes is accepted: compare its `seal`.
+            A log that was rewritten with all its hashes is accepted: compare its `seal`.
         """
         try:
             data = json_of(text, finite=True)
@@ -372,7 +372,7 @@ class EditLog:
         if not isinstance(data, dict) or data.get("format") != LOG_FORMAT:
             raise EditLogError(
                 f"This JSON is not a log of edits: its 'format' must be {LOG_FORMAT!r}. Use a log "
-                "that EditLog.to_json or `skescore edit --log` wrote."
+                "written by EditLog.to_json or `skescore edit --log`."
             )
         if data.get("version") != LOG_VERSION:
             raise EditLogError(
@@ -392,7 +392,7 @@ class EditLog:
         return log
 
     def _check_end(self, n_steps: Any, seal: Any) -> None:
-        """Compare the number of steps and the seal with those that the file states."""
+        """Compare the number of steps and the seal with those stated in the file."""
         if type(n_steps) is not int or n_steps != len(self.records):
             raise EditLogError(
                 f"Steps were added or removed: the log has {len(self.records)}, but its 'n_steps' "
@@ -404,7 +404,7 @@ class EditLog:
             )
 
     def _append_checked(self, number: int, step: Mapping[str, Any]) -> None:
-        """Replay one recorded step, and check its hashes."""
+        """Replay one recorded step, and verify its hashes."""
         content = {name: value for name, value in step.items() if name != "sha256"}
         if step["step"] != number:
             raise EditLogError(
@@ -425,12 +425,12 @@ class EditLog:
 
 
 def replay(log: EditLog | str) -> RuleSet:
-    """Check a log and return the rules that result from its edits.
+    """Verify a log and return the rules that result from its edits.
 
     Parameters
     ----------
     log : EditLog or str
-        The log, or its JSON.
+        Log, or its JSON.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from skescore._validation import check_number
 
 #: Confidence of the intervals of edits.
 CONFIDENCE = 0.95
-#: Share of the error probability that is spent on the share of rows decided differently.
+#: Share of the error probability for the share of rows whose correctness changes.
 SHARE_OF_CHANGE = 0.2
 
 
@@ -25,7 +25,7 @@ class PairedDifference:
     estimate : float
         Mean difference on the rows.
     low, high : float
-        Ends of the interval.
+        Bounds of the interval.
     p_value : float
         Two-sided p-value of no difference.
     n_rows : int
@@ -45,26 +45,26 @@ class PairedDifference:
 def difference_of_shares(
     before: np.ndarray, after: np.ndarray, confidence: float = CONFIDENCE
 ) -> PairedDifference:
-    """Bound the difference of two shares on the same rows, exactly.
+    """Compute an exact interval of the difference of two shares on the same rows.
 
     Parameters
     ----------
     before, after : ndarray of bool, shape (n_rows,)
         Whether each row is right before and after a change.
     confidence : float, default=0.95
-        Probability with which the interval covers the true difference, at least.
+        Minimum probability that the interval covers the true difference.
 
     Returns
     -------
     PairedDifference
-        The difference, after minus before. Its p-value is that of McNemar's exact test.
+        Difference, after minus before. Its p-value is that of McNemar's exact test.
 
     Notes
     -----
-    The difference is d(2p - 1), where d is the probability that a row is decided right only once,
-    and p the probability that this is after the change. Clopper-Pearson intervals of both are
-    joined; with error probabilities of a fifth and four fifths of ``1 - confidence`` the interval
-    covers the difference with at least this confidence, whatever the number of rows.
+    The difference is d(2p - 1), where d is the probability that the correctness of a row changes,
+    and p the probability that it then becomes right. Clopper-Pearson intervals of both are
+    combined, with a fifth and four fifths of the error probability ``1 - confidence``. The interval
+    covers the difference with at least this confidence for any number of rows.
 
     References
     ----------
@@ -117,19 +117,19 @@ def _clopper_pearson(n_hits: int, n_trials: int, error: float) -> tuple[float, f
 def difference_of_means(
     before: np.ndarray, after: np.ndarray, confidence: float = CONFIDENCE
 ) -> PairedDifference:
-    """Bound the difference of two means on the same rows by Student's t.
+    """Compute Student's t interval of the difference of two means on the same rows.
 
     Parameters
     ----------
     before, after : ndarray of float, shape (n_rows,)
-        A number per row before and after a change, such as an absolute error.
+        One number per row before and after a change, such as an absolute error.
     confidence : float, default=0.95
-        Confidence of the interval, for many rows.
+        Asymptotic confidence level of the interval.
 
     Returns
     -------
     PairedDifference
-        The difference, after minus before. One row gives an unbounded interval.
+        Difference, after minus before. One row gives an unbounded interval.
 
     Examples
     --------

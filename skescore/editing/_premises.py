@@ -1,4 +1,4 @@
-"""Premises of edited rules: replace conditions, unite premises, prove that premises never meet."""
+"""Premises of edited rules: replace conditions, merge premises, prove disjointness."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Premise = Sequence[Condition]
 
 
 def with_condition(rule: Rule, feature: int, condition: Condition | None) -> Rule:
-    """Return the rule with another condition on a single feature, or without one."""
+    """Return the rule with another condition on a feature, or without a condition on it."""
     remaining = [
         c
         for c in rule.conditions
@@ -35,7 +35,7 @@ def with_condition(rule: Rule, feature: int, condition: Condition | None) -> Rul
 
 
 def interval_of(rule: Rule, feature: int) -> Interval:
-    """Return the interval of a feature in a rule, also one that an M-of-N condition counts.
+    """Return the interval of a feature in a rule, possibly within an M-of-N condition.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def interval_of(rule: Rule, feature: int) -> Interval:
 
 
 def with_interval(rule: Rule, old: Interval, new: Interval) -> Rule:
-    """Return the rule with another interval, where :func:`interval_of` found the old one."""
+    """Return the rule with another interval in the place of one from :func:`interval_of`."""
     if old in rule.conditions or old.is_trivial:
         return with_condition(rule, old.feature, new)
     conditions = [
@@ -74,7 +74,7 @@ def without_feature(rules: RuleSet, rule: Rule, number: int, feature: int) -> Ru
     Raises
     ------
     ValueError
-        If the rule combines the feature with others, so that it cannot simply be left out.
+        If the rule combines the feature with others, so it cannot be removed alone.
     """
     name = rules.feature_names[feature]
     for condition in rule.conditions:
@@ -95,7 +95,7 @@ def without_feature(rules: RuleSet, rule: Rule, number: int, feature: int) -> Ru
 
 
 def mentions_missing(rules: RuleSet, feature: int) -> bool:
-    """Return whether the domain or a rule knows missing values of a feature."""
+    """Return whether the domain or a rule mentions missing values of a feature."""
     if rules.domain is not None and rules.domain.missing[feature] > 0:
         return True
     return any(
@@ -107,7 +107,7 @@ def mentions_missing(rules: RuleSet, feature: int) -> bool:
 
 
 def may_be_missing(rules: RuleSet, rule: Rule, feature: int) -> bool:
-    """Return whether a rule may hold for rows without a value of a feature.
+    """Return whether a rule may cover rows without a value of a feature.
 
     Without a domain, any feature may have missing values.
     """
@@ -123,12 +123,12 @@ def may_be_missing(rules: RuleSet, rule: Rule, feature: int) -> bool:
 def move_shared_bound(
     rules: RuleSet, result: list[Rule], index: int, old: Interval, new: Interval
 ) -> list[Rule]:
-    """Move the same bound of all other rules too, as the split of a tree that they share."""
+    """Also move the same bound of all other rules, which share the split of a tree."""
     for side in ("lower", "upper"):
         before, after = getattr(old, side), getattr(new, side)
         if not (math.isfinite(before) and math.isfinite(after)):
             continue
-        # Stated as the upper end of what lies below the cut.
+        # Represent the bound as the upper end of the region below the cut.
         was_below = getattr(old, f"{side}_closed") == (side == "upper")
         is_below = getattr(new, f"{side}_closed") == (side == "upper")
         for i, rule in enumerate(result):
@@ -156,8 +156,8 @@ def move_shared_bound(
 def hull_of(rules: RuleSet, one: Premise, other: Premise) -> tuple[Condition, ...]:
     """Return the conditions of the smallest premise that both premises imply.
 
-    Intervals are widened to the smallest one around both, lists of values are united, and
-    conditions of only one of the two are dropped.
+    Intervals are widened to the smallest one that contains both, lists of values are merged, and
+    conditions of only one premise are dropped.
     """
     hull: list[Condition] = [c for c in one if c in other]
     for a in one:
@@ -171,7 +171,7 @@ def hull_of(rules: RuleSet, one: Premise, other: Premise) -> tuple[Condition, ..
 
 
 def _unite(rules: RuleSet, a: Condition, b: Condition) -> Condition | None:
-    """Return the smallest condition on one feature that two conditions imply; None for no such."""
+    """Return the smallest condition on one feature that both imply; None if there is none."""
     if isinstance(a, AtLeast | Linear) or isinstance(b, AtLeast | Linear):
         return None
     parts = [c for c in (a, b) if not isinstance(c, Missing)]
@@ -194,7 +194,7 @@ def _unite(rules: RuleSet, a: Condition, b: Condition) -> Condition | None:
 
 
 def _unite_values(a: OneOf, b: OneOf) -> OneOf | None:
-    """Unite two lists of values; None if nothing is excluded any more."""
+    """Merge two lists of values; None if no value is excluded anymore."""
     missing = a.missing or b.missing
     if not a.negated and not b.negated:
         return OneOf(a.feature, (*a.values, *b.values), missing=missing)
@@ -207,7 +207,7 @@ def _unite_values(a: OneOf, b: OneOf) -> OneOf | None:
 
 
 def are_disjoint(one: Premise, other: Premise) -> bool:
-    """Return whether two premises provably never hold together, by a single feature."""
+    """Return whether a single feature proves that two premises never hold together."""
     return any(
         _exclude(a, b)
         for a in one

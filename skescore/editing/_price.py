@@ -1,4 +1,4 @@
-"""Prices of constraints: what any rules of a kind must pay to satisfy them, with a proof."""
+"""Prices of constraints: proven bounds on the score that rules lose by satisfying them."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from skescore.optimal import KINDS, Cuts, F1Bound, Frontier, SearchSpace, Solver
 from skescore.rules import RowTable, Rule, RuleSet, convert_rows
 from skescore.scorers import SCORE_SPECS
 
-#: Constraints that restrict the space of a search, so that the solvers honor them.
+#: Constraints that restrict the search space, so that solvers respect them.
 _OF_SPACE = ("forbidden", "thresholds", "together", "max_rules")
-#: Constraints that any task and kind can have in its space for lists.
+#: Constraints that additionally restrict the search space of lists.
 _OF_LISTS = ("max_conditions",)
 
 
 @dataclass(frozen=True, eq=False)
 class Price:
-    """Proven interval of what constraints cost any rules of a kind.
+    """Proven interval of the price of constraints for all rules of a kind.
 
     Parameters
     ----------
     lower, upper : float
-        Bounds of the price: the best score of all rules of the kind and size, less the best score
-        of those that satisfy the constraints. `upper` is infinite if none was found.
+        Bounds of the price: the best score of all rules of the kind and size, minus the best score
+        of those that satisfy the constraints. `upper` is infinite if no such rules were found.
     unconstrained, constrained : tuple of two float
-        Score of the best rules found, and proven bound of the score, without and with the
+        Score of the best rules found, and proven bound on the score, without and with the
         constraints.
     rules : RuleSet or None
         Best rules found that satisfy the constraints.
     free_rules : RuleSet or None
-        Best rules found without them.
+        Best rules found without the constraints.
     constraints : Constraints
         The constraints.
     kind : {"tree", "list"}
@@ -50,7 +50,7 @@ class Price:
     score_label : str
         Name of the score.
     reference : str
-        What predictions were compared with.
+        Reference of the predictions, such as the labels.
     n_rows : int
         Number of rows.
     """
@@ -74,7 +74,7 @@ class Price:
         return self.upper - self.lower
 
     def to_text(self) -> str:
-        """Write the price as a sentence."""
+        """Describe the price in a sentence."""
         what = ", ".join(self.constraints.parts())
         space = (
             f"any {self.kind} of at most {self.max_rules} rules, {self.score_label} against "
@@ -103,7 +103,7 @@ def price(
     limits: SolverLimits | None = None,
     sample_weight: Any = None,
 ) -> Price:
-    """Prove what constraints cost any rules of a kind and size.
+    """Bound the price of constraints for all rules of a kind and size.
 
     Parameters
     ----------
@@ -113,41 +113,41 @@ def price(
         The rows.
     y : array-like of shape (n_rows,) or fitted estimator
         Labels or numbers, or a black box whose predictions the rules should reproduce. Floats are
-        the target of a regression, everything else are classes.
+        the target of a regression, other values are classes.
     kind : {"tree", "list"}, default="tree"
         Kind of rules.
     max_rules : int, default=4
         Largest number of rules.
     scoring : str or scorer, default="ice"
-        The score, as for :func:`skescore.certificates.certify`.
+        Score, see :func:`skescore.certificates.certify`.
     space : SearchSpace, optional
-        Cuts and conditions of the rules; by default 8 cuts per feature, to which allowed
-        thresholds next to them are added.
+        Cuts and conditions of the rules; by default 8 cuts per feature, plus allowed thresholds
+        next to them.
     tolerance : float, optional
-        Width of each bound that suffices, as for :func:`skescore.certificates.certify`.
+        Sufficient width of each bound, see :func:`skescore.certificates.certify`.
     limits : SolverLimits, optional
-        Limits of all searches together; by default 60 seconds.
+        Joint limits of all searches; by default 60 seconds.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row.
 
     Returns
     -------
     Price
-        The interval of the price, in units of the score.
+        Interval of the price, in units of the score.
 
     Raises
     ------
     ValueError
-        If a parameter cannot be used, or no score can be bounded.
+        If a parameter is invalid, or the score cannot be bounded.
 
     Notes
     -----
     Both best scores lie between that of the best rules found and a proven bound, so the price lies
-    between (best found without the constraints) - (bound with them) and (bound without) - (best
-    found with them). Forbidden features, thresholds, categories kept together and numbers of rules
-    (and of conditions of lists) restrict the space of the search. For other constraints, trees of
-    up to 4 leaves are enumerated in the order of their loss until one satisfies them; where there
-    are too many trees, and for lists, only the interval is wider.
+    between (best found without the constraints) - (bound with them) and (bound without them) -
+    (best found with them). Forbidden features, thresholds, categories kept together and numbers of
+    rules (and of conditions of lists) restrict the search space. For other constraints, trees with
+    up to 4 leaves are enumerated in the order of their loss until one satisfies them. For lists,
+    and if there are too many trees, the interval is wider.
 
     Examples
     --------
@@ -184,18 +184,18 @@ def price(
 
 @dataclass(frozen=True, eq=False)
 class _Proof:
-    """Certificate of which some sizes may have no rules.
+    """Certificate in which some sizes may have no rules.
 
     Parameters
     ----------
     certificate : Certificate
-        The certificate.
+        Certificate of the search.
     is_possible : ndarray of bool, optional
-        Sizes for which rules may exist; by default all.
+        Mask of the sizes for which rules may exist; by default all.
     has_rules : ndarray of bool, optional
-        Sizes for which rules were found; by default all.
+        Mask of the sizes for which rules were found; by default all.
     rules_by_size : tuple of RuleSet or None
-        These rules; by default those of the certificate.
+        Rules by size; by default those of the certificate.
     """
 
     certificate: Certificate
@@ -232,7 +232,7 @@ class _Proof:
 
 @dataclass(eq=False)
 class PriceProblem:
-    """The question that a price answers."""
+    """Search problem that determines a price."""
 
     constraints: Constraints
     X: Any
@@ -258,7 +258,7 @@ class PriceProblem:
         self.further = self._further_constraints()
 
     def _constant_rules(self) -> RuleSet:
-        """Return one rule that always holds: the rules that the certificate compares."""
+        """Return one rule that always holds, the rules that the certificate compares."""
         classes = None
         output: Any = 0.0
         if self.is_numeric:
@@ -275,7 +275,7 @@ class PriceProblem:
         )
 
     def _further_constraints(self) -> Constraints:
-        """Return the constraints that no space expresses."""
+        """Return the constraints that no search space expresses."""
         native = {*_OF_SPACE, *(_OF_LISTS if self.kind == "list" else ())}
         if self.kind == "list" and not isinstance(self.constraints.max_conditions, int | None):
             native -= set(_OF_LISTS)
@@ -323,7 +323,7 @@ class PriceProblem:
         return allowed_cuts.select([j for j in range(len(self.names)) if j not in forbidden])
 
     def certify(self, space: SearchSpace, limits: SolverLimits) -> Certificate:
-        """Prove the best score of a space; the enumeration of trees closes gaps of the solver."""
+        """Bound the best score of a space; the enumeration of trees closes gaps of the solver."""
         deadline = limits.deadline(time.monotonic())
         time_limit = None if limits.time_limit is None else 0.6 * limits.time_limit
         certificate = certify(
@@ -342,9 +342,9 @@ class PriceProblem:
     def certify_constrained(
         self, space: SearchSpace, relaxed: Certificate, deadline: float
     ) -> _Proof | None:
-        """Prove the best score under the constraints; None if no rules satisfy them.
+        """Bound the best score under the constraints; None if no rules satisfy them.
 
-        `relaxed` is the certificate of the space, without the constraints that it does not express.
+        `relaxed` is the certificate of the space, without the constraints that it cannot express.
         """
         if not self.further:
             return _Proof(relaxed)
@@ -352,7 +352,7 @@ class PriceProblem:
         upper: list[float] = []
         rules: list[RuleSet | None] = []
         for low, high, incumbent in self._bounds_of_sizes(space, relaxed, deadline):
-            lower.append(min([low, *lower]))  # fewer rules count as so many
+            lower.append(min([low, *lower]))  # rule sets may have fewer rules
             if upper and high >= upper[-1]:
                 high, incumbent = upper[-1], rules[-1]
             upper.append(high)
@@ -371,7 +371,7 @@ class PriceProblem:
         return self._with_better_rules(proof, further_rules)
 
     def tighten(self, certificate: Certificate, space: SearchSpace, deadline: float) -> Certificate:
-        """Bound the F1 of all trees of a space by enumeration, where the proof left a gap."""
+        """Bound the F1 of all trees of a space by enumeration, if the certificate has a gap."""
         interval = certificate.interval(self.kind)
         gap = abs(interval.bound - interval.incumbent)
         is_f1 = (self.kind, certificate.settings["metric"]) == ("tree", "f1_weighted")
@@ -392,7 +392,7 @@ class PriceProblem:
         deadline: float,
         constraints: Constraints,
     ) -> tuple[F1Bound, ...]:
-        """Bound the F1 of trees of each size more tightly than by their errors."""
+        """Bound the F1 of trees of each size more tightly than their errors do."""
         search = self._search(space, certificate.frontiers[0].loss, deadline, constraints)
         bounds: list[F1Bound] = []
         known_f1 = 0.0
@@ -407,7 +407,7 @@ class PriceProblem:
         return tuple(bounds)
 
     def _with_better_rules(self, proof: _Proof, further_rules: Sequence[RuleSet]) -> _Proof:
-        """Use rules with a better metric as incumbents: fewest errors need not be best."""
+        """Use rules with a better metric as incumbents, as the fewest errors may not be best."""
         certificate, rules = proof.certificate, list(proof.rules_by_size)
         measured = list(certificate.measured[0])
         metric = certificate.settings["metric"]
@@ -428,7 +428,7 @@ class PriceProblem:
         )
 
     def best_rules(self, space: SearchSpace, limits: SolverLimits) -> RuleSet | None:
-        """Return rules with the least loss under the constraints; None if none are found."""
+        """Return the rules with the smallest loss under the constraints; None if none are found."""
         _, constrained_space = self.spaces(space)
         deadline = limits.deadline(time.monotonic())
         relaxed = self.certify(constrained_space, limits)
@@ -497,7 +497,7 @@ class PriceProblem:
     def _search(
         self, space: SearchSpace, loss: str, deadline: float, constraints: Constraints
     ) -> ConstrainedTrees | None:
-        """Return the search among trees; None where it is not possible."""
+        """Return the search among trees; None if it is not possible."""
         if self.kind != "tree" or loss == "absolute_error":
             return None
         classes = self._constant.classes

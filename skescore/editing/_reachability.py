@@ -22,8 +22,7 @@ def unreachable_rules(rules: RuleSet) -> tuple[int, ...]:
     -------
     tuple of int
         Rules whose premise earlier rules cover. This is proven on the whole domain, or for all
-        values, missing ones included, if the rules have no domain; nothing is proven of linear
-        conditions.
+        values including missing ones if the rules have no domain. Linear conditions are skipped.
 
     Examples
     --------
@@ -46,12 +45,12 @@ def unreachable_rules(rules: RuleSet) -> tuple[int, ...]:
 
 
 def contradictions(rules: RuleSet, X: Any) -> tuple[tuple[int, int], ...]:
-    """Return pairs of rules without an order that hold for the same rows and conclude differently.
+    """Return pairs of unordered rules that cover the same rows but have different outputs.
 
     Parameters
     ----------
     rules : RuleSet
-        The rules. Ordered, disjoint and voting ones have no contradictions.
+        Rules to check. Ordered, disjoint and voting ones have no contradictions.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
 

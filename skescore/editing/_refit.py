@@ -1,4 +1,4 @@
-"""Refit the rest of a list around the rules that people want to keep."""
+"""Refit of a rule list around rules that people want to keep."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from skescore.rules import RowTable, Rule, RuleSet
 
 @dataclass(frozen=True, eq=False)
 class Reoptimization:
-    """The best rules that keep an expert's edits, compared with the edited rules.
+    """Best rules that keep an expert's edits, compared with the edited rules.
 
     Parameters
     ----------
     effect : Effect
-        From the edited rules to the refitted ones.
+        Effect of the step from the edited rules to the refitted ones.
     pinned : sequence of int
-        Numbers of the rules that were kept, before the refit.
+        Numbers of the kept rules, before the refit.
     is_better : bool
-        Whether better rules were found; otherwise the edited rules stay.
+        Whether better rules were found; otherwise the edited rules remain.
 
     Attributes
     ----------
     distance : float
-        How much better the refitted rules are on the rows of the effect: in shares of right rows,
-        or in a regression in the mean absolute error.
+        Advantage of the refitted rules on the rows of the effect: difference in the share of right
+        rows, or in the mean absolute error of a regression.
     """
 
     effect: Effect
@@ -48,13 +48,13 @@ class Reoptimization:
 
     @property
     def distance(self) -> float:
-        """Difference of the first figure, positive if the refitted rules are better."""
+        """Difference of the first measure, positive if the refitted rules are better."""
         figure = self.effect.figures[0]
         change = figure.after - figure.before
         return change if figure.greater_is_better else -change
 
     def to_text(self) -> str:
-        """Write what was refitted and how far the edited rules are from it."""
+        """Describe the refit and its distance from the edited rules."""
         around = (
             f" around rule{'' if len(self.pinned) == 1 else 's'} {', '.join(map(str, self.pinned))}"
             if self.pinned
@@ -83,16 +83,15 @@ def refit(
     max_rules: int | None = None,
     limits: SolverLimits | None = None,
 ) -> RuleSet | None:
-    """Return the best rules that contain some rules word for word, at their positions.
+    """Return the best rules that contain some rules unchanged, at their positions.
 
-    The other rules are the leaves of the best tree that is found on the rows that no pinned rule
-    covers. Leaves do not overlap, so that those with the least harm to pinned rules can stand
-    before them.
+    The other rules are the leaves of the best tree on the rows that no pinned rule covers. Leaves
+    do not overlap, so those that harm pinned rules least can be placed before them.
 
     Parameters
     ----------
     rules : RuleSet
-        The rules; of which one predicts each row.
+        Rules of which one predicts each row.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     labels : ndarray of shape (n_rows,)
@@ -100,12 +99,12 @@ def refit(
     pinned : sequence of int, default=()
         Indices of the rules to keep, from 0.
     constraints : Constraints, optional
-        What the new rules must satisfy.
+        Constraints for the new rules.
     max_rules : int, optional
-        Largest number of rules; by default as many as there are.
+        Largest number of rules; by default the current number.
     limits : SolverLimits, optional
-        Limits of the search; by default about 5 seconds, counted as work, so that
-        the result is the same on every machine.
+        Limits of the search; by default about 5 seconds, counted as work, so the result is the same
+        on every machine.
 
     Returns
     -------
@@ -156,7 +155,7 @@ def refit(
 
 
 def _frame(X: Any, names: Sequence[str]) -> Any:
-    """Return rows with the names of the features as columns."""
+    """Return rows with the feature names as columns."""
     if isinstance(X, pd.DataFrame):
         frame = X.rename(columns=str)
         return frame[list(names)]
@@ -184,7 +183,7 @@ def _order(
     table: RowTable,
     labels: np.ndarray,
 ) -> list[Rule]:
-    """Put pinned rules at their positions, and the least harmful leaves before them."""
+    """Place pinned rules at their positions, and the least harmful leaves before them."""
     kept_rules = [rules[i] for i in pinned]
     costs = _harm(rules, leaves, kept_rules, table, labels)
     queue = [leaves[i] for i in np.argsort(costs, kind="stable").tolist()]
@@ -203,7 +202,7 @@ def _harm(
     table: RowTable,
     labels: np.ndarray,
 ) -> np.ndarray:
-    """Return how much worse each leaf predicts the rows of pinned rules than these do."""
+    """Return how much worse each leaf predicts the rows of pinned rules than these rules do."""
     base = rules.replace(rules=kept_rules, ordered=True, disjoint=False)
     of_pinned = base.replace(fallback=None).covers(table)
     pinned_cost = _costs(predict_rows(base, table)[0], labels)

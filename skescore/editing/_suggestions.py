@@ -1,4 +1,4 @@
-"""Suggestions: the smallest changes that restore most of what edits lost."""
+"""Suggestions: the smallest changes that restore most of the agreement lost by edits."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from skescore.editing._log import describe_edit
 from skescore.optimal import Cuts, candidate_cuts
 from skescore.rules import Condition, LinearOutput, RowTable, Rule, RuleSet
 
-#: Candidate positions of a bound, and cuts of a feature of new rules.
+#: Number of candidate positions of a bound, and of cuts of a feature in new rules.
 _N_POSITIONS, _N_CUTS = 16, 8
-#: Number of new rules that are tried.
+#: Maximum number of new rules that are tried.
 _N_NEW_RULES = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Suggestion:
-    """A single edit that restores most of what was lost.
+    """A single edit that restores most of the lost agreement.
 
     Parameters
     ----------
     edit : mapping
         The edit as JSON, for :meth:`RuleEditor.apply`.
     text : str
-        The edit in words.
+        Description of the edit.
     restored : float
-        Share of the loss that it restores; more than 1 if it gains more than was lost.
+        Share of the loss that the edit restores; above 1 if it gains more than was lost.
     n_rows_changed : int
-        Rows that it decides differently from the edited rules: its cost.
+        Number of rows with another prediction than by the edited rules: the cost of the edit.
     n_added : int
         Number of rules that it adds.
     """
@@ -48,7 +48,7 @@ class Suggestion:
     n_added: int = 0
 
     def sort_key(self) -> tuple[Any, ...]:
-        """Return what suggestions are sorted by: fewest rows, fewest rules, most restored."""
+        """Return the sort key of suggestions: fewest rows, fewest rules, most restored."""
         return self.n_rows_changed, self.n_added, -self.restored, self.text
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ def suggest(
     constraints: Constraints | None = None,
     pinned: Sequence[int] = (),
 ) -> list[Suggestion]:
-    """List the cheapest single edits that restore a share of what was lost.
+    """List the cheapest single edits that restore a share of the lost agreement.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def suggest(
     limit : int, default=5
         Largest number of suggestions.
     constraints : Constraints, optional
-        What the rules must satisfy: edits that add violations are left out, and new rules use no
+        Constraints on the rules: edits that add violations are excluded, and new rules use no
         forbidden feature.
     pinned : sequence of int, default=()
         Indices of rules that must not be changed.
@@ -92,14 +92,15 @@ def suggest(
     Returns
     -------
     list of Suggestion
-        By increasing number of rows decided differently. Empty if nothing was lost, or no single
-        edit restores so much.
+        Suggestions by increasing number of rows whose prediction changes. Empty if nothing was
+        lost, or no single edit restores enough.
 
     Notes
     -----
-    All changes of one output, of one bound to one of 16 values of the feature or to a bound before
-    the edits, of the fallback, the removal of one rule, and the best new rules with up to two
-    conditions at the top of a list are tried. Edits that leave rows without a prediction are not.
+    These edits are tried: all changes of one output, of one bound to one of 16 values of the
+    feature or to a bound before the edits, of the fallback, the removal of one rule, and the best
+    new rules with up to two conditions at the top of a list. Edits that leave rows without
+    prediction are not.
 
     Examples
     --------
@@ -135,20 +136,20 @@ def suggest(
 
 
 class _SuggestionSearch:
-    """Candidate edits of some rules, and what each restores.
+    """Candidate edits of some rules, and the share of the loss that each restores.
 
     Parameters
     ----------
     rules : RuleSet
         The rules.
     X : array-like
-        The rows as constraints read them.
+        Rows in the form that constraints read.
     table : RowTable
         The rows.
     labels : ndarray
-        What the rules should predict.
+        Labels or numbers that the rules should predict.
     constraints : Constraints or None
-        What the rules must satisfy.
+        Constraints on the rules.
     """
 
     def __init__(
@@ -167,7 +168,7 @@ class _SuggestionSearch:
         self.n_violations = self._count_violations(rules)
 
     def add_positions(self, rules: RuleSet) -> None:
-        """Try the bounds of other rules too, so that moved bounds can move back."""
+        """Also try the bounds of other rules, so that moved bounds can move back."""
         for condition in (c for rule in rules for c in rule.intervals):
             bounds = {b for b in (condition.lower, condition.upper) if math.isfinite(b)}
             self.positions.setdefault(condition.feature, set()).update(bounds)

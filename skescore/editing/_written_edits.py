@@ -10,7 +10,7 @@ from skescore._text import did_you_mean
 from skescore.editing._edits import rule_to_json
 from skescore.rules import Condition, Interval, OneOf, Rule, RuleSet
 
-#: Comparisons, longest first, with the side that they bound and whether it is closed.
+#: Comparisons, longest first, with the side that they bound and whether the bound is closed.
 _BOUNDS = {
     "<=": ("upper", True),
     ">=": ("lower", True),
@@ -21,7 +21,7 @@ _OPERATORS = ("<=", ">=", "!=", "<", ">", "=")
 
 
 class WrittenEdits:
-    """Reader of written edits, in which numbers are those of the rules before all edits.
+    """Parser of written edits, whose numbers refer to the rules before all edits.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class WrittenEdits:
     Attributes
     ----------
     touched : list of int
-        Numbers of the rules that edits named, before the edits; added rules have none.
+        Numbers of the edited rules, before the edits; added rules have none.
 
     Examples
     --------
@@ -50,11 +50,11 @@ class WrittenEdits:
 
     @property
     def touched(self) -> list[int]:
-        """Current numbers of the rules that edits named, and of added ones."""
+        """Current numbers of edited and added rules."""
         return [i for i, number in enumerate(self._numbers, 1) if number in self._is_pinned]
 
     def pin(self, number: int) -> None:
-        """Treat a rule as named by an edit."""
+        """Treat a rule as edited."""
         self._current(str(number))
         self._is_pinned.add(number)
 
@@ -66,9 +66,9 @@ class WrittenEdits:
         option : {"set", "drop", "move", "merge", "split", "add"}
             Kind of the edit.
         text : str
-            Its text.
+            Text of the edit.
         rules : RuleSet
-            The rules after the edits before it.
+            Rules after the previous edits.
 
         Returns
         -------
@@ -88,12 +88,12 @@ class WrittenEdits:
         return edit
 
     def record(self, edit: dict[str, Any]) -> None:
-        """Update the numbers after an edit was made.
+        """Update the numbers after an edit.
 
         Parameters
         ----------
         edit : dict
-            An edit that :meth:`read` returned.
+            Edit returned by :meth:`read`.
         """
         numbers, action = self._numbers, edit["action"]
         if action == "drop":
@@ -103,7 +103,7 @@ class WrittenEdits:
         elif action == "merge":
             del numbers[edit["second"] - 1]
         elif action in ("split", "add"):
-            # Parts and new rules get negative numbers, which no text can name.
+            # Parts and new rules get negative numbers, which texts cannot refer to.
             self._n_added += 1
             position = edit.get("number", len(numbers) + 1) - (action == "add")
             numbers.insert(position, -self._n_added)
@@ -112,13 +112,13 @@ class WrittenEdits:
     def _current(self, text: str) -> int:
         """Return the current number of a rule."""
         if not text.strip().isdecimal():
-            raise ValueError(f"{text!r} is no number of a rule.")
+            raise ValueError(f"{text!r} is not the number of a rule.")
         number = int(text)
         if number not in self._numbers:
             n_rules = max((n for n in self._numbers if n is not None), default=0)
             known = number <= n_rules
             raise ValueError(
-                f"Rule {number} was dropped or merged by an edit before."
+                f"Rule {number} was dropped or merged by an earlier edit."
                 if known
                 else f"There is no rule {number}; the last one is {n_rules}."
             )
@@ -204,7 +204,7 @@ def split_comparison(text: str, names: Sequence[str]) -> tuple[str, str, str]:
     Parameters
     ----------
     text : str
-        Such as ``petal length (cm) <= 2.5``.
+        Comparison such as ``petal length (cm) <= 2.5``.
     names : sequence of str
         Names of the features, which may contain operators.
 
@@ -245,11 +245,11 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no number.") from None
+        raise ValueError(f"{text!r} is not a number.") from None
 
 
 def _values(text: str, rules: RuleSet, feature: str) -> list[Any]:
-    """Read values with | between them, in the type that the domain or the rules have."""
+    """Read values separated by |, in the type that the domain or the rules have."""
     index = rules.feature_names.index(feature)
     known = list((rules.domain and rules.domain.values_of(index)) or ())
     known += [

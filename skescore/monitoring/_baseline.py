@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["RuleBaseline", "rate_interval", "rules_fingerprint"]
 
 FORMAT, VERSION = "skescore rule baseline", 1
-#: In a regression, a difference counts as an error if it exceeds this quantile of the differences
-#: on held-out rows.
+#: In regression, a difference counts as an error if it exceeds this quantile of the differences on
+#: held-out rows.
 _ERROR_QUANTILE = 0.9
-#: Smallest number of held-out rows for which a rule has a tolerance of its own.
+#: Minimum number of held-out rows for a separate tolerance of a rule.
 _MIN_TOLERANCE_ROWS = 20
 _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _MAX_VALUES = 20
@@ -65,14 +65,14 @@ def rate_interval(
     Parameters
     ----------
     events, trials : array-like
-        Events and rows; without rows, the interval is from 0 to 1.
+        Numbers of events and rows; without rows, the interval is from 0 to 1.
     level : float, default=0.95
         Confidence level.
 
     Returns
     -------
     tuple of ndarray
-        Lower and upper ends.
+        Lower and upper bounds.
 
     Examples
     --------
@@ -99,13 +99,13 @@ class RuleBaseline:
     fingerprint : str
         Hash of the rules, see :func:`rules_fingerprint`.
     counts : DecisionCounts
-        The counts of the held-out rows.
+        Counts of the held-out rows.
     error_tolerances, model_tolerances : tuple of float, optional
-        In a regression, the largest difference from labels and from the model that does not count
-        as an error: one for each rule, and one for rows without a rule.
+        In regression, the largest difference from labels and from the model that does not count as
+        an error: one for each rule, and one for uncovered rows.
     features : tuple of dict
-        Distribution of each used feature on the rows of each rule, and on the rows without a rule:
-        quantiles of numbers or counts of categories, with their uncertainty.
+        Distribution of each used feature on the rows of each rule, and on uncovered rows: quantiles
+        of numbers or counts of categories, with their uncertainty.
     origin : str
         "held-out rows", or "cross-validation" for a baseline of :meth:`from_search`.
 
@@ -137,7 +137,7 @@ class RuleBaseline:
         Parameters
         ----------
         rules : RuleSet or estimator
-            The rules, of which one predicts each row.
+        Rules of which one predicts each row.
         X : array-like or DataFrame of shape (n_rows, n_features)
             Held-out rows.
         y : array-like of shape (n_rows,), optional
@@ -156,7 +156,7 @@ class RuleBaseline:
 
         Notes
         -----
-        In a regression, the even rows determine the tolerance of each rule, which is the 90 %
+        In regression, the even rows determine the tolerance of each rule, which is the 90 %
         quantile of the absolute differences. Only the odd rows are counted as right or wrong.
         """
         ruleset = as_ruleset(rules)
@@ -192,13 +192,12 @@ class RuleBaseline:
     def from_search(cls, search: ExtractorSearchCV) -> RuleBaseline:
         """Count the held-out rows of the folds of a search by its final rules.
 
-        The final rules are extracted from all rows, so no row is held out for them. A row is
-        counted for the final rule that decides it. The prediction that is compared with its label
-        and with the model comes from rules that were extracted without its fold, and from a model
-        that was fitted without it. These rules and models have fewer training rows, so their rates
-        of error and disagreement are slightly larger on average than those of the final rules. As
-        a consequence, alarms are raised later, but not more often. With held-out rows,
-        :meth:`from_rows` avoids this.
+        The final rules are extracted from all rows, so no row is held out for them. A row counts
+        for the final rule that decides it, but the prediction compared with its label and with the
+        model comes from rules and a model of its fold, fitted without the row. As these have fewer
+        training rows, the rates of error and disagreement are slightly overestimated on average, so
+        alarms are raised later, but not more often. :meth:`from_rows` with held-out rows avoids
+        this.
 
         Parameters
         ----------
@@ -208,8 +207,8 @@ class RuleBaseline:
         Returns
         -------
         RuleBaseline
-            The baseline, with the `origin` "cross-validation". Each row counts once, without its
-            weight. A model that the user fitted may have been trained on these rows.
+            Baseline with the `origin` "cross-validation". Each row counts once, without its weight.
+            A model that the user fitted may have been trained on these rows.
 
         Raises
         ------
@@ -275,7 +274,7 @@ class RuleBaseline:
         return len(self.counts.n_rows) - 1
 
     def check_rules(self, ruleset: RuleSet) -> None:
-        """Raise a ValueError if the baseline was made with other rules."""
+        """Raise a ValueError if the baseline belongs to other rules."""
         if rules_fingerprint(ruleset) != self.fingerprint:
             raise ValueError(
                 f"The baseline belongs to other rules: it has the fingerprint {self.fingerprint}, "
@@ -284,7 +283,7 @@ class RuleBaseline:
             )
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Return the rates of each rule, and in the last row those of rows without a rule.
+        """Return the rates of each rule and, in the last row, of uncovered rows.
 
         Parameters
         ----------
@@ -294,8 +293,8 @@ class RuleBaseline:
         Returns
         -------
         DataFrame
-            For share, error, disagreement, rows outside the domain and incomplete rows: the rate,
-            and the ends of its exact confidence interval.
+            Rate, and bounds of its exact confidence interval, for share, error, disagreement, rows
+            outside the domain and incomplete rows.
         """
         import pandas as pd
 
@@ -319,7 +318,7 @@ class RuleBaseline:
         return pd.DataFrame(columns, index=index)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the baseline for JSON."""
+        """Return the baseline as JSON data."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -337,7 +336,7 @@ class RuleBaseline:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RuleBaseline:
-        """Read a baseline that :meth:`to_dict` returned."""
+        """Restore a baseline from the result of :meth:`to_dict`."""
         if data.get("format") != FORMAT or data.get("version") != VERSION:
             raise ValueError(
                 f"This is not a baseline of rules: 'format' and 'version' must be {FORMAT!r} and "
@@ -355,7 +354,7 @@ class RuleBaseline:
 
     @classmethod
     def from_json(cls, text: str) -> RuleBaseline:
-        """Read a baseline that :meth:`to_json` wrote.
+        """Restore a baseline from the result of :meth:`to_json`.
 
         Raises
         ------
@@ -372,7 +371,7 @@ class RuleBaseline:
 
 
 def _finite_or_none(values: tuple[float, ...] | None) -> list[float | None] | None:
-    """Write infinite tolerances as null."""
+    """Replace infinite tolerances by None."""
     return None if values is None else [v if math.isfinite(v) else None for v in values]
 
 
@@ -432,7 +431,7 @@ def _describe_values(values: NDArray[Any]) -> dict[str, Any]:
     """Return quantiles of numbers, or counts of the most frequent categories.
 
     The distribution function differs from the true one by at most `margin` with 95 % confidence,
-    after Dvoretzky, Kiefer, Wolfowitz and Massart.
+    by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart.
     """
     import pandas as pd
 

@@ -27,9 +27,9 @@ _SEPARATOR = " | "
 
 
 def conformal_rank(n_rows: int, level: float) -> int:
-    """Return the rank of the score that bounds a new one with probability `level`, from 1.
+    """Return the rank, from 1, of the score that bounds a new one with probability `level`.
 
-    A rank above `n_rows` means that no score of the sample bounds it.
+    A rank above `n_rows` means that no score of the sample is a bound.
 
     Examples
     --------
@@ -46,26 +46,26 @@ class CalibratedRules:
     Attributes
     ----------
     ruleset : RuleSet
-        The rules, of which one predicts each row.
+        Rules of which one predicts each row.
     level : float
-        Smallest probability that the set or interval contains the label.
+        Minimum probability that the set or interval contains the label.
     n_rows : tuple of int
-        Calibration rows of each rule, and of rows of no rule.
+        Number of calibration rows of each rule, and of uncovered rows.
     sets : tuple of tuple, optional
-        Classification: the labels that each rule predicts; the last set is that of no rule.
+        Classification: labels that each rule predicts; the last set is for uncovered rows.
     half_widths : tuple of float, optional
-        Regression: half the width of the interval around the prediction of each rule, infinite
-        where there are too few calibration rows.
+        Regression: half the width of the interval around the prediction of each rule; infinite if
+        there are too few calibration rows.
 
     Notes
     -----
     This is Mondrian split conformal prediction [1]_, [2]_: the calibration rows of each rule are a
-    group of their own. If the calibration rows and a new row are exchangeable, the set of a rule
+    separate group. If the calibration rows and a new row are exchangeable, the set of a rule
     contains the label of a new row of this rule with a probability of at least `level`, on average
-    over calibration samples. It needs at least ``level / (1 - level)`` rows of the rule, 9 for a
-    level of 90 %; a rule with fewer rows predicts all labels, or an infinite interval. The score of
-    a label is its rank among the classes by their frequency in the training statistics of the rule,
-    with the predicted class first. A rule that predicts several labels abstains.
+    over calibration samples. This requires at least ``level / (1 - level)`` rows of the rule, 9 for
+    a level of 90 %; a rule with fewer rows predicts all labels, or an infinite interval. The score
+    of a label is its rank among the classes: the predicted class first, then by frequency in the
+    training statistics of the rule. A rule that predicts several labels abstains.
 
     References
     ----------
@@ -104,13 +104,13 @@ class CalibratedRules:
         Parameters
         ----------
         rules : RuleSet or estimator
-            The rules, of which one predicts each row.
+            Rules of which one predicts each row.
         X : array-like or DataFrame of shape (n_rows, n_features)
             Calibration rows.
         y : array-like of shape (n_rows,)
-            Their labels.
+            Labels of the rows.
         level : float, default=0.9
-            Smallest probability that the set or interval contains the label.
+            Minimum probability that the set or interval contains the label.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class CalibratedRules:
         Raises
         ------
         ValueError
-            If several rules predict together, or a label is missing or of another type.
+            If the rules vote, or a label is missing or has another type.
         """
         ruleset = as_ruleset(rules)
         ruleset.check_one_rule_per_row("Calibration")
@@ -141,7 +141,7 @@ class CalibratedRules:
             ranks = np.full(len(ruleset.classes), len(order))
             ranks[order] = np.arange(len(order))
             codes = labels[rule == k]
-            # A class that the rules do not know is in no set.
+            # A class that is not among those of the rules is in no set.
             scores = np.where(codes >= 0, ranks[codes], len(order))
             largest = _bound(scores.astype(float), level)
             size = len(order) if math.isinf(largest) else min(int(largest) + 1, len(order))
@@ -150,14 +150,14 @@ class CalibratedRules:
 
     @property
     def abstains(self) -> tuple[bool, ...]:
-        """Mask of the rules that predict several labels, or an infinite interval."""
+        """Whether each rule predicts several labels, or an infinite interval."""
         if self.sets is not None:
             return tuple(len(labels) > 1 for labels in self.sets)
         assert self.half_widths is not None
         return tuple(math.isinf(width) for width in self.half_widths)
 
     def predict_set(self, X: Any) -> NDArray[Any]:
-        """Return the labels that are possible for each row, as an array of tuples.
+        """Return the possible labels of each row, as an array of tuples.
 
         Raises
         ------
@@ -174,7 +174,7 @@ class CalibratedRules:
         return result
 
     def predict_interval(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the lower and upper ends of the intervals; they may be infinite.
+        """Return the lower and upper bounds of the intervals; they may be infinite.
 
         Raises
         ------
@@ -196,7 +196,7 @@ class CalibratedRules:
         Returns
         -------
         DataFrame
-            Per rule, and for rows of no rule: calibration rows, rows, share of rows whose label is
+            Per rule, and for uncovered rows: calibration rows, rows, share of rows whose label is
             covered, standard error of this share at the level, and the size of the set or interval.
         """
         import pandas as pd
@@ -235,9 +235,9 @@ class CalibratedRules:
         return _SEPARATOR.join(map(str, labels))
 
     def set_ruleset(self) -> RuleSet:
-        """Return rules whose labels are the sets as texts, such as ``no | yes``.
+        """Return rules whose labels are the sets as strings, such as ``no | yes``.
 
-        Every format of :meth:`RuleSet.to` writes them. For classification only.
+        All formats of :meth:`RuleSet.to` are available. For classification only.
         """
         if self.sets is None:
             raise AttributeError("set_ruleset is for classification.")
@@ -251,16 +251,16 @@ class CalibratedRules:
         table: str | Sequence[str] | None = None,
         exact: bool = False,
     ) -> str:
-        """Write the sets or intervals as SQL.
+        """Export the sets or intervals as SQL.
 
         Parameters
         ----------
         dialect, exact
             See :meth:`RuleSet.to_sql`.
         table : str or sequence of str, optional
-            Table to query, or the parts of its path. By default, a classification is written as an
-            expression for the set as a text such as ``no | yes``, and a regression as two
-            expressions, ``lower_bound`` and ``upper_bound``. An infinite end is NULL.
+            Table to query, or the parts of its path. By default, the result is an expression for
+            the set as a string such as ``no | yes``, or in regression two expressions,
+            ``lower_bound`` and ``upper_bound``. An infinite bound is NULL.
 
         Returns
         -------
@@ -316,9 +316,9 @@ class CalibratedRules:
         return translated(columns, style)
 
     def to_python(self, *, function_name: str = "predict_set") -> str:
-        """Write a Python function of one row that needs no package.
+        """Export a Python function of one row that requires no package.
 
-        It returns a tuple of labels, or the ends of the interval.
+        The function returns a tuple of labels, or the bounds of the interval.
 
         Parameters
         ----------
@@ -358,7 +358,7 @@ class CalibratedRules:
         )
 
     def to_json(self) -> str:
-        """Write the rules and their calibration as JSON."""
+        """Return the rules and their calibration as JSON."""
         widths = self.half_widths
         data = {
             "format": FORMAT,
@@ -373,16 +373,16 @@ class CalibratedRules:
 
     @classmethod
     def from_json(cls, text: str) -> CalibratedRules:
-        """Read rules that :meth:`to_json` wrote.
+        """Restore rules from the result of :meth:`to_json`.
 
         Raises
         ------
         ValueError
-            If the text is something else.
+            If the text is not JSON of calibrated rules.
         """
         data = json_of(text, finite=True)
         if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise ValueError(f"These are no calibrated rules: 'format' must be {FORMAT!r}.")
+            raise ValueError(f"These are not calibrated rules: 'format' must be {FORMAT!r}.")
         if data.get("version") != VERSION:
             raise ValueError(f"'version' must be {VERSION}, got {data.get('version')!r}.")
         try:
@@ -398,7 +398,7 @@ class CalibratedRules:
             raise ValueError(f"The calibrated rules are damaged: {error!r}.") from error
 
     def __str__(self) -> str:
-        """Write one line per rule."""
+        """Return one line per rule."""
         lines = []
         for k in range(len(self.ruleset)):
             premise = self.ruleset.replace(
@@ -430,14 +430,14 @@ def _python_number(value: float) -> str:
 
 
 def _groups(ruleset: RuleSet, X: Any) -> NDArray[np.intp]:
-    """Return the rule of each row; the number of rules for none."""
+    """Return the index of the rule of each row; the number of rules for uncovered rows."""
     rule = np.asarray(ruleset.assign(RowTable.of(X, ruleset.feature_names)), dtype=np.intp)
     rule[rule < 0] = len(ruleset)
     return rule
 
 
 def _predicts(ruleset: RuleSet, k: int) -> bool:
-    """Return whether a rule, or the fallback, has a prediction of its own."""
+    """Return whether a rule, or the fallback, has a prediction."""
     return k < len(ruleset) or has_default(ruleset)
 
 
@@ -466,8 +466,8 @@ def _needed_half_widths(
 ) -> NDArray[np.float64]:
     """Return half widths whose intervals around predictions contain the labels after rounding.
 
-    The ends are floats, so ``predicted - |label - predicted|`` may be above a label below it.
-    Rounding is monotone, so larger half widths contain the label as well.
+    The bounds are floats, so ``predicted - |label - predicted|`` may exceed a label below it.
+    Rounding is monotone, so larger half widths contain the label too.
     """
     widths = np.abs(labels - predicted)
     spacing = np.spacing(np.maximum(np.abs(labels), np.abs(predicted)))
@@ -484,7 +484,7 @@ def _bound(scores: NDArray[np.float64], level: float) -> float:
 
 
 def _order_classes(ruleset: RuleSet, k: int) -> list[int]:
-    """Return the codes of the classes, the most likely of a rule first."""
+    """Return the codes of the classes, the most likely class of a rule first."""
     classes = list(ruleset.classes or ())
     counts: Any = None
     if k < len(ruleset):
@@ -505,7 +505,7 @@ def _order_classes(ruleset: RuleSet, k: int) -> list[int]:
 
 
 def _with_outputs(ruleset: RuleSet, outputs: Sequence[Any]) -> RuleSet:
-    """Return a classification with other outputs; the last one is that of rows of no rule."""
+    """Return classification rules with other outputs; the last one is for uncovered rows."""
     rules = [
         Rule(rule.conditions, output)
         for rule, output in zip(ruleset.rules, outputs[:-1], strict=True)

@@ -1,10 +1,10 @@
 """Anytime-valid tests that rates of events exceed the rates of a baseline sample.
 
-Each monitor has a baseline of `n` rows with `x` events, and watches a stream of later rows. The
-null hypothesis is that every row of both has an event with the same unknown probability (or, in
-the stream, with a smaller one, given the past). An e-process is a nonnegative process whose
-expectation is at most 1 at every stopping time under every distribution of the null hypothesis. By
-Ville's inequality, it exceeds ``1 / alpha`` at some time with a probability of at most `alpha`.
+Each monitor has a baseline of `n` rows with `x` events, and a stream of later rows. The null
+hypothesis is that every row of both has an event with the same unknown probability (or, in the
+stream, with a smaller one, given the past). An e-process is a nonnegative process whose expectation
+is at most 1 at every stopping time under every distribution of the null hypothesis. By Ville's
+inequality, it ever exceeds ``1 / alpha`` with a probability of at most `alpha`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from skescore.monitoring._horizon import HorizonTest, packed, unpacked
 
 Floats = NDArray[np.float64]
 
-#: Odds of the alternatives as multiples of those of the baseline, and their prior probabilities.
+#: Odds ratios of the alternatives to the baseline, and their prior probabilities.
 _ODDS_RATIOS = np.array([1.6, 2.25, 3.5, 8.0, 40.0])
 _ODDS_RATIO_PRIOR = np.array([0.12, 0.63, 0.15, 0.06, 0.04])
-#: Candidate rates under the null hypothesis, in standard errors from the baseline's rate. Many are
-#: needed where the evidence is smallest, a few errors above the baseline.
+#: Candidate rates under the null hypothesis, in standard errors from the baseline's rate. They are
+#: dense where the evidence is smallest, a few errors above the baseline.
 _NULL_EDGES = np.array(
     [
         *(-40.0, -24.0, -16.0, -12.0, -9.0, -7.0, -5.5, -4.5, -3.6, -2.9, -2.3, -1.8, -1.4, -1.0),
@@ -45,16 +45,16 @@ _HORIZON_TILT_PRIOR = np.array([0.02, 0.75, 0.20, 0.03])
 _P_AT_START, _TIME_SCALE, _TIME_EXPONENT = 0.4, 50.0, 0.3
 #: Share of the capital that is bet on a change at the start, see :class:`HorizonTest`.
 _HORIZON_SHARE = 0.7
-#: Evidence beyond these sums is not distinguished.
+#: Limits above which evidence is truncated.
 _MAX_LOG, _MAX_SUM = 600.0, 1e37
 #: Sums are rounded down to single precision, so that rounding never adds evidence.
 _ROUND_DOWN = 1.0 - 2.0**-23
-#: Relative reserve for the rounding of probabilities.
+#: Relative margin for the rounding of probabilities.
 _RESERVE = 1e-8
 
 
 def remaining_prior(n_rows: Any) -> Floats:
-    """Return the prior probability that a change comes after `n_rows` rows, or never.
+    """Return the prior probability of a change after `n_rows` rows, or of no change.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def baseline_e_value(
     Parameters
     ----------
     events, trials : array-like of shape (n_monitors, 1)
-        Events and rows of the baseline samples.
+        Numbers of events and rows of the baseline samples.
     rates : ndarray of shape (n_monitors, n_rates)
         Candidate rates, between 0 and 1.
     tilt : array-like of shape (n_monitors, 1)
@@ -85,15 +85,15 @@ def baseline_e_value(
     Returns
     -------
     ndarray of shape (n_monitors, n_rates)
-        A mixture of likelihood ratios: its expectation is 1 if the candidate is the true rate. It
-        grows with the candidate rate.
+        Mixture of likelihood ratios, whose expectation is 1 if the candidate is the true rate. It
+        increases with the candidate rate.
 
     Notes
     -----
     With a difference t of the log-odds, the logarithm of the likelihood ratio of x events in n rows
-    against the rate p is ``-t x - n log(1 - p + p exp(-t))``. It grows with p if t(p) does not grow
-    and p t(p) does not fall. This holds for ``t = c / (n p (1 - p))``, with ``1 / 4`` instead of
-    ``p (1 - p)`` for p > 1/2.
+    against the rate p is ``-t x - n log(1 - p + p exp(-t))``. It increases with p if t(p) does not
+    increase and p t(p) does not decrease. This holds for ``t = c / (n p (1 - p))``, with ``1 / 4``
+    instead of ``p (1 - p)`` for p > 1/2.
     """
     events, trials = np.asarray(events, dtype=float), np.asarray(trials, dtype=float)
     variance = np.where(rates < 0.5, rates * (1.0 - rates), 0.25)
@@ -107,17 +107,17 @@ def baseline_e_value(
 
 
 def _tilts(goal: Floats) -> Floats:
-    """Return the tilt that suits each alternative; `goal` is the evidence to be reached.
+    """Return the best tilt for each alternative; `goal` is the required evidence.
 
-    An alternative with the odds ratio r reaches it after ``n = 2 goal / (log(r)**2 p (1 - p))``
-    rows. If the rows of the baseline and these n rows together have the rate p, the log-odds of the
-    baseline are smaller by ``n log(r)`` in units of one over its rows.
+    An alternative with the odds ratio r reaches the goal after ``n = 2 goal / (log(r)**2 p (1 -
+    p))`` rows. If the rows of the baseline and these n rows together have the rate p, the log-odds
+    of the baseline are smaller by ``n log(r)`` in units of one over its rows.
     """
     return np.asarray(0.85 * 2.0 * goal / np.log(_ODDS_RATIOS))
 
 
 def _horizon_tilt(level: Floats) -> Floats:
-    """Return the tilt with which the test with a horizon needs the fewest rows."""
+    """Return the tilt for which the test with a horizon needs the fewest rows."""
     return np.asarray(np.maximum(-1.7 * np.log(level) - 1.0, 1.0))
 
 
@@ -128,31 +128,31 @@ class RateMonitors:
     Parameters
     ----------
     events, trials : array-like of shape (n_monitors,)
-        Events and rows of the baseline samples. A monitor without baseline rows never has evidence.
+        Events and rows of the baseline samples. A monitor without baseline rows has no evidence.
     tolerance : array-like of shape (n_monitors,), default=0
         Increase of the rate that is still part of the null hypothesis.
     level : array-like of shape (n_monitors,), default=0.01
-        Level of the alarms. The e-process is valid at every level, but reaches ``1 / level`` soon.
+        Level of the alarms, for which the e-process is optimized; it is valid at every level.
 
     Attributes
     ----------
     n_rows : ndarray of shape (n_monitors,)
-        Rows of the stream.
+        Number of rows of the stream.
     log_evidence : ndarray of shape (n_monitors,)
         Logarithm of the e-process.
     max_log_evidence : ndarray of shape (n_monitors,)
-        Its maximum so far.
+        Maximum of `log_evidence` so far.
 
     Notes
     -----
     For each candidate rate under the null hypothesis, the stream is tested by a mixture of
-    likelihood ratios over alternatives and times of change, in the manner of Shiryaev and Roberts,
-    with prior probabilities of the times that sum to one. A quarter of the capital is bet on the
-    number of events at a horizon instead, for changes at the start. This test martingale is
-    multiplied by an e-value of the baseline against the same candidate. The minimum over all
-    candidates is an e-process of the composite null hypothesis. Between two grid values, the test
-    martingale of the larger and the e-value of the smaller value bound it from below, so that the
-    grid does not invalidate it.
+    likelihood ratios over alternatives and times of change (Shiryaev and Roberts), with prior
+    probabilities of the times that sum to one. A quarter of the capital is instead bet on the
+    number of events at a horizon, for changes at the start. This test martingale is multiplied by
+    an e-value of the baseline against the same candidate. The minimum over all candidates is an
+    e-process of the composite null hypothesis. Between two grid values, it is bounded from below by
+    the test martingale of the larger and the e-value of the smaller value, so the grid does not
+    affect validity.
 
     Examples
     --------
@@ -179,7 +179,7 @@ class RateMonitors:
         center = np.arcsin(np.sqrt((x + 0.375) / (n + 0.75)))
         edges = center + _NULL_EDGES * 0.5 / np.sqrt(np.maximum(n, 1.0))
         rates = np.sin(np.clip(edges, 1e-9, np.pi / 2 - 1e-6)) ** 2
-        # A cell reaches from one rate to the next; the last one to 1, where nothing is tested.
+        # A cell extends from one rate to the next; the last one to 1, where nothing is tested.
         left_ends = np.column_stack([np.full(len(rates), 1e-18), rates])
         nulls = np.minimum(rates + tolerance[column], 1.0 - 1e-12)
         estimate = np.minimum((x + 0.5) / (n + 1.0) + tolerance[column], 1.0 - 1e-9)
@@ -190,7 +190,7 @@ class RateMonitors:
             *(_HORIZON_TILT_FACTORS, _HORIZON_TILT_PRIOR),
         )
         target = _HORIZON_SHARE * level[column] * (1.0 - _RESERVE) ** 2 * e_value
-        # In the last cell, the baseline alone has to suffice.
+        # In the last cell, the evidence of the baseline alone has to suffice.
         target = np.where(target[:, -1:] >= 1.0, target[:, :-1], 0.0)
         self._horizon_test = HorizonTest.design(nulls, target, estimate[:, 0], n[:, 0])
         self.n_rows = np.zeros(len(events), dtype=np.int64)
@@ -222,12 +222,12 @@ class RateMonitors:
     def update(self, events: Any, trials: Any) -> None:
         """Add a block of rows to every monitor.
 
-        The size of a block must not depend on its events. A change may be between two blocks.
+        The size of a block must not depend on its events. Changes may occur between blocks.
 
         Parameters
         ----------
         events, trials : array-like of shape (n_monitors,)
-            Events and rows of the block; a monitor without rows in it is left as it is.
+            Events and rows of the block; a monitor without rows in it does not change.
         """
         events, trials = np.asarray(events, dtype=np.int64), np.asarray(trials, dtype=np.int64)
         active = np.flatnonzero(trials > 0)
@@ -264,7 +264,7 @@ class RateMonitors:
         self.max_log_evidence[active] = np.maximum(self.max_log_evidence[active], evidence)
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the stream for JSON; the baseline is not part of it."""
+        """Return the state of the stream as JSON data, without the baseline."""
         return {
             "n_rows": self.n_rows.tolist(),
             "n_prior": self._n_prior.tolist(),
@@ -274,7 +274,7 @@ class RateMonitors:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state that :meth:`state` returned for the same baseline."""
+        """Restore a result of :meth:`state` for the same baseline."""
         n_monitors = len(self.n_rows)
         self.n_rows = np.array(state["n_rows"], dtype=np.int64)
         self._n_prior = np.array(state["n_prior"], dtype=np.int64)
@@ -284,6 +284,6 @@ class RateMonitors:
         if not len(self.n_rows) == len(self._n_prior) == n_monitors:
             raise ValueError(
                 f"The state must have {n_monitors} monitors, got {len(self.n_rows)}. Use the rules "
-                "and the settings that it was made with."
+                "and the settings with which it was created."
             )
         self._weigh()

@@ -11,7 +11,7 @@ from skescore.monitoring._monitor import MONITOR_KINDS, RuleMonitor
 
 
 def prometheus_text(monitor: RuleMonitor) -> str:
-    """Write the rates and alarms of a monitor in the text format of Prometheus.
+    """Return the rates and alarms of a monitor in the text format of Prometheus.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def prometheus_text(monitor: RuleMonitor) -> str:
     Returns
     -------
     str
-        For the textfile collector of the node exporter.
+        Text for the textfile collector of the node exporter.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def prometheus_text(monitor: RuleMonitor) -> str:
         ("baseline_rate", "Held-out rate.", lambda line, kind, _: line[f"baseline_{kind}"]),
         (
             "false_alarm_probability",
-            "Bound on the probability of so much evidence without a change.",
+            "Upper bound on the probability of this evidence without a change.",
             lambda line, kind, _: line[f"false_alarm_probability_{kind}"],
         ),
         ("alarm", "1 after an alarm.", lambda _, kind, rule: int((rule, kind) in alarms)),
@@ -64,14 +64,14 @@ def prometheus_text(monitor: RuleMonitor) -> str:
 
 
 def log_to_mlflow(monitor: RuleMonitor, run_id: str) -> None:
-    """Log the rates and alarms of a monitor as metrics of an MLflow run; the step is its rows.
+    """Log the rates and alarms of a monitor as metrics of an MLflow run, with its rows as step.
 
     Parameters
     ----------
     monitor : RuleMonitor
         The monitor.
     run_id : str
-        The run, in the tracking store that MLflow is configured for.
+        ID of the run, in the tracking store for which MLflow is configured.
 
     Raises
     ------

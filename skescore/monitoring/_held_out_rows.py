@@ -1,4 +1,4 @@
-"""Held-out rows of all folds of a search, with what the rules of their folds predict."""
+"""Held-out rows of all folds of a search, with the predictions of their folds' rules."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class HeldOutRows:
     is_predicted : ndarray of bool, shape (n_rows,)
         Whether these rules predict the row.
     is_outside : ndarray of bool, shape (n_rows,)
-        Whether a value of the row is outside of the domain of these rules.
+        Whether a value of the row is outside the domain of these rules.
     labels : ndarray of shape (n_rows,) or None
-        Targets; None if the search has none.
+        Targets of the rows; None if the search has none.
     model_predictions : ndarray of shape (n_rows,)
         Predictions of models that were fitted without the fold of the row.
     """
@@ -77,7 +77,7 @@ class HeldOutRows:
 
 
 def _take_rows(parts: Sequence[Any], order: NDArray[np.intp]) -> Any:
-    """Return rows of tables of one kind in another order."""
+    """Concatenate tables of one kind and reorder their rows."""
     import pandas as pd
 
     if all(isinstance(part, pd.DataFrame) for part in parts):

@@ -17,7 +17,7 @@ from skescore.monitoring._baseline import rate_interval
 
 Counts = NDArray[np.int64]
 
-#: Largest number of entries; beyond it, the two neighbors with the fewest rows are merged.
+#: Maximum number of entries; beyond it, the two neighbors with the fewest rows are merged.
 MAX_ENTRIES = 64
 #: A time of change is plausible if its likelihood is at least this share of the largest one.
 _PLAUSIBLE_RATIO = 1 / 20
@@ -32,9 +32,9 @@ class HistoryEntry:
     first_block, last_block : int
         Numbers of the blocks, from 0.
     first_row : int
-        Number of its first row in the stream, from 1.
+        Number of the first row in the stream, from 1.
     batches, times : tuple of two str
-        The first and last batch, and when they came.
+        First and last batch, and their times.
     counts : DecisionCounts
         The counts.
     """
@@ -58,7 +58,7 @@ class HistoryEntry:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry for JSON."""
+        """Return the entry as JSON data."""
         return {
             "blocks": [self.first_block, self.last_block],
             "first_row": self.first_row,
@@ -69,7 +69,7 @@ class HistoryEntry:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> HistoryEntry:
-        """Read an entry that :meth:`to_dict` returned."""
+        """Restore an entry from the result of :meth:`to_dict`."""
         counts = DecisionCounts(*(np.array(v, dtype=np.int64) for v in data["counts"]))
         first_block, last_block = data["blocks"]
         (first_batch, last_batch), (start, end) = data["batches"], data["times"]
@@ -121,15 +121,14 @@ class ChangeEstimate:
 
     Attributes
     ----------
-    start, earliest, latest : int
-        Index of the entry at whose beginning the rate most likely changed, and the first and last
-        plausible index: those whose likelihood is at least 1/20 of the largest.
+        Index of the entry at whose start the rate most likely changed, and the first and last
+        plausible index, with a likelihood of at least 1/20 of the largest.
     rate : float
         Rate since `start`.
     rate_interval : tuple of float
         Confidence sequence of this rate.
     difference_interval : tuple of float
-        Confidence sequence of its difference from the rate of the baseline.
+        Confidence sequence of its difference from the baseline's rate.
     """
 
     start: int
@@ -143,8 +142,8 @@ class ChangeEstimate:
 def rate_confidence_sequence(events: int, trials: int, alpha: float) -> tuple[float, float]:
     """Return an interval that contains the rate at all times with probability ``1 - alpha``.
 
-    The interval of rates that a mixture of likelihood ratios with Jeffreys' prior does not reject,
-    after Robbins (1970).
+    The interval contains the rates that a mixture of likelihood ratios with Jeffreys' prior does
+    not reject (Robbins, 1970).
 
     Examples
     --------
@@ -189,12 +188,12 @@ def estimate_change(
     baseline : tuple of int
         Events and rows of the baseline.
     level : float, default=0.95
-        Level of the confidence sequences, at all times and for all times of change together.
+        Joint level of the confidence sequences for all times and all times of change.
     default_start : int, default=0
-        The start if the rate after no entry exceeds the rate before it, as after a return.
+        Start if no rate after an entry exceeds the rate before it, as after a return to normal.
     n_starts : int, optional
-        Number of first entries at which the change may have begun, such as those before the alarm;
-        by default all.
+        Number of first entries at which the change may have started, such as those before the
+        alarm; by default all.
 
     Returns
     -------
@@ -223,7 +222,7 @@ def estimate_change(
     if not increases.any():
         plausible = np.array([start])
     x, n = int(after_events[start]), int(after_trials[start])
-    # The prior probabilities of starts at block b, 1 / (b + 1)(b + 2), sum to one.
+    # The prior probabilities 1 / (b + 1)(b + 2) of starts at block b sum to one.
     block = int(first_blocks[start])
     prior = 1.0 / ((block + 1) * (block + 2))
     lower, upper = rate_confidence_sequence(x, n, (1.0 - level) * prior)
@@ -240,6 +239,6 @@ def estimate_change(
 
 
 def _log_likelihood(events: Counts, trials: Counts) -> NDArray[np.float64]:
-    """Return the largest log-likelihood of counts."""
+    """Return the maximum log-likelihood of counts."""
     rate = events / np.maximum(trials, 1)
     return np.asarray(xlogy(events, rate) + xlogy(trials - events, 1.0 - rate))

@@ -14,16 +14,16 @@ from scipy.stats import binom, norm
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: The odds ratio that a test detects with a fair power, if the baseline permits it.
+#: Odds ratio that a test detects with the power `_POWER`, if the baseline permits it.
 _ODDS_RATIO = 2.25
-#: That power, if the rate of the baseline is its estimate.
+#: Power at `_ODDS_RATIO`, if the rate of the baseline is its estimate.
 _POWER = 0.53
-#: A rate that is detected is at least so many standard errors of the baseline above its estimate,
-#: as a multiple of the critical value of the normal distribution.
+#: Minimum distance of a detected rate from the baseline's estimate, in standard errors of the
+#: baseline, as a multiple of the critical value of the normal distribution.
 _MIN_DISTANCE = 1.7
-#: Largest number of events that a test may wait for, and of rows.
+#: Maximum number of events, and of rows, of a test.
 _MAX_EVENTS, _MAX_ROWS = 4000, 1_000_000
-#: Every so many candidates are used to choose the number of events; all of them decide the rows.
+#: Step between the candidates that determine the number of events; all determine the rows.
 _SEARCH_STEP = 6
 
 
@@ -33,26 +33,27 @@ class HorizonTest:
     For each candidate rate, the capital before the horizon is the conditional probability that the
     critical number of events will be reached, divided by its initial probability. It is a
     martingale if the candidate is the true rate, and a supermartingale if the true rates are
-    smaller, since it grows with the number of events. Such a bet has the power of the best test
-    with this number of rows; a likelihood ratio needs more rows for the same power, but has no
-    horizon. Critical value and horizon are the same for all candidates, so that the capital of
-    each one is at least ``1 / target`` as soon as the critical value is reached.
+    smaller, since it increases with the number of events. Such a bet has the power of the best test
+    with this number of rows. A likelihood ratio needs more rows for the same power, but has no
+    horizon. Critical value and horizon are the same for all candidates, so each capital is at least
+    ``1 / target`` as soon as the critical value is reached.
 
     Parameters
     ----------
     rates : ndarray of shape (n_monitors, n_rates)
         Candidate rates under the null hypothesis.
     target : ndarray of shape (n_monitors, n_rates)
-        Largest probability of success under each candidate.
+        Maximum probability of success under each candidate.
     critical, horizon : ndarray of int, shape (n_monitors,)
-        Number of events, and of rows. A block of rows that contains the horizon extends it to its
-        end: the capital before that block is bet on a new critical value in the block. The horizon
-        0 stands for no test.
+        Number of events, and of rows. A block of rows that contains the horizon extends it to the
+        end of the block: the capital before the block is bet on a new critical value in it. The
+        horizon 0 means no test.
 
     Attributes
     ----------
     is_reached : ndarray of bool, shape (n_monitors,)
-        Whether the test has succeeded: the capital of every candidate is at least ``1 / target``.
+        Whether the test has succeeded, so the capital of every candidate is at least
+        ``1 / target``.
 
     Examples
     --------
@@ -83,14 +84,14 @@ class HorizonTest:
         rates, target : ndarray of shape (n_monitors, n_rates)
             See the class.
         estimate, n_baseline : ndarray of shape (n_monitors,)
-            Estimates of the rate from the baseline, and its number of rows. They decide about the
-            power, not about the validity.
+            Estimates of the rate from the baseline, and its number of rows. They affect the power,
+            not the validity.
 
         Returns
         -------
         HorizonTest
-            With the fewest events for which the power suffices. The horizon is the largest with
-            which no candidate has a larger probability of success than its target.
+            Test with the fewest events for which the power suffices. The horizon is the largest one
+            for which no candidate has a larger probability of success than its target.
         """
         candidates = slice(None, None, _SEARCH_STEP)
         base = target[np.arange(len(rates)), np.abs(rates - estimate[:, np.newaxis]).argmin(1)]
@@ -118,7 +119,7 @@ class HorizonTest:
         Parameters
         ----------
         active : ndarray of int
-            The monitors.
+            Indices of the monitors.
         events, trials : ndarray of int, of the same shape
             Events and rows of the block.
         """
@@ -146,7 +147,7 @@ class HorizonTest:
         self.is_reached[monitors] = events >= critical.max(axis=1)
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the stream for JSON."""
+        """Return the state of the stream as JSON data."""
         return {
             "n_rows": self._n_rows.tolist(),
             "n_events": self._n_events.tolist(),
@@ -154,23 +155,23 @@ class HorizonTest:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state that :meth:`state` returned for the same baseline."""
+        """Restore a result of :meth:`state` for the same baseline."""
         self._n_rows = np.array(state["n_rows"], dtype=np.int64)
         self._n_events = np.array(state["n_events"], dtype=np.int64)
         self.is_reached = np.array(state["is_reached"], dtype=bool)
 
 
 def _tail(critical: Floats, n_rows: Floats, rate: Floats) -> Floats:
-    """Return the probability of at least `critical` events, 0 if there are fewer rows."""
+    """Return the probability of at least `critical` events; 0 if there are fewer rows."""
     is_possible = n_rows >= critical
     safe = np.where(is_possible, n_rows, critical)
     return np.where(is_possible, betainc(critical, safe - critical + 1.0, rate), 0.0)
 
 
 def _longest(critical: Floats, rates: Floats, target: Floats, estimate: Floats) -> Floats:
-    """Return the largest number of rows with which no candidate exceeds its target.
+    """Return the largest number of rows for which no candidate exceeds its target.
 
-    Numbers of rows with more than the critical number of events on average are not tried.
+    Only numbers of rows with at most the critical number of events on average are tried.
     """
     limit = np.minimum(np.ceil(critical / estimate), _MAX_ROWS)
     low, high = critical - 1.0, np.maximum(limit, critical) + 1.0
@@ -185,20 +186,20 @@ def _longest(critical: Floats, rates: Floats, target: Floats, estimate: Floats) 
 
 def _critical_value(n_rows: Any, rates: Floats, p: Floats) -> Floats:
     """Return the smallest number of events that is reached with a probability of at most `p`."""
-    quantile = binom.isf(np.minimum(p, 1.0), n_rows, rates)  # exceeded with at most `p`
+    quantile = binom.isf(np.minimum(p, 1.0), n_rows, rates)  # exceeded with probability <= p
     critical = np.maximum(quantile + 1.0, 0.0)
-    critical += binom.sf(critical - 1.0, n_rows, rates) > p  # the quantile is rounded
+    critical += binom.sf(critical - 1.0, n_rows, rates) > p  # corrects a rounded quantile
     critical = np.where(p >= 1.0, 0.0, critical)
     return np.where(p <= 0.0, n_rows + 1.0, critical)
 
 
 def packed(values: NDArray[Any]) -> str:
-    """Write numbers as text, without loss."""
+    """Encode numbers as text, without loss."""
     data = values.astype(values.dtype.newbyteorder("<")).tobytes()
     return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
 
 
 def unpacked(text: str, shape: tuple[int, ...], kind: Any = np.float64) -> NDArray[Any]:
-    """Read numbers that :func:`packed` wrote."""
+    """Decode numbers from the result of :func:`packed`."""
     data = zlib.decompress(base64.b64decode(text))
     return np.frombuffer(data, dtype=np.dtype(kind).newbyteorder("<")).astype(kind).reshape(shape)

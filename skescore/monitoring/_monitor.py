@@ -1,4 +1,4 @@
-"""Monitors of a rule list: which rules no longer hold, since when and by how much."""
+"""Monitor of a rule list: rules that no longer hold, with time and size of the change."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["MONITOR_KINDS", "MonitorKind", "RuleChange", "RuleMonitor"]
 
 FORMAT, VERSION = "skescore rule monitor", 2
-#: Rows of a block at least, and blocks of an update at most. Within a block, order is not used.
+#: Minimum number of rows of a block, and maximum number of blocks of an update. The order of rows
+#: within a block is not used.
 _MIN_BLOCK, _MAX_BLOCKS = 50, 200
-#: Share of the false alarm probability of one kind that its monitor of all rows gets.
+#: Share of the false alarm probability of each kind for the monitor of all rows.
 _ALL_ROWS_SHARE = 0.04
 
 
@@ -39,7 +40,7 @@ class MonitorKind:
     events, trials : str
         Names of the counts; `trials` None means all rows of the list.
     decreases : bool
-        Whether decreases are monitored as well.
+        Whether decreases are monitored too.
     prior : float
         Relative share of the false alarm probability.
     tolerance : float
@@ -60,7 +61,7 @@ class MonitorKind:
     action: str
 
 
-#: The kinds of monitors, by name.
+#: Kinds of monitors by name.
 MONITOR_KINDS: Mapping[str, MonitorKind] = {
     kind.name: kind
     for kind in (
@@ -121,30 +122,30 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
 
 @dataclass(frozen=True)
 class RuleChange:
-    """A change that a monitor has detected.
+    """Change detected by a monitor.
 
     Attributes
     ----------
     kind : str
-        Kind of the monitor, see :data:`MONITOR_KINDS`; "any" if only the evidence of all monitors
-        together suffices.
+        Kind of the monitor, see :data:`MONITOR_KINDS`; "any" if only the joint evidence of all
+        monitors suffices.
     rule : str
         "rule 1", "rule 2", ..., "no rule" or "all rows".
     text : str
-        The rule in words.
+        Rule as text.
     direction : str
         "increase" or "decrease".
     baseline_rate, rate : float
-        Rate on the held-out rows, and since the change.
+        Rates on the held-out rows, and since the change.
     baseline_interval, rate_interval, difference_interval : tuple of float
-        95 % confidence interval of the first, and 95 % confidence sequences of the second and of
-        the difference. They hold at all times and for all times of change together.
+        95 % confidence interval of `baseline_rate`, and 95 % confidence sequences of `rate` and of
+        the difference. They hold jointly for all times and all times of change.
     since, earliest, latest, detected : dict
         Batch, time and row of the estimated change, of its plausible range, and of its detection.
     false_alarm_probability : float
         Bound on the probability that any monitor of an unchanged list reaches this much evidence.
     n_rows : int
-        Rows since the change.
+        Number of rows since the change.
     has_returned : bool
         Whether the rate has returned to that of the baseline after the alarm.
     action : str
@@ -170,7 +171,7 @@ class RuleChange:
     action: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the change for JSON."""
+        """Return the change as JSON data."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -205,18 +206,18 @@ class _Monitor:
 
 
 class RuleMonitor:
-    """Notices when rules stop holding, with a guarantee on false alarms.
+    """Detects when rules stop holding, with a guarantee on false alarms.
 
     Parameters
     ----------
     rules : RuleSet or estimator
-        The rules, of which one predicts each row.
+        Rules of which one predicts each row.
     baseline : RuleBaseline
         Held-out counts of the same rules.
     alpha : float, default=0.05
         Largest probability that any monitor of an unchanged list ever raises an alarm.
     kinds : sequence of str, optional
-        The kinds of monitors, see :data:`MONITOR_KINDS`; by default all that the baseline permits.
+        Kinds of monitors, see :data:`MONITOR_KINDS`; by default all that the baseline permits.
     tolerances : mapping of str to float, optional
         Changes of rates, by kind, that are not reported. By default 0 for errors and disagreement
         and 0.02 for the others.
@@ -230,14 +231,14 @@ class RuleMonitor:
 
     Notes
     -----
-    If the rows of the baseline and of the stream are independent and equally distributed, the
-    probability of an alarm at any time is at most `alpha`. More generally, it is enough that,
-    given the past, no row of the stream has a larger probability of an event than the independent
-    rows of the baseline. Labels may come late or never, as long as this does not depend on whether
-    the rule is right. Alarms stay until a new baseline is made.
+    If the rows of the baseline and of the stream are independent and identically distributed, the
+    probability of an alarm at any time is at most `alpha`. More generally, it suffices that, given
+    the past, no row of the stream has a larger probability of an event than the independent rows of
+    the baseline. Labels may arrive late or never, as long as this does not depend on whether the
+    rule is right. Alarms remain until a new baseline is created.
 
-    The guarantee is a union bound: each monitor has a share of `alpha`. The evidence of each one is
-    an e-process [1]_ [2]_ that mixes over sizes and times of change and includes the uncertainty of
+    The guarantee is a union bound: each monitor has a share of `alpha`. Its evidence is an
+    e-process [1]_ [2]_ that mixes over sizes and times of change and includes the uncertainty of
     the baseline. The weighted mean of all e-processes is one more test, for changes that no single
     monitor shows; it does not increase the probability of a false alarm.
 
@@ -379,20 +380,20 @@ class RuleMonitor:
         batch: str | None = None,
         time: str = "",
     ) -> list[RuleChange]:
-        """Add rows in the order in which they came.
+        """Add rows in the order in which they arrived.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         y : array-like of shape (n_rows,), optional
-            Labels; None and NaN are labels that are not known yet.
+            Labels; None and NaN mark labels that are not known yet.
         model_predictions : array-like of shape (n_rows,), optional
             Predictions of the model.
         batch : str, optional
             Name of the batch; by default its number.
         time : str, default=""
-            When the rows came, for reports.
+            Arrival time of the rows, for reports.
 
         Returns
         -------
@@ -419,12 +420,12 @@ class RuleMonitor:
         batch: str | None = None,
         time: str = "",
     ) -> list[RuleChange]:
-        """Add counts of rows, one block or several in their order.
+        """Add counts of rows, as one block or as several blocks in order.
 
         Parameters
         ----------
         blocks : DecisionCounts or iterable of DecisionCounts
-            Counts, for example of a query of a database.
+            Counts, for example from a database query.
         batch, time : str, optional
             See :meth:`update`.
 
@@ -461,7 +462,7 @@ class RuleMonitor:
         Parameters
         ----------
         counts : mapping of int to DecisionCounts
-            Counts of labels and errors of each block of rows. The number of a block is the value of
+            Counts of labels and errors by block of rows. The number of a block is the value of
             :attr:`n_blocks` before its rows are added.
         batch, time : str
             See :meth:`update`.
@@ -478,7 +479,7 @@ class RuleMonitor:
         return [self._describe(index) for index in new]
 
     def block_numbers(self, n_rows: int) -> np.ndarray[Any, Any]:
-        """Return the block that each row of the next update will belong to, for late labels."""
+        """Return the block number of each row of the next update, for late labels."""
         return self._n_blocks + np.arange(n_rows) // _block_size(n_rows)
 
     def count_labels(
@@ -489,13 +490,13 @@ class RuleMonitor:
         Parameters
         ----------
         rule : array-like of shape (n_labels,)
-            Index of the rule that decided each row; the number of rules for none.
+            Index of the rule that decided each row; the number of rules for uncovered rows.
         predicted : array-like of shape (n_labels,)
-            What was predicted.
+            Predictions of the rows.
         blocks : array-like of shape (n_labels,)
-            The blocks of the rows, see :meth:`block_numbers`.
+            Block numbers of the rows, see :meth:`block_numbers`.
         labels : array-like of shape (n_labels,)
-            The labels.
+            Labels of the rows.
 
         Returns
         -------
@@ -547,7 +548,7 @@ class RuleMonitor:
         return new
 
     def changes(self) -> list[RuleChange]:
-        """Return all alarms so far, with today's estimates; errors come first."""
+        """Return all alarms so far, with current estimates; errors come first."""
         order = sorted(self._alarms, key=lambda i: (i < 0, i))
         return [self._describe(index) for index in order]
 
@@ -560,7 +561,7 @@ class RuleMonitor:
         interval = (float(low), float(high))
         rates = (baseline[0] / baseline[1], estimate.rate)
         intervals = [interval, estimate.rate_interval, estimate.difference_interval]
-        if monitor.is_decrease:  # the events were rows that the rule does not decide
+        if monitor.is_decrease:  # events are rows that the rule does not decide
             rates = (1 - rates[0], 1 - rates[1])
             intervals = [(1 - b, 1 - a) for a, b in intervals]
             intervals[2] = (intervals[2][0] - 1, intervals[2][1] - 1)
@@ -645,7 +646,7 @@ class RuleMonitor:
         kind : str
             Kind of the monitor.
         group : int
-            Index of the rule; the number of rules for rows of no rule, and one more for all rows.
+            Index of the rule; the number of rules for uncovered rows, and one more for all rows.
 
         Returns
         -------
@@ -673,18 +674,18 @@ class RuleMonitor:
         return last_rows, rates, (float(low[0]), float(high[0]))
 
     def group_name(self, group: int) -> str:
-        """Return the name of a rule, of rows of no rule, or of all rows."""
+        """Return the name of a rule, of uncovered rows, or of all rows."""
         n_rules = len(self.ruleset)
         return {n_rules: "no rule", n_rules + 1: "all rows"}.get(group, f"rule {group + 1}")
 
     def group_text(self, group: int) -> str:
-        """Return a rule in words, or the name of another group."""
+        """Return a rule as text, or the name of another group."""
         if group >= len(self.ruleset):
             return self.group_name(group)
         return self.ruleset.line(group)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one line per rule: its rows, rates, evidence and status."""
+        """Return one row per rule with its rows, rates, evidence and status."""
         import pandas as pd
 
         lines = []
@@ -714,7 +715,7 @@ class RuleMonitor:
         return pd.DataFrame(lines).set_index("rule")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state for JSON; the rules are not part of it."""
+        """Return the state as JSON data, without the rules."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -733,7 +734,7 @@ class RuleMonitor:
 
     @classmethod
     def from_dict(cls, rules: Any, data: Mapping[str, Any]) -> RuleMonitor:
-        """Continue from a state that :meth:`to_dict` returned.
+        """Restore a monitor from the result of :meth:`to_dict`.
 
         Parameters
         ----------
@@ -753,9 +754,9 @@ class RuleMonitor:
         """
         if data.get("format") != FORMAT or data.get("version") != VERSION:
             raise ValueError(
-                f"This is no state of a monitor: 'format' and 'version' must be {FORMAT!r} and "
-                f"{VERSION}, got {data.get('format')!r} and {data.get('version')!r}. Make one: "
-                "skescore watch init RULES DATA."
+                f"This is not the state of a monitor: 'format' and 'version' must be {FORMAT!r} "
+                f"and {VERSION}, got {data.get('format')!r} and {data.get('version')!r}. Create "
+                "one: skescore watch init RULES DATA."
             )
         try:
             baseline = RuleBaseline.from_dict(data["baseline"])

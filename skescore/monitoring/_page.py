@@ -1,4 +1,4 @@
-"""An HTML page with one line per rule: what changed, since when, how sure, and what to do."""
+"""HTML page with one line per rule: change, time, certainty, and recommended action."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WIDTH, _HEIGHT = 220, 44
 
 
 def monitor_page(monitor: RuleMonitor, title: str = "Rules over time") -> str:
-    """Write an HTML page about a monitor, without scripts and external files.
+    """Return an HTML page about a monitor, without scripts and external files.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def _descriptions(changes: list[RuleChange]) -> str:
 
 
 def _plot(monitor: RuleMonitor, group: int) -> str:
-    """Draw the rate of a group of rows over time."""
+    """Plot the rate of a group of rows over time."""
     kind = _plotted_kind(monitor)
     series = monitor.rate_history(kind, group)
     if series is None:

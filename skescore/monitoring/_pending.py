@@ -1,4 +1,4 @@
-"""Predicted rows that wait for their labels, in a SQLite file next to the state file."""
+"""Predicted rows whose labels are pending, in a SQLite file next to the state file."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Keys per query; SQLite limits the number of parameters.
+#: Number of keys per query; SQLite limits the number of parameters.
 _QUERY_KEYS = 500
 
 
 @dataclass(frozen=True)
 class PendingLabels:
-    """Rules, predictions, blocks and labels of the rows whose labels arrived, in the same order."""
+    """Rules, predictions, blocks and labels of the newly labeled rows, in the same order."""
 
     rules: list[int]
     predicted: list[Any]
@@ -26,15 +26,15 @@ class PendingLabels:
 
 
 class PendingRows:
-    """Rows that wait for their labels, by key.
+    """Rows whose labels are pending, by key.
 
-    Every update of the state has a number. If the process is killed before an update is in the
-    state file, the changes of this update are undone when the SQLite file is opened again.
+    Updates of the state are numbered. If the process is killed before an update is in the state
+    file, its changes are undone when the SQLite file is opened again.
 
     Parameters
     ----------
     path : Path
-        The SQLite file.
+        Path of the SQLite file.
     n_updates : int
         Number of updates in the state file.
 
@@ -72,7 +72,7 @@ class PendingRows:
         Raises
         ------
         ValueError
-            If a key occurs twice, or already belongs to a row without a label.
+            If a key occurs twice, or belongs to another row without a label.
         """
         rows = [
             (key, int(rule), json.dumps(value), int(block), self._update)
@@ -120,7 +120,7 @@ class PendingRows:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that wait for their labels."""
+        """Number of rows whose labels are pending."""
         with closing(self._connect()) as connection:
             query = "SELECT count(*) FROM pending WHERE labeled IS NULL"
             return int(connection.execute(query).fetchone()[0])

@@ -1,4 +1,4 @@
-"""Revision of rules: extract those again that no longer hold, and keep the others."""
+"""Revision of rules: extract the rules that no longer hold again, and keep the others."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_COST", "Revision", "find_changes", "revise_rules"]
 
-#: Default share of the score that unchanged rules may cost.
+#: Default for the largest share of the score that unchanged rules may cost.
 MAX_COST = 0.02
-#: Numbers of rules that may replace one.
+#: Numbers of rules that may replace one rule.
 _SIZES = (1, 2, 3, 4, 6, 8)
 #: Kinds of changes after which a rule is extracted again; others concern rows, not the rule.
 _EXTRACTED_AGAIN = ("error", "disagreement")
-#: Batch of the rows of a search.
+#: Name of the batch with the rows of a search.
 _NEW_ROWS = "new rows"
 
 
@@ -42,25 +42,24 @@ class Revision:
     Attributes
     ----------
     earlier : RuleSet
-        The earlier rules.
+        Rules before the revision.
     changes : tuple of RuleChange
         Changes of the earlier rules on the new rows.
     changed : tuple of int
-        Indices of the rules that no longer hold; the number of rules stands for rows of no rule.
+        Indices of the rules that no longer hold; the number of rules means uncovered rows.
     extractor : RevisedRulesExtractor
-        The extractor of the revised rules, fitted on all new rows.
+        Extractor of the revised rules, fitted on all new rows.
     score, search_score : float
-        Score of the revised rules, and of the winner of the search, on held-out new rows.
+        Score of the revised rules, and of the search's best candidate, on held-out new rows.
     max_cost : float
         Largest share of the score that keeping rules may cost.
     is_limited : bool
-        Whether better revised rules were left out, because they are more than `max_rules` of the
-        search.
+        Whether better revised rules were rejected because they exceed the search's `max_rules`.
     violations : tuple of Violation
-        What the earlier rules violate on the new rows, if the search has constraints.
+        Violations of the search's constraints by the earlier rules on the new rows.
     rejection : str
-        Why no revised rules satisfy the constraints; empty if there are some. Without any, there
-        is no extractor, and the score is -inf.
+        Reason why no revised rules satisfy the constraints, or an empty string. Without revised
+        rules there is no extractor, and the score is -inf.
     """
 
     earlier: RuleSet
@@ -76,7 +75,7 @@ class Revision:
 
     @property
     def rules(self) -> RuleSet:
-        """The revised rules.
+        """Revised rules.
 
         Raises
         ------
@@ -90,7 +89,7 @@ class Revision:
 
     @property
     def cost(self) -> float:
-        """Share of the score that the revised rules lose to those of the search."""
+        """Share of the score that the revised rules lose compared with those of the search."""
         if self.score >= self.search_score:
             return 0.0
         return (self.search_score - self.score) / max(abs(self.search_score), 1e-12)
@@ -101,7 +100,7 @@ class Revision:
         return self.cost <= self.max_cost
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one line per earlier rule: whether it is kept, why not, and its new rules."""
+        """Return one row per earlier rule: whether it is kept, the reason, and its new rules."""
         import pandas as pd
 
         lines = []
@@ -130,7 +129,7 @@ class Revision:
         return pd.DataFrame(lines).set_index("rule")
 
     def _status(self, k: int, new_numbers: Sequence[int]) -> str:
-        """Return what became of an earlier rule."""
+        """Describe the outcome for an earlier rule."""
         if self.extractor is None:
             return "not revised"
         if not self.is_accepted:
@@ -144,19 +143,19 @@ class Revision:
 
     @property
     def _is_repaired(self) -> bool:
-        """Whether some revised rules violated a constraint before they were repaired."""
+        """Whether any revised rule violated a constraint before it was repaired."""
         constrained = getattr(self.extractor, "constrained_rules_", None)
         return constrained is not None and constrained.n_repaired > 0
 
     def _is_repeated(self, k: int, new_numbers: Sequence[int]) -> bool:
-        """Return whether an earlier rule is among the revised ones, word for word."""
+        """Return whether an earlier rule is among the revised ones, unchanged."""
         if len(new_numbers) != 1 or k == len(self.earlier):
             return False
         one, other = self.earlier.rules[k], self.rules.rules[new_numbers[0] - 1]
         return one.conditions == other.conditions and one.output == other.output
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the revision for JSON."""
+        """Return the revision as JSON data."""
         return {
             "is_accepted": self.is_accepted,
             "score": _finite(self.score),
@@ -187,7 +186,7 @@ class Revision:
         return "\n".join([*lines, self._verdict()])
 
     def _verdict(self) -> str:
-        """State whether the revised rules are used, and why not."""
+        """State whether the revised rules are used, with the reason."""
         origins = np.array([] if self.extractor is None else self.extractor.origins_)
         n_kept = sum(
             k not in self.changed
@@ -211,7 +210,7 @@ class Revision:
 
 
 def _finite(value: float) -> float | None:
-    """Write an infinite number as null."""
+    """Replace an infinite number by None."""
     return value if math.isfinite(value) else None
 
 
@@ -230,17 +229,17 @@ def _describe(change: RuleChange) -> str:
 def find_changes(
     rules: Any, baseline: RuleBaseline, search: ExtractorSearchCV, *, alpha: float = 0.05
 ) -> list[RuleChange]:
-    """Return which rules no longer hold on the rows of a search.
+    """Return the rules that no longer hold on the rows of a search, with their changes.
 
     Parameters
     ----------
     rules : RuleSet
         Earlier rules, which were not extracted from these rows.
     baseline : RuleBaseline
-        Their held-out counts.
+        Held-out counts of the rules.
     search : ExtractorSearchCV
-        A finished search on new rows. Their labels decide; without labels, the predictions of the
-        black box.
+        A finished search on new rows. Their labels are used; without labels, the predictions of
+        the black box.
     alpha : float, default=0.05
         Largest probability that unchanged rules are reported.
 
@@ -251,7 +250,7 @@ def find_changes(
     Raises
     ------
     ValueError
-        If the baseline has no labels, or without labels no predictions of a model.
+            If the baseline has no labels or, if the search has none, no predictions of a model.
     """
     data = search.data_
     kind = "disagreement" if data.y is None else "error"
@@ -273,20 +272,21 @@ def revise_rules(
     changes: Sequence[RuleChange] | None = None,
     max_cost: float = MAX_COST,
 ) -> Revision:
-    """Extract rules again that no longer hold, and keep the others word for word.
+    """Extract rules that no longer hold again, and keep the others unchanged.
 
     Parameters
     ----------
     search : ExtractorSearchCV
-        A finished search on new rows, whose winner is the alternative: rules that are all new.
+        A finished search on new rows. The alternative is its best candidate, whose rules are all
+        new.
     rules : RuleSet
-        The earlier rules, of which one predicts each row.
+        Earlier rules, of which one predicts each row.
     baseline : RuleBaseline, optional
-        Their held-out counts; needed without `changes`.
+        Held-out counts of the rules; required without `changes`.
     changes : sequence of RuleChange, optional
-        What has changed, as :func:`find_changes` or :meth:`RuleMonitor.changes` report it; by
-        default changes on the rows of the search. Rules whose error or disagreement has changed,
-        and has not returned to normal, are extracted again.
+        Changes reported by :func:`find_changes` or :meth:`RuleMonitor.changes`; by default those on
+        the rows of the search. Rules whose error or disagreement has changed, and has not returned
+        to normal, are extracted again.
     max_cost : float, default=0.02
         Largest share of the score of the search that keeping rules may cost on held-out rows.
 
@@ -294,14 +294,14 @@ def revise_rules(
     -------
     Revision
         Revised rules of the size with the best score that satisfy the constraints of the search.
-        Kept rules that violate them are repaired or, if this is not possible, all rules are new.
-        ``search.adopt(revision.extractor)`` makes them the winner of the search if
-        :attr:`Revision.is_accepted`.
+        Kept rules that violate them are repaired; if that is impossible, all rules are new. If
+        :attr:`Revision.is_accepted`, ``search.adopt(revision.extractor)`` makes them the result of
+        the search.
 
     Raises
     ------
     ValueError
-        If there are neither changes nor a baseline, or the rules do not suit the rows.
+        If there are neither changes nor a baseline, or the rules do not fit the rows.
 
     Examples
     --------
@@ -395,7 +395,7 @@ def _candidates(
 def _scores(
     search: ExtractorSearchCV, extractors: Sequence[RevisedRulesExtractor]
 ) -> tuple[list[float], list[str]]:
-    """Return scores on held-out rows, -inf for rejected rules, and why rules are rejected."""
+    """Return scores on held-out rows, -inf for rejected rules, and the reasons of rejection."""
     scores, rejections = [], []
     for extractor in extractors:
         try:
@@ -407,7 +407,7 @@ def _scores(
 
 
 def _violations(ruleset: RuleSet, search: ExtractorSearchCV) -> tuple[Violation, ...]:
-    """Return what rules violate on the rows of a search with constraints."""
+    """Return the violations of a search's constraints by rules on its rows."""
     if search.constraints is None:
         return ()
     rows = search.data_.X

@@ -1,4 +1,4 @@
-"""The state file of a monitor: written atomically, and counting every batch once."""
+"""State file of a monitor, written atomically, in which every batch counts once."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from skescore.monitoring._pending import PendingRows
 from skescore.rules import RuleSet
 
 FORMAT, VERSION = "skescore watch state", 1
-#: Names of batches that are remembered.
+#: Maximum number of remembered batch names.
 _MAX_BATCHES = 5000
 
 
 class WatchState:
-    """A monitor in a file.
+    """Monitor with a state file.
 
     Parameters
     ----------
     path : Path
-        The state file. Rows that wait for labels are in a SQLite file next to it.
+        State file. Rows whose labels are pending are in a SQLite file next to it.
     monitor : RuleMonitor
         The monitor.
     batches : list of str, default=()
@@ -32,7 +32,7 @@ class WatchState:
     n_updates : int, default=0
         Number of updates so far.
     n_announced : int, default=0
-        Number of alarms for which the command of the user has succeeded.
+        Number of alarms for which the user's command has succeeded.
 
     Examples
     --------
@@ -71,15 +71,15 @@ class WatchState:
         Raises
         ------
         FileNotFoundError
-            If there is none.
+            If there is no such file.
         ValueError
-            If it is damaged or belongs to other rules.
+            If the file is damaged or belongs to other rules.
         """
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise FileNotFoundError(
-                f"There is no state file {path}, and no baseline.json beside the rules. Make a "
+                f"There is no state file {path}, and no baseline.json next to the rules. Create a "
                 f"state from held-out rows: skescore watch init RULES DATA --state {path}"
             ) from None
         try:
@@ -94,7 +94,7 @@ class WatchState:
             raise ValueError(f"{path} is not a usable state file: {error}") from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state for JSON."""
+        """Return the state as JSON data."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -105,19 +105,19 @@ class WatchState:
         }
 
     def write(self) -> None:
-        """Write the file as a whole or not at all."""
+        """Write the file atomically."""
         text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
         write_atomically(self.path, text + "\n")
 
     def save(self, batch: str) -> None:
-        """Add a batch to the names and write the file; from then on, the batch counts."""
+        """Record a batch and write the file; from then on, the batch counts."""
         self.batches = [*self.batches, batch][-_MAX_BATCHES:]
         self.n_updates += 1
         self.write()
 
     @property
     def pending(self) -> PendingRows:
-        """Rows that wait for their labels."""
+        """Rows whose labels are pending."""
         return PendingRows(self.path.with_name(self.path.name + ".pending"), self.n_updates)
 
 

@@ -92,7 +92,7 @@ def test_recount_changes_statistics_only(editor: RuleEditor) -> None:
     assert editor.rules_.reference == "black_box"
     edit = editor.log_.records[-1].edit
     assert edit["action"] == "recount"
-    with pytest.raises(ValueError, match="nothing but the statistics"):
+    with pytest.raises(ValueError, match="only the statistics"):
         apply_edit(before[:1], edit)
 
 

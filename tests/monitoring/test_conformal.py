@@ -143,7 +143,7 @@ def test_calibration_rejects_missing_labels() -> None:
     y[3] = None
     with pytest.raises(ValueError, match="a label in every row"):
         CalibratedRules.fit(CLASSIFICATION, X, y)
-    with pytest.raises(ValueError, match="These are no calibrated rules"):
+    with pytest.raises(ValueError, match="These are not calibrated rules"):
         CalibratedRules.from_json("{}")
 
 
