@@ -233,12 +233,11 @@ class BReX(BaseEstimator):
         -------
         Attribution
             Degrees of responsibility, with numbers of queries, witnesses and flags.
-            If a parameter is invalid, missing, or does not fit the model or the rows.
 
         Raises
         ------
         ValueError
-            If a parameter is not allowed, does not suit the model or the rows, or is missing.
+            If a parameter is invalid, missing, or does not fit the model or the rows.
         TypeError
             If the model is a regressor, or cannot be queried.
         """

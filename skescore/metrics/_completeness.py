@@ -43,8 +43,8 @@ class Completeness:
     ----------
     value : float
         The share, from 0 to 1.
-        True if the share was computed without sampling.
-        True if no sampling was involved.
+    exact : bool
+        Whether the share was computed without sampling.
     low, high : float
         Confidence interval of the share; both equal `value` when `exact`.
 

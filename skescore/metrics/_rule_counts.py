@@ -74,6 +74,7 @@ class ClassCounts(_Sums):
     ----------
     labels : tuple
         The classes of the rules, then other labels that occur.
+    by_rule : ndarray of shape (1 or 2, n_labels, n_rules)
         Rows that each rule covers, and the rows assigned to it unless rules vote.
     predicted : ndarray of shape (n_labels, n_classes + 1)
         Rows by predicted class; the last column counts rows that no rule covers.

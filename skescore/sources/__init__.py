@@ -1,4 +1,4 @@
-"""Scores and rules of rows that stay where they are: in databases, in files, in batches."""
+"""Scoring and extraction of rules on rows in databases, in files and in batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of rows of any library, read as pandas columns."""
+"""Reader of batches of rows of several libraries, as pandas columns."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from skescore.sources._tables import ColumnError, SourceError, check_columns
 
 Floats = NDArray[np.float64]
 
-#: Largest number of different values of a category or of the labels of a classification.
+#: Maximum number of different categories, or of labels in classification.
 MAX_VALUES = 1000
 
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """The range or the values of a column, and the number of missing values."""
+    """Range or values of a column, and its number of missing values."""
 
     low: float = math.inf
     high: float = -math.inf
@@ -51,12 +51,12 @@ class ColumnSummary:
 
     @property
     def is_numeric(self) -> bool:
-        """True if the column has no values of a category."""
+        """Whether the column has no categories."""
         return not self.values
 
     @classmethod
     def of_numbers(cls, numbers: Floats) -> ColumnSummary:
-        """Summarize a numeric column, of which NaN is missing."""
+        """Summarize a numeric column in which NaN is missing."""
         missing_mask = np.isnan(numbers)
         observed = numbers[~missing_mask] if missing_mask.any() else numbers
         if not len(observed):
@@ -78,20 +78,20 @@ class ColumnSummary:
 
 @dataclass(frozen=True)
 class BatchReader:
-    """Reads the columns of batches of Arrow, pandas and polars.
+    """Reader of the columns of Arrow, pandas and polars batches.
 
     Parameters
     ----------
     name : str
-        The name of the source in messages.
+        Name of the source in messages.
     features : tuple of str
-        The features.
+        Names of the features.
     target : str, optional
-        The column of labels.
+        Column of labels.
     weight : str, optional
-        The column of weights.
+        Column of weights.
     black_box : estimator or callable, optional
-        Predicts the labels from the features if there is no target.
+        Model that predicts the labels from the features if there is no target.
     """
 
     name: str
@@ -111,7 +111,7 @@ class BatchReader:
         check_columns(columns, self.features, self.target, self.weight, self.name)
 
     def frame(self, batch: Any) -> pd.DataFrame:
-        """Return the rows of positive weight as a DataFrame with categories."""
+        """Return the rows with positive weight as a DataFrame with categories."""
         columns = {}
         if _is_arrow(batch):
             self.check(batch.schema.names)
@@ -123,13 +123,13 @@ class BatchReader:
                 column = batch[name]
                 if not hasattr(column, "iloc"):
                     column = pd.Series(column.to_numpy())
-                elif str(column.dtype).startswith("dictionary<"):  # pandas on Arrow
+                elif str(column.dtype).startswith("dictionary<"):  # pandas with Arrow types
                     column = _series_from_arrow(column.array.__arrow_array__())
                 # Columns are aligned by position, not by index.
                 columns[name] = column.reset_index(drop=True)
         frame = pd.DataFrame(columns, copy=False)
         if self.target is not None and _are_decimals(frame[self.target]):
-            frame[self.target] = frame[self.target].map(plain_value)  # no rule has Decimal labels
+            frame[self.target] = frame[self.target].map(plain_value)  # rules have no Decimal labels
         if self.weight is not None:
             weights = self._numbers(frame[self.weight])
             if (weights == 0).any():
@@ -154,8 +154,8 @@ class BatchReader:
         if kind in "biufOUT":
             return
         raise ColumnError(
-            f"The target {self.target!r} of {self.name} must hold texts, numbers, or true and "
-            f"false, but its type is {labels.dtype}. Convert it to a text or a number."
+            f"The target {self.target!r} of {self.name} must hold strings, numbers or booleans, "
+            f"but its type is {labels.dtype}. Convert it to a string or a number."
         )
 
     def labels(self, frame: pd.DataFrame) -> pd.Series:
@@ -167,7 +167,7 @@ class BatchReader:
 
     def _predict(self, features: Any) -> NDArray[Any]:
         predict = getattr(self.black_box, "predict", self.black_box)
-        return one_dimension("What black_box predicts", predict(features))
+        return one_dimension("The output of black_box", predict(features))
 
     def _numbers(self, column: pd.Series) -> Floats:
         """Convert a column to floats, with NaN for missing values."""
@@ -178,11 +178,11 @@ class BatchReader:
         except (TypeError, ValueError) as error:
             raise ColumnError(
                 f"Column {column.name!r} of {self.name} must hold numbers or categories ({error}). "
-                "Convert it, or leave it out of features=..."
+                "Convert it, or exclude it from features=..."
             ) from error
 
     def rule_rows(self, batch: Any, ruleset: RuleSet) -> RowPasses | None:
-        """Return the rows of positive weight for counts of rules; None if there are none."""
+        """Return the rows with positive weight for counts of rules; None if there are none."""
         if _is_arrow(batch):
             self.check(batch.schema.names)
         frame: Any = _frame_from_arrow(batch) if _is_arrow(batch) else batch
@@ -208,7 +208,7 @@ class BatchReader:
             y = self._predict(frame[list(self.features)])
         else:
             y = np.asarray(frame[self.target].to_numpy())
-            if _are_decimals(y):  # no rule has Decimal labels
+            if _are_decimals(y):  # rules have no Decimal labels
                 y = as_numbers(y)
         columns = set(map(str, frame.columns))
         unused = [name for name in ruleset.feature_names if name not in columns]
@@ -238,7 +238,7 @@ class BatchReader:
         return len(frame), [*summaries, weight]
 
     def count_labels(self, batch: Any, task: str) -> Counter[Any]:
-        """Count the rows of each class; a regression counts all rows under the key None."""
+        """Count the rows of each class; in regression, count all rows under the key None."""
         labels = self.labels(self.frame(batch))
         if labels.isna().any():
             raise SourceError(
@@ -251,8 +251,8 @@ class BatchReader:
     def draw(self, batch: Any, probabilities: Mapping[Any, float], seed: int) -> pd.DataFrame:
         """Draw rows of a batch, each with the probability of its class.
 
-        The random numbers are seeded with the first rows of the batch, so that they depend neither
-        on the order of the batches nor on the process that reads them.
+        The random numbers are seeded with the first rows of the batch, so they depend neither on
+        the order of the batches nor on the process that reads them.
         """
         frame = self.frame(batch)
         first_rows = pd.util.hash_pandas_object(frame.head(64), index=False).to_numpy()
@@ -340,7 +340,7 @@ def _frame_from_arrow(batch: Any) -> pd.DataFrame:
 
 
 def _are_rounded(column: Any) -> bool:
-    """Return whether whole numbers beside missing values would be rounded to floats."""
+    """Return whether integers next to missing values would be rounded to floats."""
     if not column.null_count:
         return False
     import pyarrow.compute as pc
@@ -371,7 +371,7 @@ def _series_from_arrow(column: Any) -> Any:
 
 
 def _codes(column: pd.Series, values: Sequence[Any], source: str) -> NDArray[np.intp]:
-    """Return the position of each value of a column; a missing value is after the last."""
+    """Return the index of each value of a column; missing values have the index after the last."""
     index = pd.Index(list(values), dtype=object)
     if isinstance(column.dtype, pd.CategoricalDtype):
         category_codes = index.get_indexer(pd.Index(column.cat.categories, dtype=object))
@@ -390,8 +390,8 @@ def _codes(column: pd.Series, values: Sequence[Any], source: str) -> NDArray[np.
         codes[pd.isna(column).to_numpy()] = len(values)
     if (codes < 0).any():
         raise SourceError(
-            f"{source} changed while it was read: it holds values that it did not hold at first. "
-            "Read a table at rest, or a snapshot."
+            f"{source} changed while it was read: it now holds values that it did not hold at "
+            "first. Read a table that does not change, or a snapshot."
         )
     return codes
 
@@ -402,9 +402,9 @@ def _are_exact_floats(values: Sequence[Any]) -> bool:
 
 
 def _holds_categories(column: pd.Series) -> bool:
-    """Return whether a column holds only texts or only booleans, apart from missing values.
+    """Return whether a column holds only strings or only booleans, apart from missing values.
 
-    As in Parquet, texts are categories even if they spell numbers.
+    As in Parquet, strings are categories even if they spell numbers.
     """
     if column.dtype.kind in "biufcmM":
         return False

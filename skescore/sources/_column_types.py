@@ -1,7 +1,7 @@
-"""Types of the columns of databases, and the one meaning of their values in all of them.
+"""Types of database columns, and expressions that give their values the same meaning everywhere.
 
-The guide states the contract (``docs/guide/sources.md``). Each table is read through a subquery
-that gives every column this meaning, so that no other query needs to know its type.
+The guide documents this meaning (``docs/guide/sources.md``). Each table is read through a subquery
+that converts every column, so no other query depends on column types.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, Literal
 
 Kind = Literal["text", "flag", "number", "integer", "null", "any", "other"]
 
-#: Types of Arrow that hold numbers.
+#: Numeric types of Arrow.
 NUMBERS_OF_ARROW = "u?int|float|double|halffloat|decimal"
 #: Numeric types of DuckDB.
 NUMBERS_OF_DUCKDB = r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL"
 
-#: Digits of a decimal that become the nearest float by one division.
+#: Number of decimal digits that one division converts to the nearest float.
 _EXACT_DIGITS = 15
 _TEXT = "CAST({} AS TEXT) COLLATE "
-#: Expression of DuckDB that reads wider integers as those of 64 bits, or raises an error; its
-#: fields are the quoted column, the same within a literal, and the remedy.
+#: DuckDB expression that converts wider integers to 64 bits, or raises an error; its fields are the
+#: quoted column, the same within a literal, and the remedy.
 _CHECKED_INTEGER = (
     "COALESCE(TRY_CAST({0} AS BIGINT), CASE WHEN {0} IS NOT NULL THEN CAST(error("
     "'The integers of column {text} must lie from -2^63 to 2^63 - 1, but one does not. {remedy}') "
@@ -31,7 +31,7 @@ _CHECKED_INTEGER = (
 
 
 def checked_integer(remedy: str) -> str:
-    """Return an expression of DuckDB that reads integers of 64 bits, or raises an error."""
+    """Return a DuckDB expression that converts integers to 64 bits, or raises an error."""
     return _CHECKED_INTEGER.replace("{remedy}", remedy)
 
 
@@ -42,15 +42,14 @@ class ColumnType:
     Parameters
     ----------
     kind : str
-        ``"text"``, ``"flag"``, ``"number"`` (a float, or whole numbers that floats represent
-        exactly), ``"integer"`` (of up to 64 bits), ``"null"`` (all values are missing), ``"any"``
-        (each value has its own type, in SQLite), or ``"other"``, which neither rules nor labels
-        can use.
+        ``"text"``, ``"flag"``, ``"number"`` (floats, or integers that floats represent exactly),
+        ``"integer"`` (of up to 64 bits), ``"null"`` (all values are missing), ``"any"`` (each value
+        has its own type, in SQLite), or ``"other"``, which neither rules nor labels support.
     name : str
-        The type as the database names it, for messages.
+        Name of the type in the database, for messages.
     expression : str
-        SQL expression of the column in its one meaning; ``{}`` is the quoted column, and ``{text}``
-        the same within a literal.
+        SQL expression that converts the column; ``{}`` is the quoted column, and ``{text}`` the
+        same within a literal.
     """
 
     kind: Kind
@@ -59,15 +58,15 @@ class ColumnType:
 
 
 def type_of_decimal(name: str, digits: int | None) -> ColumnType:
-    """Return the type of a decimal column, which is read as the nearest floats."""
+    """Return the type of a decimal column, whose values are converted to the nearest floats."""
     if digits is not None and digits <= _EXACT_DIGITS:
         return ColumnType("number", name, "CAST({} AS FLOAT8)")
-    # Databases may round twice, unless they read the digits.
+    # Databases may round twice, unless they parse the digits.
     return ColumnType("number", name, "CAST(CAST({} AS VARCHAR) AS FLOAT8)")
 
 
 def type_of_duckdb(name: str) -> ColumnType:
-    """Return the type of a column of DuckDB from its name."""
+    """Return the type of a DuckDB column from its name."""
     if name == "BOOLEAN":
         return ColumnType("flag", name)
     if name == '"NULL"':
@@ -91,7 +90,7 @@ def type_of_duckdb(name: str) -> ColumnType:
 
 
 def type_of_spark(name: str) -> ColumnType:
-    """Return the type of a column of Spark from its name; text with a collation is of no use."""
+    """Return the type of a Spark column from its name; text with a collation is not supported."""
     if name in ("boolean", "string", "bigint", "void"):
         kinds: dict[str, Kind] = {"boolean": "flag", "string": "text", "bigint": "integer"}
         return ColumnType(kinds.get(name, "null"), name)
@@ -119,25 +118,25 @@ _NAMES_OF_POSTGRESQL: Mapping[str, ColumnType] = {
 
 
 def type_of_postgresql(name: str, *, is_enum: bool = False) -> ColumnType:
-    """Return the type of a column of PostgreSQL; CHAR(n) ignores trailing blanks and is refused."""
+    """Return the type of a PostgreSQL column; CHAR(n), which ignores blanks, is not supported."""
     if is_enum:
         return ColumnType("text", name, _TEXT + '"C"')
     return _NAMES_OF_POSTGRESQL.get(name, ColumnType("other", name))
 
 
-#: Databases whose texts compare without case or trailing blanks unless a collation prevents it.
+#: Databases whose comparisons ignore case or trailing blanks unless a collation prevents it.
 _FOLDING_DIALECTS = ("mysql", "tsql")
 
 
 def type_of_sqlalchemy(declared: Any, dialect: str, types: Any) -> ColumnType:
-    """Return the type of a column that SQLAlchemy describes.
+    """Return the type of a column from its description by SQLAlchemy.
 
     Parameters
     ----------
     declared : object
-        The type as SQLAlchemy describes it.
+        SQLAlchemy's description of the type.
     dialect : str
-        The database.
+        Name of the database.
     types : module
         ``sqlalchemy.types``.
     """
@@ -164,7 +163,7 @@ def type_of_sqlalchemy(declared: Any, dialect: str, types: Any) -> ColumnType:
 def selected_columns(
     source: str, columns: Iterable[str], types: Mapping[str, ColumnType], mark: str
 ) -> str:
-    """Return a subquery that reads columns of a relation in their one meaning."""
+    """Return a subquery that converts the columns of a relation."""
     expressions = []
     for column in dict.fromkeys(columns):
         quoted = mark + column.replace(mark, 2 * mark) + mark

@@ -64,8 +64,8 @@ class TableSource(TableQueries):
 class StreamedTableSource(TableSource):
     """Table of a database in this process, whose rows NumPy sums faster than queries.
 
-    The database reads the rows and assigns them to nodes, using all processors. NumPy adds them up
-    in batches.
+    The database reads the rows and assigns them to nodes with all processors. NumPy sums them in
+    batches.
 
     Parameters
     ----------
@@ -292,9 +292,9 @@ class DataSource:
         workers of dask; a list of batches (Arrow, pandas, polars), an iterator over batches, or a
         function that returns such an iterator.
     target : str, optional
-        Name of the column of labels: true values, or predictions of a black box.
+        Column of labels: true values, or predictions of a black box.
     sample_weight : str, optional
-        Name of the column of weights; a row with weight 2 counts as two rows.
+        Column of weights; a row of weight 2 counts as two rows.
     batch_size : int, default=131072
         Number of rows per batch, for sources that are read in batches.
     memory : str, optional
@@ -380,7 +380,7 @@ class DataSource:
         n_rows : int
             Approximate number of rows to draw.
         task : {"classification", "regression"}
-            Kind of the labels; classes are sampled separately.
+            Task of the labels; classes are sampled separately.
         random_state : int
             Seed of the sample.
 
@@ -409,15 +409,14 @@ class DataSource:
         Parameters
         ----------
         rules : RuleSet
-            The rules.
+            Rules to score.
         black_box : estimator or callable, optional
             Model whose predictions are used as labels, instead of the target.
 
         Returns
         -------
         RuleCounts
-            The counts. In a regression, they do not include counts of single rules; see
-            :func:`count_source`.
+            Counts; in regression, without counts of single rules, see :func:`count_source`.
         """
         from skescore.sources import count_source
 
@@ -433,9 +432,9 @@ class DataSource:
         Parameters
         ----------
         features : sequence of str, optional
-            The features; by default all columns but those of labels and weights.
+            Names of the features; by default all columns except those of labels and weights.
         black_box : estimator or callable, optional
-            Predicts the labels if there is no target.
+            Model that predicts the labels if there is no target.
 
         Yields
         ------

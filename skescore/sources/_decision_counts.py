@@ -25,7 +25,7 @@ from skescore.sources._table_queries import TableQueries
 
 @dataclass(frozen=True)
 class DecisionReducer(Reducer[DecisionCounts]):
-    """Counts of rows by the rule that decides them.
+    """Reducer that counts rows by the rule that decides them.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class DecisionReducer(Reducer[DecisionCounts]):
     target, model_column : str, optional
         Columns of labels and of predictions of the model.
     options : dict
-        Tolerances of a regression, see :func:`skescore.metrics.decide_rows`.
+        Tolerances in regression, see :func:`skescore.metrics.decide_rows`.
     """
 
     ruleset: RuleSet
@@ -79,7 +79,7 @@ class DecisionReducer(Reducer[DecisionCounts]):
     def _outcome(
         self, table: TableQueries, parts: SqlParts, column: str | None, tolerances: str
     ) -> str:
-        """Return the label of a row, or in a regression whether it is an error."""
+        """Return an expression of the label of a row, or in regression of whether it is wrong."""
         if column is None:
             return "NULL"
         if self.ruleset.classes is not None:
@@ -100,7 +100,7 @@ class DecisionReducer(Reducer[DecisionCounts]):
         )
 
     def _flags(self, table: TableQueries) -> list[str]:
-        """Return whether a value is outside of the domain, and whether one is missing."""
+        """Return expressions of whether a value is outside the domain, and of one missing."""
         limits = domain_limits(self.ruleset)
         domain = self.ruleset.domain
         outside = []
@@ -116,7 +116,7 @@ class DecisionReducer(Reducer[DecisionCounts]):
         missing = [
             Rule((Missing(j),), self._any_output) for j in sorted(self.ruleset.used_features)
         ]
-        # With the original rules, the types of the columns are known.
+        # The types of the columns are known for the original rules.
         n_rules = len(self.ruleset)
         flags = self.ruleset.replace(rules=[*self.ruleset.rules, *outside, *missing])
         premises = table.parts_of(flags).premises[n_rules:]
@@ -134,7 +134,7 @@ class DecisionReducer(Reducer[DecisionCounts]):
         return 0.0 if self.ruleset.classes is None else self.ruleset.classes[0]
 
     def _total(self, rows: Sequence[Sequence[Any]]) -> DecisionCounts:
-        """Add the groups of the query."""
+        """Add up the groups of the query."""
         total = DecisionCounts.zeros(len(self.ruleset))
         for rule_number, label, model, is_outside, is_incomplete, n_rows in rows:
             rule = len(self.ruleset) if rule_number is None else int(rule_number) - 1
@@ -152,7 +152,7 @@ class DecisionReducer(Reducer[DecisionCounts]):
         return total
 
     def _is_wrong(self, rule: int, value: Any) -> bool | None:
-        """Return whether a group of rows is predicted wrongly; None if that is not known."""
+        """Return whether a group of rows is predicted wrongly; None if that is unknown."""
         if value is None or value != value:
             return None
         ruleset, is_uncovered = self.ruleset, rule == len(self.ruleset)
@@ -184,15 +184,15 @@ def count_source_decisions(
     Parameters
     ----------
     rules : RuleSet or estimator
-        The rules, of which one predicts each row.
+        Rules of which one predicts each row.
     source : DataSource, str, path, frame, dataset or batches
         The rows, see :class:`DataSource`. Weights are not supported.
     target : str, optional
-        Column of labels; missing ones are not known yet.
+        Column of labels; missing labels are not known yet.
     model_column : str, optional
         Column with predictions of the model.
     error_tolerances, model_tolerances : array-like of shape (n_rules + 1,), optional
-        Required for a regression, see :func:`skescore.metrics.decide_rows`.
+        Required in regression, see :func:`skescore.metrics.decide_rows`.
 
     Returns
     -------
@@ -201,9 +201,9 @@ def count_source_decisions(
     Raises
     ------
     SourceError
-        If the rows cannot be reached.
+        If the rows cannot be read.
     ValueError
-        If a column does not exist, or a label is of another type than the classes.
+        If a column does not exist, or a label has another type than the classes.
 
     Examples
     --------

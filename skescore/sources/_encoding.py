@@ -14,16 +14,16 @@ from skescore.sources._scale import Scale
 
 Floats = NDArray[np.float64]
 
-#: Rows that are summed at once; sums of so many rows are exact in double precision.
+#: Number of rows that are summed at once; their sums are exact in double precision.
 _PIECE_ROWS = 1 << 16
 
 
 class Binner:
     """Assigns numbers to bins.
 
-    The range of the cuts is divided into cells of equal width, so narrow that no two cuts share
-    one. A number is compared with the cut of its cell only. The result is exact, since the index
-    of the cell never decreases as the number grows, however it is rounded.
+    The range of the cuts is divided into cells of equal width, so narrow that each contains at most
+    one cut. A number is compared only with the cut of its cell. The result is exact, since rounding
+    preserves that the index of the cell never decreases as the number grows.
     """
 
     _MAX_CELLS = 1 << 13
@@ -51,13 +51,13 @@ class Binner:
     def _cells_of(self, numbers: Floats) -> NDArray[np.intp]:
         with np.errstate(over="ignore"):
             position = (numbers - self._start) * self._cells_per_unit
-        # fmax and fmin ignore NaN, so that missing numbers are in the first cell.
+        # fmax and fmin ignore NaN, so missing numbers are in the first cell.
         np.fmax(position, 0.0, out=position)
         np.fmin(position, self._n_cells - 1, out=position)
         return position.astype(np.intp)
 
     def bins(self, numbers: Floats) -> NDArray[Any]:
-        """Return the bin of each number; NaN is in the bin after the last."""
+        """Return the bin of each number; NaN belongs to the bin after the last."""
         if len(self._cuts) == 1:
             bins: NDArray[Any] = (numbers > self._cuts[0]).astype(np.int16)
         elif not self._n_cells:
@@ -79,7 +79,7 @@ class EncodedRows:
     Parameters
     ----------
     columns : sequence of ndarray
-        Numeric columns as floats, categories as the positions of their values.
+        Numeric columns as floats, categories as indices of their values.
     label : ndarray
         Codes of classes, or numbers.
     weight : ndarray, optional
@@ -87,7 +87,7 @@ class EncodedRows:
     node : ndarray, optional
         Index of the node of each row; None if there is a single node.
     measured : sequence of ndarray
-        The columns that linear equations use.
+        Columns of linear equations.
     """
 
     columns: Sequence[NDArray[Any]]
@@ -97,7 +97,7 @@ class EncodedRows:
     measured: Sequence[Floats] = ()
 
     def take(self, rows: Any) -> EncodedRows:
-        """Select rows by a slice, a mask or their positions."""
+        """Select rows by a slice, a mask or indices."""
         weight, node = self.weight, self.node
         return EncodedRows(
             [column[rows] for column in self.columns],
@@ -108,7 +108,7 @@ class EncodedRows:
         )
 
     def pieces(self) -> Iterable[EncodedRows]:
-        """Iterate over small pieces of the rows that belong to a node."""
+        """Yield small pieces of the rows that belong to a node."""
         for begin in range(0, len(self.label), _PIECE_ROWS):
             piece = self.take(slice(begin, begin + _PIECE_ROWS))
             if piece.node is not None and (piece.node < 0).any():
@@ -121,16 +121,16 @@ class EncodedRows:
         return [(values - m.center) * (1 / m.step) for values, m in pairs]
 
     def whole_weights(self, scale: Scale) -> Floats | None:
-        """Return the weights as whole numbers; None if every row counts as one."""
+        """Return the weights as integers; None if every row counts as one."""
         if self.weight is None:
             return None
         return scale.round_to(self.weight, scale.weight_unit or 1.0)
 
     def summands(self, scale: Scale) -> list[Floats | None]:
-        """Return the whole numbers that are summed in each bin; None stands for ones.
+        """Return the integers that are summed in each bin; None means ones.
 
         They are weights, labels, squared labels, steps, products of steps, and products of steps
-        and labels; a classification sums weights only.
+        and labels; classification sums only weights.
         """
         weight = self.weight
         summands = [self.whole_weights(scale)]

@@ -43,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Survey:
-    """Summaries of all columns, for the rows with nonzero weight."""
+    """Summaries of all columns, for the rows with positive weight."""
 
     n_rows: int
     columns: tuple[ColumnSummary, ...]
@@ -87,7 +87,7 @@ class Survey:
         if self.label.n_missing:
             raise SourceError(
                 f"{label} of {source} must hold a label in every row, but {self.label.n_missing} "
-                "rows have none. Drop such rows first, as in a view."
+                "rows have none. Exclude such rows, for example in a view."
             )
         weight = self.weight
         if weight.n_missing or weight.low < 0 or weight.high == math.inf:
@@ -96,7 +96,7 @@ class Survey:
                 problem = f"are missing in {weight.n_missing} rows"
             raise SourceError(
                 f"The weights of {source} must be finite and not negative, but they {problem}. "
-                "Drop such rows first, or give them the weight 0."
+                "Exclude such rows, or give them the weight 0."
             )
         for name, column in zip(names, self.columns, strict=True):
             self._check_feature(name, column, source)
@@ -112,15 +112,15 @@ class Survey:
         if not column.is_numeric and has_numbers:
             raise ValueError(
                 f"Column {name!r} of {source} must hold numbers or categories, but it holds "
-                "both. Convert it to text, or leave it out of features=..."
+                "both. Convert it to text, or exclude it from features=..."
             )
-        _check_n_values(column, f"Column {name!r} of {source}", "Leave it out of features=...")
+        _check_n_values(column, f"Column {name!r} of {source}", "Exclude it from features=...")
 
     def _check_labels(self, label: str, task: str, source: str) -> None:
         invalid = [v for v in self.label.values if not isinstance(v, str | bool | int | float)]
         if invalid:
             raise SourceError(
-                f"{label} of {source} must hold texts, numbers, or true and false, but it holds "
+                f"{label} of {source} must hold strings, numbers or booleans, but it holds "
                 f"{min(invalid, key=repr)!r}. Convert it to text or a number in a view."
             )
         if task == "classification":
@@ -167,7 +167,7 @@ class SurveyReducer(Reducer[Survey]):
     task: str
 
     def combine(self, parts: Iterable[Survey | None], name: str) -> Survey:
-        """Add the surveys of all batches."""
+        """Add up the surveys of all batches."""
         surveys = [part for part in parts if part is not None]
         if not surveys:
             return Survey(0, (), ColumnSummary(), ColumnSummary())
@@ -212,7 +212,7 @@ class SurveyReducer(Reducer[Survey]):
         return Survey(n_rows, tuple(summaries[:-2]), summaries[-2], summaries[-1])
 
     def _numeric_features(self, table: TableQueries) -> set[str]:
-        """Return the features that hold numbers, judged by their smallest and largest value."""
+        """Return the numeric features, determined from their smallest and largest values."""
         types = table.table.types
         names = [name for name in table.features if types[name].kind != "flag"]
         if not names:
@@ -233,7 +233,7 @@ def _is_numeric(source: str, name: str, low: Any, high: Any) -> bool:
     if len(kinds) > 1 or any(isinstance(v, date | time | timedelta | bytes) for v in ends):
         raise ValueError(
             f"Column {name!r} of {source} must hold numbers or categories, but it holds "
-            f"{low!r} and {high!r}. Convert it in a view, or leave it out of features=..."
+            f"{low!r} and {high!r}. Convert it in a view, or exclude it from features=..."
         )
     return kinds != {False}
 
@@ -251,7 +251,7 @@ def _summarize_values(table: TableQueries, column: str, n_missing: int) -> Colum
 Floats = NDArray[np.float64]
 Sums = NDArray[np.int64]
 
-#: Bins of the first pass over the rows, and passes that divide bins with too many rows.
+#: Number of bins of the first pass over the rows, and passes that divide bins with too many rows.
 _N_BINS, _MAX_PASSES = 1000, 3
 
 
@@ -260,8 +260,8 @@ def cut_at_quantiles(
 ) -> list[Column]:
     """Cut numeric columns so that all bins have about the same weight.
 
-    Cuts are round numbers: the ends of at most 1000 bins of equal width. Bins of too much weight
-    are divided in the same way, up to three times.
+    Cuts are round numbers: the bounds of at most 1000 bins of equal width. Bins with too much
+    weight are divided in the same way, up to three times.
     """
     weight_scale = replace(scale, with_labels=False)
     grids = {j: _grid(c.low, c.high, _N_BINS) for j, c in enumerate(columns) if c.values is None}
@@ -307,7 +307,7 @@ def _grid(low: float, high: float, max_points: int) -> list[float]:
 
 
 def _divide_bins(column: Column, grid: list[float], heavy: NDArray[np.intp]) -> list[float]:
-    """Add cuts to a grid in bins of too much weight."""
+    """Add cuts to a grid in bins with too much weight."""
     ends = [column.low, *grid, column.high]
     max_points = max(1, (2 * _N_BINS) // max(len(heavy), 1) // 2)
     new_cuts = {
@@ -317,7 +317,7 @@ def _divide_bins(column: Column, grid: list[float], heavy: NDArray[np.intp]) -> 
 
 
 def _choose_cuts(grid: Floats, weights: Sums, n_cuts: int) -> list[float]:
-    """Choose the ends of bins next to quantiles, with few digits if no row decides."""
+    """Choose bounds of bins next to quantiles, with few digits between rows."""
     weight_below = np.cumsum(weights)[:-1]
     total = int(weights.sum())
     cut_of_weight: dict[int, float] = {}
@@ -336,7 +336,7 @@ def _choose_cuts(grid: Floats, weights: Sums, n_cuts: int) -> list[float]:
 
 
 def _shortest(numbers: Floats) -> float:
-    """Return the number with the fewest digits; ties go to the one nearest to the middle."""
+    """Return the number with the fewest digits; of several, the one closest to the middle."""
     middle = float(numbers[0] / 2 + numbers[-1] / 2)
     return min(numbers.tolist(), key=lambda x: (len(f"{x:.15g}"), abs(x - middle), x))
 
@@ -373,7 +373,7 @@ class Histograms:
 
     @property
     def measured(self) -> Sequence[MeasuredColumn]:
-        """Columns whose sums and products are computed, for linear equations."""
+        """Columns whose sums and products are computed for linear equations."""
         return self._scale.measured
 
     @property
@@ -401,7 +401,7 @@ class Histograms:
         -------
         list of list of ndarray
             For each node and column, the sums of each bin, shape (n_bins + 1, n_sums). The last bin
-            is that of missing values. For columns that are not used, the first bin contains the
+            is for missing values. For columns that are not used, the first bin contains the
             sums of all rows of the node.
 
         Raises
@@ -676,7 +676,7 @@ def _refuse_numbers_as_classes(survey: Survey, name: str) -> None:
 def _extract_from_sample(
     extractor: Any, data: DataSource, task: str | None, n_rows: int, random_state: int
 ) -> SourceExtraction:
-    """Fit an extractor that needs rows to a sample."""
+    """Fit an extractor that requires rows to a sample."""
     if data.target is None or extractor.estimator is None:
         missing = "target" if data.target is None else "an estimator"
         raise ValueError(
@@ -699,7 +699,7 @@ def _cut_columns(
     n_cuts: int,
     user_cuts: Mapping[str, Sequence[float]],
 ) -> list[Column]:
-    """Cut numeric columns where the user says, and the others at quantiles."""
+    """Cut numeric columns at the user's cuts, and the others at quantiles."""
     numeric = [column.name for column in columns if column.values is None]
     for name in user_cuts:
         if name not in numeric:

@@ -1,7 +1,7 @@
-"""Parquet files: which files a path stands for, and how files of different schemas are read.
+"""Parquet files: files of a path, and a common schema of several files.
 
 Names of files are literal, names of columns are case-sensitive, and names of folders such as
-``year=2025`` are columns only on request, whichever package reads the files.
+``year=2025`` are columns only on request, for every package that reads the files.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from skescore.sources._column_types import (
 )
 from skescore.sources._tables import ColumnError, SourceError, SqlTable, duckdb_table, failing
 
-#: Largest whole number up to which floats represent all whole numbers.
+#: Largest integer up to which floats represent all integers.
 _MAX_EXACT = 2**53
 _INTEGERS = r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|u?int\d+"
-#: Folder of missing values in the convention of Hive.
+#: Folder of missing values in Hive's convention.
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 
@@ -76,7 +76,7 @@ def _files_of_folder(folder: Path) -> list[str]:
 
 
 def _visible_matches(pattern: str) -> Iterator[str]:
-    """Generate the matches of a glob; hidden names match only where they are spelled out."""
+    """Yield the matches of a glob; hidden names match only if they are spelled out."""
     parts = Path(pattern).parts
     spelled_out = {part[0] for part in parts if _is_hidden(part)}
     literal = [part for part in parts if not glob.has_magic(part)]
@@ -88,7 +88,7 @@ def _visible_matches(pattern: str) -> Iterator[str]:
 
 @contextmanager
 def unchanged_files(files: Sequence[str], name: str) -> Iterator[None]:
-    """Raise a SourceError if files change in the block, as several passes read them."""
+    """Raise a SourceError if files that several passes read change in the block."""
 
     def states() -> list[tuple[int, int, int]]:
         with failing(name):
@@ -100,15 +100,15 @@ def unchanged_files(files: Sequence[str], name: str) -> Iterator[None]:
     for file, old, new in zip(files, before, states(), strict=True):
         if old != new:
             raise SourceError(
-                f"{file} changed while it was read. Read files at rest, or a copy of them."
+                f"{file} changed while it was read. Read files that do not change, or a copy."
             )
 
 
-# --- reconciling the schemas of several files -----------------------------------------------------
+# --- common schema of several files ---------------------------------------------------------------
 
 
 def _same_columns(name: str, names_by_file: Mapping[str, Sequence[str]]) -> None:
-    """Raise a ColumnError if files differ in their columns, of which none was selected."""
+    """Raise a ColumnError if files have different columns although all columns are required."""
     (first, expected), *other_files = names_by_file.items()
     for file, names in other_files:
         if difference := sorted(set(names) ^ set(expected)):
@@ -122,27 +122,27 @@ def _same_columns(name: str, names_by_file: Mapping[str, Sequence[str]]) -> None
 
 def _no_column(name: str, file: str, column: str) -> ColumnError:
     return ColumnError(
-        f"All files of {name} must have the column {column!r}, but {file} has none. Write it there."
+        f"All files of {name} must have the column {column!r}, but {file} has none. Add it there."
     )
 
 
 def reconciled_type(name: str, column: str, types: Mapping[str, str], numbers: str) -> str | None:
-    """Return how a column of several types is read: ``"integer"``, ``"float"`` or ``"decimal"``.
+    """Return how a column with several types is read: "integer", "float" or "decimal".
 
     Parameters
     ----------
     name, column : str
-        The source and the column, for messages.
+        Names of the source and the column in messages.
     types : mapping of str to str
-        The type of the column in each file, or in a file of each type, except those in which all
-        values are missing.
+        Type of the column in each file, or in one file per type, without files in which all values
+        are missing.
     numbers : str
         Regular expression of numeric types.
 
     Returns
     -------
     str or None
-        None if there is one type.
+        None if there is only one type.
 
     Raises
     ------
@@ -168,12 +168,12 @@ def reconciled_type(name: str, column: str, types: Mapping[str, str], numbers: s
 
 
 def _check_exact(name: str, column: str, file: str, ends: Sequence[Any]) -> None:
-    """Raise a ColumnError if whole numbers of a file would be rounded among floats of others."""
+    """Raise a ColumnError if integers of a file would be rounded among floats of others."""
     for value in ends:
         if value is not None and abs(int(value)) > _MAX_EXACT:
             raise ColumnError(
                 f"Column {column!r} of {name} must have one type in all files, but {file} holds "
-                f"the whole number {value}, which the floats of other files cannot represent. "
+                f"the integer {value}, which the floats of other files cannot represent. "
                 "Write the files with one type."
             )
 
@@ -186,7 +186,7 @@ _CASTS = {"integer": "BIGINT", "float": "DOUBLE"}
 
 
 def _file_list(files: Sequence[str]) -> str:
-    """Write paths for DuckDB, which takes them for patterns."""
+    """Format paths for DuckDB, which interprets them as patterns."""
     literal = (re.sub(r"([*?\[])", r"[\1]", os.path.abspath(file)) for file in files)
     return "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in literal) + "]"
 
@@ -198,7 +198,7 @@ def _described(connection: Any, file: str) -> dict[str, str]:
 
 
 def has_distinct_names(source: str | Path) -> bool:
-    """Return whether names of columns of Parquet files differ not only in case."""
+    """Return whether no names of columns differ only in case."""
     duckdb = import_optional("duckdb", extra="sql", purpose=f"Scoring {source} by DuckDB")
     files = parquet_files(source)
     with failing(str(source)), duckdb.connect() as connection:
@@ -208,21 +208,21 @@ def has_distinct_names(source: str | Path) -> bool:
         names: set[str] = set()
         for file in {row[1] for row in written}:
             names.update(_described(connection, file))
-    # DuckDB renames columns that it takes to be equal.
+    # DuckDB renames columns whose names it considers equal.
     return names <= {row[0] for row in written} and len({n.casefold() for n in names}) == len(names)
 
 
 def _rows_of_files(
     connection: Any, files: Sequence[str], name: str, required: Sequence[str] | None
 ) -> str:
-    """Return the relation of files; by default, DuckDB would use the types of the first."""
+    """Return the relation of files; by default, DuckDB would use the types of the first file."""
     paths = _file_list(files)
     written = connection.execute(
         "SELECT name, min(file_name), count(DISTINCT file_name) FROM parquet_schema("
         f"{paths}) GROUP BY name, type, converted_type, logical_type"
     ).fetchall()
     representatives = [os.path.abspath(files[0]), *sorted({row[1] for row in written})]
-    # All files of the same columns have the same columns as one of these.
+    # Files with the same columns as all others are represented by one of each kind.
     types = {file: _described(connection, file) for file in dict.fromkeys(representatives)}
     names = list(dict.fromkeys(column for columns in types.values() for column in columns))
     n_files = Counter[str]()
@@ -248,10 +248,10 @@ def _rows_of_files(
             checked = checked_integer("Write the files with one type.")
             expression = checked.format(quoted, text=quoted.replace("'", "''"))
         if set(of_files.values()) & {"FLOAT", "DOUBLE"}:
-            # Statistics of files ignore NaN, and DuckDB would omit comparisons that they decide.
+            # Statistics of files ignore NaN, and DuckDB would skip comparisons that they decide.
             expression = f"CASE WHEN isnan({expression}) THEN NULL ELSE {expression} END"
         selected.append(f"{expression} AS {quoted}")
-    # Other columns can be named in messages.
+    # Messages may refer to other columns.
     extra_columns = [c for c in names if c not in columns and n_files[c] >= len(files)]
     selected += ['"' + column.replace('"', '""') + '"' for column in extra_columns]
     union = ", union_by_name = true" if len(files) > 1 else ""
@@ -277,11 +277,11 @@ def open_parquet(
     Parameters
     ----------
     source : str or path
-        The file, folder or glob.
+        Path of the file, folder or glob.
     memory : str, optional
-        How much memory DuckDB may use.
+        Memory limit of DuckDB.
     required : sequence of str, optional
-        The columns that will be read; None stands for all, which must be the same in all files.
+        Columns to read; None means all columns, which must be the same in all files.
     """
     duckdb = import_optional("duckdb", extra="sql", purpose=f"Scoring {source} by DuckDB")
     files, name = parquet_files(source), str(source)
@@ -306,11 +306,11 @@ def arrow_dataset(
     Parameters
     ----------
     source : str or path
-        The file, folder or glob.
+        Path of the file, folder or glob.
     required : sequence of str, optional
-        The columns that will be read; None stands for all, which must be the same in all files.
+        Columns to read; None means all columns, which must be the same in all files.
     partitioning : {"hive"}, optional
-        Names of folders such as ``year=2025`` are columns as well.
+        Whether names of folders such as ``year=2025`` are columns too.
     """
     purpose = f"Reading {source}"
     dataset = import_optional("pyarrow.dataset", extra="parquet", purpose=purpose)
@@ -334,7 +334,7 @@ def arrow_dataset(
 
 
 def _schema_of_folders(files: Sequence[str], base: str, columns: Sequence[str], name: str) -> Any:
-    """Return the columns of folders called ``name=value``; none replaces a column of a file."""
+    """Return the columns of folders named ``name=value``, which may not replace those of files."""
     arrow = import_optional("pyarrow", extra="parquet", purpose=f"Reading {name}")
     values: dict[str, list[str]] = {}
     for file in files:
@@ -346,8 +346,8 @@ def _schema_of_folders(files: Sequence[str], base: str, columns: Sequence[str], 
     for key, key_values in values.items():
         if key in columns:
             raise ColumnError(
-                f"The folders of {name} must not be called like the column {key!r} of its files. "
-                "Rename the folders, or leave out partitioning='hive' to read the column."
+                f"The folders of {name} must not have the name of the column {key!r} of its files. "
+                "Rename the folders, or omit partitioning='hive' to read the column."
             )
         if len(key_values) != len(files):
             raise ColumnError(
@@ -366,7 +366,7 @@ def _schema_of_folders(files: Sequence[str], base: str, columns: Sequence[str], 
 def _arrow_schema(
     dataset: Any, files: Sequence[str], name: str, required: Sequence[str] | None
 ) -> Any:
-    """Return a schema for several files; by default, Arrow would take the types of the first."""
+    """Return a schema for several files; by default, Arrow would use the types of the first."""
     arrow = import_optional("pyarrow", extra="parquet", purpose=f"Reading {name}")
     schemas = {file: dataset.dataset(file, format="parquet").schema for file in files}
     result = schemas[files[0]]
@@ -402,7 +402,7 @@ def _arrow_schema(
 
 
 def _plain_type(arrow: Any, kind: Any) -> Any:
-    """Return the type of the values of dictionaries, and one type of texts."""
+    """Return the value type of dictionaries, and one type for all strings."""
     if arrow.types.is_dictionary(kind):
         kind = kind.value_type
     return arrow.string() if arrow.types.is_large_string(kind) else kind

@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class RowSource(Protocol):
-    """Rows in a database, in files or in batches, which reducers sum where they are."""
+    """Rows in a database, in files or in batches, which reducers sum in place."""
 
     name: str
     features: list[str]
@@ -31,16 +31,16 @@ class RowSource(Protocol):
 class Reducer(ABC, Generic[Result]):
     """A sum over the rows of a source.
 
-    Each reducer states once how a batch of rows is summed, how a database sums a table, and how
-    the results of batches are combined.
+    Each reducer defines how a batch of rows is summed, how a database sums a table, and how the
+    results of batches are combined.
     """
 
-    #: Whether a database in this process hands over its rows rather than summing them.
+    #: Whether a database in this process returns its rows instead of summing them.
     needs_rows: ClassVar[bool] = False
 
     @abstractmethod
     def reduce_batch(self, reader: BatchReader, batch: Any) -> Result | None:
-        """Reduce one batch of rows; return None if it has no rows of positive weight."""
+        """Reduce one batch of rows; return None if it has no rows with positive weight."""
 
     @abstractmethod
     def reduce_table(self, table: TableQueries) -> Result:
@@ -59,7 +59,7 @@ class Reducer(ABC, Generic[Result]):
                 total = part if total is None else self.add(total, part)
         if total is None:
             raise SourceError(
-                f"{name} must hold at least one row that weighs more than nothing, got none."
+                f"{name} must hold at least one row with a positive weight, got none."
             )
         return total
 
@@ -71,18 +71,18 @@ class EncodedReducer(Reducer[Result]):
     Parameters
     ----------
     nodes : RuleSet or None
-        Rules of which at most one holds for each row; None is one node with all rows.
+        Rules of which at most one covers each row; None is one node with all rows.
     columns : sequence of Column
-        The columns with their cuts. They include all columns that the nodes use.
+        Columns with their cuts, including all columns that the nodes use.
     scale : Scale
-        The units of the sums.
+        Units of the sums.
     """
 
     nodes: RuleSet | None
     columns: Sequence[Column]
     scale: Scale
 
-    #: Whether the bins of the columns are needed, or only the nodes.
+    #: Whether the bins of the columns are required, or only the nodes.
     needs_bins: ClassVar[bool] = True
 
     @property

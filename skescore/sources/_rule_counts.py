@@ -1,6 +1,6 @@
 """Counts of the rows of rules, by batches or by queries.
 
-A database groups the rows by which rules hold for them, one bit per rule, and by their label. There
+A database groups the rows by the rules that cover them, with one bit per rule, and by label. There
 are few such groups, and all counts follow from them.
 """
 
@@ -27,22 +27,22 @@ from skescore.sources._tables import SourceError
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-#: Rules whose bits fit in one BIGINT, without its sign.
+#: Number of rules whose bits fit in one BIGINT, without its sign.
 _BITS = 62
-#: Rules of one query in which each rule needs several columns of the result.
+#: Maximum number of rules in a query in which each rule needs several columns of the result.
 _QUERY_RULES = 50
-#: PostgreSQL raises an error for the squares of smaller numbers.
+#: Magnitude below which squares raise an error in PostgreSQL.
 _MIN_SQUARED = 1e-161
 
 
 class SourceLooks:
-    """Rows of a source, as :func:`skescore.metrics._rule_counts.complete` reads them."""
+    """Passes over a source for :func:`skescore.metrics._rule_counts.complete`."""
 
     def __init__(self, ruleset: RuleSet, source: RowSource) -> None:
         self._ruleset, self._source = ruleset, source
 
     def center(self) -> float:
-        """Return a number that labels are expected to be near, before any row is read."""
+        """Return a number near the labels that are expected, before any row is read."""
         if self._ruleset.fallback is not None:
             return float(self._ruleset.fallback.output)
         outputs = self._ruleset.conclusions.outputs
@@ -111,7 +111,7 @@ class RuleQueries:
         has_default = ruleset.fallback is not None and ruleset.fallback.policy != "abstain"
         fallback = None
         if self._is_regression and (has_default or ruleset.fallback is None):
-            # Weights of rules may add up to zero; the queries handle rows without a rule.
+            # The weights of rules may sum to zero; the queries handle uncovered rows.
             fallback = Fallback(0.0 if ruleset.fallback is None else ruleset.fallback.output)
         self._parts = table.parts_of(ruleset.replace(fallback=fallback))
         label = self._parts.identifier(table.target)
@@ -124,7 +124,7 @@ class RuleQueries:
         self._n_words = max(1, math.ceil(len(ruleset) / _BITS))
 
     def _rows(self, *expressions: str) -> str:
-        """Return a subquery that computes expressions for every row of nonzero weight."""
+        """Return a subquery that computes expressions for every row with nonzero weight."""
         premises = self._parts.premises
         words = []
         for word in range(self._n_words):
@@ -153,7 +153,7 @@ class RuleQueries:
     def _square(self, value: str) -> str:
         if self._table.dialect != "postgres":
             return f"{value} * {value}"
-        # PostgreSQL raises an error where a square underflows; others return zero.
+        # PostgreSQL raises an error if a square underflows; others return zero.
         minimum = self._parts.style.number(_MIN_SQUARED)
         return f"(CASE WHEN abs({value}) <= {minimum} THEN 0 ELSE {value} * {value} END)"
 
@@ -168,7 +168,7 @@ class RuleQueries:
         prediction = self._parts.prediction
         expressions = []
         if prediction is not None:
-            # A NULL alone would not have the type of a number.
+            # NULL alone would not have a numeric type.
             value = f"CAST({prediction} AS FLOAT8)" if self._is_regression else prediction
             expressions.append(f"{value} AS predicted")
             if not self._is_regression:
@@ -183,8 +183,7 @@ class RuleQueries:
         )
         if not rows:
             raise SourceError(
-                f"{self._table.name} must hold at least one row that weighs more "
-                "than nothing, got none."
+                f"{self._table.name} must hold at least one row with a positive weight, got none."
             )
         columns: list[Any] = list(zip(*rows, strict=True))
         match_matrix = _unpacked(columns[: self._n_words], len(self._ruleset))
@@ -250,13 +249,13 @@ class RuleQueries:
         if n_missing:
             raise SourceError(
                 f"The target of {self._table.name} must hold a label in every row, but {n_missing} "
-                "rows have none. Drop such rows first, as in a view."
+                "rows have none. Exclude such rows, for example in a view."
             )
         self._table.check_row_count(int(n_rows.sum()))
         return n_rows
 
     def _codes(self, labels: Sequence[Any]) -> NDArray[np.intp]:
-        """Return the codes of predicted classes; the code of rows without a rule is unused."""
+        """Return the codes of predicted classes; the code of uncovered rows is not used."""
         codes = {label: code for code, label in enumerate(self._ruleset.classes or ())}
         return np.array([0 if label is None else codes[label] for label in labels], dtype=np.intp)
 
@@ -266,17 +265,17 @@ class RuleQueries:
         n_missing = int(n_rows.sum() - sum(n_weights))
         minimum = math.nan if n_missing else min(low)
         if n_missing or not minimum >= 0 or not np.isfinite(np.array(high, dtype=float)).all():
-            problem = f"they go from {minimum!r} to {max(high)!r}"
+            problem = f"they range from {minimum!r} to {max(high)!r}"
             if n_missing:
                 problem = f"{n_missing} rows have none"
             raise SourceError(
                 f"The weights of {self._table.name} must be finite and zero or more, but {problem}."
-                " Drop such rows first, or weigh them 0."
+                " Exclude such rows, or set their weights to 0."
             )
         return np.array(total, dtype=np.float64)
 
     def _condition(self, kind: int, rule: int) -> str:
-        """Return the condition that a row is covered by a rule (kind 0) or assigned to it."""
+        """Return the condition that a rule covers a row (kind 0) or is assigned to it."""
         if kind:
             return f"assigned = {rule + 1}"
         return f"(held{rule // _BITS} & {1 << rule % _BITS}) <> 0"
@@ -353,7 +352,7 @@ class RuleQueries:
 
 
 def _unpacked(words: Sequence[Sequence[int]], n_rules: int) -> NDArray[np.bool_]:
-    """Return which rules hold, shape (n_groups, n_rules), from one bit per rule."""
+    """Unpack one bit per rule to masks of matches, shape (n_groups, n_rules)."""
     numbers = [np.array([int(value) for value in word], dtype=np.int64) for word in words]
     match_matrix = np.zeros((len(numbers[0]), n_rules), dtype=bool)
     for rule in range(n_rules):

@@ -28,12 +28,12 @@ class SourceSample:
     Attributes
     ----------
     frame : DataFrame
-        The rows: features, target, and the column of weights if there is one.
+        Rows of the sample: features, target, and the column of weights if there is one.
     n_rows : int
         Number of rows of the source.
     strata : dict
-        For each class, the numbers of drawn rows and of all rows. A regression has one stratum,
-        called None.
+        Numbers of drawn rows and of all rows by class. In regression, there is one stratum with the
+        key None.
     weights : ndarray of float or None
         Number of rows of the source that each row represents, times its own weight; None if all
         represent equally many.
@@ -56,7 +56,7 @@ class SourceSample:
     weights: NDArray[np.float64] | None
 
     def missed(self, confidence: float = 0.95) -> dict[Any, float]:
-        r"""Bound the share of rows that the sample can have missed.
+        r"""Bound the share of rows that the sample may have missed.
 
         Parameters
         ----------
@@ -66,14 +66,14 @@ class SourceSample:
         Returns
         -------
         dict of float
-            For each class, the share :math:`m` of its rows such that the sample includes, with
-            this confidence, at least one row of any group whose share is larger than :math:`m`.
+            For each class, the share :math:`m` of its rows such that, with this confidence, the
+            sample includes at least one row of any group with a larger share.
 
         Notes
         -----
-        The bound of Clopper and Pearson for no success in :math:`n` draws,
+        The bound of Clopper and Pearson for no success in :math:`n` draws is
         :math:`m = 1 - (1 - \text{confidence})^{1 / n}`; drawing without replacement can only
-        improve it, and it is 0 if all rows were drawn. It holds for a group that was chosen before
+        improve it, and it is 0 if all rows were drawn. It holds for a group that was defined before
         the rows were seen.
         """
         check_number("confidence", confidence, 0.0, 1.0)
@@ -104,21 +104,21 @@ def sample_source(
     source : DataSource, str, path, frame, dataset or batches
         The rows, see :class:`DataSource`. An iterator of batches cannot be read again.
     target : str, optional
-        The column of labels; needed unless `source` is a DataSource.
+        Column of labels; required unless `source` is a DataSource.
     n_rows : int, default=20000
         Approximate number of rows to draw.
     task : {"classification", "regression"}, default="classification"
         Whether labels are classes, which are drawn separately.
     features : sequence of str, optional
-        The columns to read besides the target; by default all.
+        Columns to read in addition to the target; by default all.
     sample_weight : str, optional
-        The column of weights; rows of weight 0 are ignored.
+        Column of weights; rows of weight 0 are ignored.
     least_per_class : int, default=100
         Minimum number of rows of a rare class, if it has as many; 0 draws all classes in
         proportion.
     random_state : int, default=0
         Seed of the sample. In DuckDB, PostgreSQL and SQLite, the sample depends only on the rows
-        and the seed. Other databases may draw other rows each time. If rows are read in batches,
+        and the seed; in other databases, it may differ between calls. If rows are read in batches,
         the sample also depends on the batches.
 
     Returns
@@ -129,9 +129,9 @@ def sample_source(
     Raises
     ------
     SourceError
-        If rows cannot be reached or lack labels.
+        If rows cannot be read or lack labels.
     ValueError
-        If a column or a parameter cannot be used.
+        If a column or a parameter is invalid.
 
     Examples
     --------
@@ -159,14 +159,14 @@ def sample_source(
         if len(counts) > MAX_VALUES:
             raise ValueError(
                 f"The target of {rows.name} must hold at most {MAX_VALUES} classes, but it holds "
-                "more. Pass task='regression' if they are numbers to be predicted."
+                "more. Pass task='regression' if they are numeric targets."
             )
         minimum = min(least_per_class, n_rows // (2 * len(counts)))
         quotas = {
             label: min(count, max(round(n_rows * count / n_all), minimum, 1))
             for label, count in counts.items()
         }
-        # More rows than the quotas are drawn, and some left out, so that the quotas are met.
+        # More rows than the quotas are drawn, and some dropped, so that the quotas are met.
         probabilities = {
             label: min(1.0, (quota + 5 * math.sqrt(quota) + 10) / counts[label])
             for label, quota in quotas.items()
@@ -183,7 +183,8 @@ def sample_source(
         for label, positions in zip(quotas, selected, strict=True)
     ):
         raise SourceError(
-            f"{rows.name} changed while it was read. Read a table at rest, or a snapshot."
+            f"{rows.name} changed while it was read. Read a table that does not change, or a "
+            "snapshot."
         )
     sorted_rows = np.sort(np.concatenate(selected))
     frame, stratum = drawn.iloc[sorted_rows].reset_index(drop=True), stratum[sorted_rows]
@@ -205,12 +206,12 @@ def sample_source(
 
 @dataclass(frozen=True)
 class LabelCountReducer(Reducer[dict[Any, int]]):
-    """Numbers of rows of each class; a regression counts all rows under the key None.
+    """Number of rows by class; in regression, all rows have the key None.
 
     Parameters
     ----------
     task : {"classification", "regression"}
-        The kind of labels.
+        Task of the labels.
     """
 
     task: str
@@ -259,9 +260,9 @@ class DrawReducer(Reducer[pd.DataFrame]):
     Parameters
     ----------
     probabilities : mapping
-        The probability of each class; the key None stands for all rows.
+        Probability of each class; the key None is for all rows.
     seed : int
-        The seed of the random numbers.
+        Seed of the random numbers.
     """
 
     probabilities: Mapping[Any, float]
@@ -281,8 +282,8 @@ class DrawReducer(Reducer[pd.DataFrame]):
         """Let the database draw rows."""
         if table.dialect == "tsql":
             raise ValueError(
-                f"A sample of {table.name} cannot be drawn, as this database gives all rows the "
-                "same random number. Export some rows to Parquet."
+                f"A sample of {table.name} cannot be drawn, as this database returns the same "
+                "random number for all rows. Export some rows to Parquet."
             )
         if None in self.probabilities:
             probability = table.style.number(self.probabilities[None])
@@ -307,9 +308,9 @@ class DrawReducer(Reducer[pd.DataFrame]):
         return pd.DataFrame([tuple(map(plain_value, row)) for row in rows], columns=columns)
 
     def _seeded_query(self, table: TableQueries, names: str, probability: str) -> str:
-        """Return a query that draws by a hash of the row, its number among equal rows, the seed.
+        """Return a query that draws by a hash of the row, its number among equal rows and the seed.
 
-        PostgreSQL reads rows in any order, so a sequence of random numbers would not be enough.
+        PostgreSQL reads rows in any order, so a sequence of random numbers does not suffice.
         """
         values = []
         for name in dict.fromkeys(table.reader.columns):

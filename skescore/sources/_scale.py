@@ -1,4 +1,4 @@
-"""Whole-number units of weights and labels, so that sums do not depend on the order of the rows.
+"""Integer units of weights and labels, so that sums do not depend on the order of the rows.
 
 The units are powers of two, chosen so that no sum over all rows can overflow.
 """
@@ -20,13 +20,13 @@ Floats = NDArray[np.float64]
 _VALUE_BITS = 36
 #: Bits of the largest sum.
 _SUM_BITS = 62
-#: Smallest half range of a column in an equation; its reciprocal is the largest.
+#: Smallest half range of a column in an equation, which limits its reciprocal.
 _MIN_HALF_RANGE = 1e-280
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Units in which weights and labels are summed as whole numbers.
+    """Units in which weights and labels are summed as integers.
 
     Parameters
     ----------
@@ -35,8 +35,7 @@ class Scale:
     weight_unit : float, optional
         Unit of the weights; None if every row counts as one.
     center : float, default=0.0
-        Number, at most the smallest label, that is subtracted from the labels before they are
-        summed.
+        Number, at most the smallest label, that is subtracted from labels before summation.
     label_unit : float, default=1.0
         Unit of the weighted differences.
     square_unit : float, default=1.0
@@ -44,9 +43,9 @@ class Scale:
     bits : int, default=36
         Bits of the largest weight or label.
     with_labels : bool, default=True
-        Whether labels or classes are summed, or weights alone.
+        Whether labels or classes are summed, or only weights.
     measured : tuple of MeasuredColumn, default=()
-        Columns for whose equations a regression sums the columns and their products.
+        Columns of which a regression sums the values and products for linear equations.
     """
 
     classes: tuple[Any, ...] | None

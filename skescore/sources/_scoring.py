@@ -1,4 +1,4 @@
-"""Rules scored on rows that stay where they are."""
+"""Scores of rules on data sources."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class SourceScore:
     Attributes
     ----------
     rules : RuleSet
-        The rules.
+        Scored rules.
     counts : RuleCounts
-        The counts, which every other score and report accepts instead of the rows.
+        Counts, which all other scores and reports accept instead of the rows.
     scores : dict of str to float
-        The scores of :func:`skescore.scorers.make_knowledge_scorer`.
+        Scores of :func:`skescore.scorers.make_knowledge_scorer`.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class SourceScore:
     scores: Mapping[str, float]
 
     def rule_report(self, **options: Any) -> pd.DataFrame:
-        """Judge every rule by itself; see :func:`skescore.metrics.rule_report`."""
+        """Report every rule; see :func:`skescore.metrics.rule_report`."""
         return rule_report(self.rules, self.counts, **options)
 
     def characteristics(self, **options: Any) -> dict[str, float]:
@@ -78,7 +78,7 @@ def count_source(
     """Count the rows of a data source for the scores and reports of a rule set.
 
     A database runs one query and transfers no rows. Other sources are read in batches, so memory
-    use does not grow with the number of rows. A failure raises an error; partial sums are never
+    use does not grow with the number of rows. Failures raise an error; partial sums are never
     returned.
 
     Parameters
@@ -88,25 +88,25 @@ def count_source(
     source : DataSource, str, path, frame, dataset or batches
         The rows, see :class:`DataSource`.
     target : str, optional
-        The column of labels: the truth, or the predictions of a black box.
+        Column of labels: the truth, or the predictions of a black box.
     sample_weight : str, optional
-        The column of weights of the rows.
+        Column of weights.
     black_box : estimator or callable, optional
-        Predicts labels batch by batch, instead of the column `target`. It receives all features
-        of the rules in their order, and is not for databases.
+        Model that predicts labels batch by batch, instead of the column `target`. It receives all
+        features of the rules in their order. Not available for databases.
     rule_measures : bool, default=True
-        Whether each rule of a regression is judged by itself as well. Its positive rows lie
-        within a standard deviation of its labels, which takes a second pass over the rows.
+        Whether to also count the positive rows of each rule in regression. They lie within a
+        standard deviation of its labels, which requires a second pass over the rows.
 
     Returns
     -------
     RuleCounts
-        The counts; pass them instead of X and y.
+        Counts to pass instead of X and y.
 
     Raises
     ------
     SourceError
-        If rows cannot be reached, or lack labels or weights.
+        If rows cannot be read, or lack labels or weights.
     ValueError
         If a column does not exist, or there are no labels.
     ImportError
@@ -114,8 +114,8 @@ def count_source(
 
     Notes
     -----
-    Missing values are NULL and NaN alike. Parquet files are summed by DuckDB if it is installed,
-    else read by pyarrow.
+    NULL and NaN are both missing values. DuckDB reads Parquet files if it is installed, otherwise
+    pyarrow does.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def score_source(
     rule_measures: bool = True,
     **scoring: Any,
 ) -> SourceScore:
-    """Score rules on any number of rows that stay where they are.
+    """Score rules on any number of rows without loading them into memory.
 
     Parameters
     ----------
@@ -167,14 +167,14 @@ def score_source(
     Returns
     -------
     SourceScore
-        The same scores as for the rows in memory.
+        The same scores as for rows in memory.
 
     Raises
     ------
     SourceError
-        If rows cannot be reached, or lack labels or weights.
+        If rows cannot be read, or lack labels or weights.
     ValueError
-        If a column does not exist, or the rules have no domain, which completeness by volume needs.
+        If a column does not exist, or the rules lack the domain for completeness by volume.
 
     Examples
     --------

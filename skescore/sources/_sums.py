@@ -1,6 +1,6 @@
 """Reducers that sum weights and labels by bins, by cells and by nodes.
 
-All sums are of whole numbers, so that every source gives the same result to the last bit.
+All sums are of integers, so every source gives bit-identical results.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from skescore.sources._tables import ColumnError
 Floats = NDArray[np.float64]
 Sums = NDArray[np.int64]
 
-#: Databases that have no GROUPING SETS, so that each query groups by one column.
+#: Databases without GROUPING SETS, in which each query groups by one column.
 _WITHOUT_GROUPING_SETS = ("sqlite", "mysql")
-#: Largest numbers of columns and of cuts in one query.
+#: Maximum number of columns and of cuts in one query.
 _MAX_COLUMNS, _MAX_CUTS = 20, 5000
 
 
 class _ListReducer(EncodedReducer[list[Any]]):
-    """A reducer whose result is a list of terms that are added position by position."""
+    """Reducer whose result is a list of terms that are added element by element."""
 
     def add(self, first: list[Any], second: list[Any]) -> list[Any]:
         """Add the results of two batches."""
@@ -43,7 +43,7 @@ class _ListReducer(EncodedReducer[list[Any]]):
 class BinReducer(_ListReducer):
     """Sums of each bin: per column an array of shape (n_nodes, n_bins + 1, n_sums).
 
-    The last bin is that of missing values.
+    The last bin is for missing values.
     """
 
     def _zeros(self) -> list[Sums]:
@@ -82,7 +82,7 @@ class BinReducer(_ListReducer):
         return totals
 
     def reduce_table(self, table: TableQueries) -> list[Sums]:
-        """Sum a table by bin, many columns in one query."""
+        """Sum a table by bin, with many columns per query."""
         scale, totals = self.scale, self._zeros()
         for positions in self._query_columns(table):
             columns = [self.columns[j] for j in positions]
@@ -114,14 +114,14 @@ class BinReducer(_ListReducer):
     def _grouped(
         self, table: TableQueries, columns: Sequence[Column]
     ) -> Iterator[tuple[int, Any, Any, int, list[int]]]:
-        """Query the sums; give the column, the bin, the label, the node and the sums."""
+        """Yield the column, the bin, the label, the node and the sums of each group."""
         query = _SumQuery(table, columns, self.scale)
         node = f"{table.node_case(self.nodes)} AS node"
         bins, keys = query.bins, ["node", *query.keys]
         if len(bins) == 1:
             grouping_bits, grouped = [], ", ".join([*keys, *bins])
         else:
-            # One bit per column: not all databases accept several columns in GROUPING.
+            # One bit per column, as not all databases accept several columns in GROUPING.
             bits = (f"GROUPING({name}) * {1 << bit}" for bit, name in enumerate(reversed(bins)))
             grouping_bits = [" + ".join(bits)]
             sets = (f"({', '.join([*keys, name])})" for name in bins)
@@ -147,7 +147,7 @@ def _binners(columns: Sequence[Column]) -> list[Binner | None]:
 
 
 def _bin_position(table: TableQueries, bin_value: Any, column: Column) -> int:
-    """Return the position of a bin from its number, its category, or NULL."""
+    """Return the index of a bin from its number, its category, or NULL."""
     if column.values is None:
         return int(bin_value)
     if bin_value is None:
@@ -165,7 +165,7 @@ class _SumQuery:
     expressions : list of str
         Expressions of each row.
     keys : list of str
-        The name of the label in a classification.
+        Name of the label in classification.
     sums : list of str
         The sums.
     """
@@ -191,7 +191,7 @@ class _SumQuery:
                 self.sums.append(f"sum(y{position})")
 
     def _regression_terms(self, table: TableQueries, scale: Scale) -> Iterator[tuple[str, float]]:
-        """Generate the summands of a regression with their units, as EncodedRows.summands does."""
+        """Yield the summands of a regression with their units, as EncodedRows.summands does."""
         deviation = table.deviation(scale)
         weighted = deviation if table.weight is None else f"{table.weight} * {deviation}"
         yield weighted, scale.label_unit
@@ -213,7 +213,7 @@ class _SumQuery:
 class Cells:
     """Sums of the rows that share the bins of all columns, by the key of the cell."""
 
-    #: Search trees of all cells take too long with more.
+    #: Maximum number of cells, above which searches for trees take too long.
     MAX_CELLS: ClassVar[int] = 1 << 18
 
     keys: NDArray[np.int64]
@@ -237,9 +237,9 @@ class Cells:
     def too_many(cls, comparison: str) -> str:
         """Return the message for rows in too many cells."""
         return (
-            f"Cut, the rows must lie in at most {cls.MAX_CELLS} cells, so that all trees over the "
-            f"cuts can be compared, but they lie in {comparison} that. Pass fewer cuts=..., name "
-            "fewer columns in features=..., or fit a sample, see sample_source."
+            f"The cuts must divide the rows into at most {cls.MAX_CELLS} cells, so that all trees "
+            f"over the cuts can be compared, but there are {comparison} that. Pass fewer cuts=..., "
+            "name fewer columns in features=..., or fit a sample, see sample_source."
         )
 
     @staticmethod
@@ -309,10 +309,10 @@ class CellReducer(EncodedReducer[Cells]):
 
 @dataclass(frozen=True)
 class NodeLabels:
-    """Exact sums over the rows of a node, which give its mean and standard deviation.
+    """Exact sums over the rows of a node, which determine its mean and standard deviation.
 
     `pieces` has three pairs, for weights, weighted deviations from the center and their weighted
-    squares. A pair is the sum of whole units and that of the rest, in 2 ** -bits units.
+    squares. A pair is the sum of integer units and the sum of remainders, in units of 2 ** -bits.
     """
 
     n_rows: int
@@ -414,7 +414,7 @@ class LabelReducer(_ListReducer):
 
 @dataclass(frozen=True)
 class ResidualReducer(_ListReducer):
-    """Per node the weight, and the absolute residuals from each of its equations."""
+    """Weight of each node, and the absolute residuals of each of its equations."""
 
     equations: Sequence[Equations] = ()
 

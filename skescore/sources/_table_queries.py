@@ -21,13 +21,13 @@ class TableQueries:
     Parameters
     ----------
     table : SqlTable
-        The table.
+        Table to query.
     features : sequence of str
-        The features.
+        Names of the features.
     target : str
-        The column of labels.
+        Column of labels.
     weight : str, optional
-        The column of weights.
+        Column of weights.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class TableQueries:
         self.target, self.weight_column = target, weight
         self.reader = BatchReader(table.name, tuple(features), target, weight)
         self._check_types()
-        #: SQL of the rows, with columns that have the same meaning in all databases.
+        #: SQL of the rows, whose columns have the same meaning in all databases.
         self.rows = table.typed_rows([*self.features, *self._label_columns])
         self._n_rows: int | None = None
         self._number_columns: set[str] = set()
@@ -67,9 +67,9 @@ class TableQueries:
         for name in sorted(used):
             if kinds[name] == "other":
                 raise ColumnError(
-                    f"Column {name!r} of {self.name} must hold numbers, texts, or true and false, "
+                    f"Column {name!r} of {self.name} must hold numbers, strings or booleans, "
                     f"but its type is {types[name].name}. Convert it in a view, for example by "
-                    "CAST to a text or a number."
+                    "CAST to a string or a number."
                 )
         try:
             return sql_parts(nodes, dialect=self.dialect, kinds=kinds)
@@ -103,7 +103,7 @@ class TableQueries:
         return f"{self.rows} WHERE ({self.weight} IS NULL OR {self.weight} <> 0)"
 
     def check_numbers(self, columns: Sequence[str | None]) -> None:
-        """Raise a ColumnError if columns of numbers hold texts; check each column once."""
+        """Raise a ColumnError if numeric columns hold strings; check each column once."""
         names = {name for name in columns if name is not None} - self._number_columns
         for name in sorted(names):
             if self.table.types[name].kind == "text":
@@ -124,7 +124,7 @@ class TableQueries:
         self._n_rows = n_rows
 
     def position_of(self, value: Any, values: Sequence[Any]) -> int:
-        """Return the position of a value among the values that the survey reported."""
+        """Return the index of a value among the values of the survey."""
         try:
             return list(values).index(value)
         except ValueError:
@@ -159,7 +159,7 @@ class TableQueries:
         return None if self.weight_column is None else self.number(self.weight_column)
 
     def node_case(self, nodes: RuleSet | None) -> str:
-        """Return a SQL expression of the index of a row's node; it is NULL for rows without a node.
+        """Return a SQL expression of the index of a row's node; NULL for rows without a node.
 
         Without `nodes`, all rows are in node 0.
         """
@@ -185,7 +185,7 @@ class TableQueries:
             )
 
         if self.dialect == "postgres" and column.cuts:
-            # width_bucket counts the thresholds that are at most the value.
+            # width_bucket counts the thresholds that do not exceed the value.
             thresholds = (repr(math.nextafter(cut, math.inf)) for cut in column.cuts)
             index = f"width_bucket({value}, '{{{','.join(thresholds)}}}'::FLOAT8[])"
         else:
@@ -193,8 +193,8 @@ class TableQueries:
         return f"CASE WHEN {self.parts.is_number(value)} THEN {index} ELSE {column.n_bins} END"
 
     def floor(self, value: str) -> str:
-        """Round a value down to a whole number."""
-        # SQLite may lack the function. Its cast truncates, which is the same for positive values.
+        """Round a value down to an integer."""
+        # SQLite may lack floor. Its cast truncates, which is the same for positive values.
         floor = value if self.dialect == "sqlite" else f"floor({value})"
         return f"CAST({floor} AS BIGINT)"
 

@@ -44,14 +44,14 @@ _SNAPSHOT_LEVELS = {
     "mssql": "SERIALIZABLE",
     "oracle": "SERIALIZABLE",
 }
-#: Names of the types of columns, by their identifiers.
+#: Names of column types by their identifiers.
 _TYPES_OF_POSTGRESQL = (
     "SELECT oid, format_type(oid, NULL), typtype FROM pg_type WHERE oid = ANY(%s)"
 )
 
 
 class SourceError(OSError):
-    """Raised if rows of a source cannot be read; no partial result is returned.
+    """Error for a source whose rows cannot be read; no partial result is returned.
 
     Examples
     --------
@@ -70,17 +70,18 @@ class SqlTable:
     Parameters
     ----------
     name : str
-        The name of the source in messages.
+        Name of the source in messages.
     source : str
-        The relation in SQL.
+        Relation in SQL.
     dialect : str
-        The dialect of queries.
+        Dialect of queries.
     types : mapping of str to ColumnType
-        The type of each column.
+        Type of each column.
     run : callable
-        Returns all rows of a query.
+        Function that returns all rows of a query.
     stream : callable, optional
-        Reads the rows of a query in Arrow batches; only for databases in this process.
+        Function that reads the rows of a query in Arrow batches; only for databases in this
+        process.
     random : str
         SQL expression of a random number from 0 to 1; ``{}`` is the seed.
     """
@@ -99,7 +100,7 @@ class SqlTable:
         return list(self.types)
 
     def typed_rows(self, columns: Iterable[str]) -> str:
-        """Return a relation in which the values of columns have the same meaning everywhere."""
+        """Return a relation whose columns have the same meaning in all databases."""
         mark = "`" if self.dialect == "sqlite" else '"'
         return selected_columns(self.source, columns, self.types, mark)
 
@@ -109,12 +110,12 @@ class SqlTable:
             return self.run(query)
 
     def check_labels(self, column: str) -> None:
-        """Raise a ColumnError if a column cannot be that of labels."""
+        """Raise a ColumnError if a column cannot hold labels."""
         if self.types[column].kind == "other":
             raise ColumnError(
-                f"The target {column!r} of {self.name} must hold texts, numbers, or true and "
-                f"false, but its type is {self.types[column].name}. Convert it in a view, for "
-                "example by CAST to a text or a number."
+                f"The target {column!r} of {self.name} must hold strings, numbers or booleans, but "
+                f"its type is {self.types[column].name}. Convert it in a view, for example by CAST "
+                "to a string or a number."
             )
         self.check_values(blobs=[column])
 
@@ -126,14 +127,14 @@ class SqlTable:
     ) -> None:
         """Raise a ColumnError if columns of SQLite hold values of an unexpected type.
 
-        SQLite sorts texts after all numbers, casts them to 0, and converts texts that are compared
-        with numeric columns.
+        SQLite sorts strings after all numbers, casts them to 0, and converts strings that are
+        compared with numeric columns.
 
         Parameters
         ----------
         numbers, texts, blobs : iterable of str
-            Columns that must hold numbers, columns that must hold texts, and columns that must not
-            hold bytes.
+            Columns that must hold numbers, columns that must hold strings, and columns that must
+            not hold bytes.
         """
         unexpected = [
             *((column, "numbers", "'text', 'blob'") for column in numbers),
@@ -159,14 +160,14 @@ class SqlTable:
                 )
 
     def read(self, query: str, batch_size: int) -> Iterator[Any]:
-        """Iterate over the rows of a query in Arrow batches; only for databases in this process."""
+        """Yield the rows of a query in Arrow batches; only for databases in this process."""
         assert self.stream is not None
         with failing(self.name):
             yield from self.stream(query, batch_size)
 
 
 class ColumnError(ValueError):
-    """Raised if a column does not exist or has the wrong type."""
+    """Error for a column that does not exist or has the wrong type."""
 
 
 @contextmanager
@@ -176,10 +177,11 @@ def failing(name: str) -> Iterator[None]:
         yield
     except (SourceError, ColumnError, GeneratorExit):
         raise
-    except Exception as error:  # drivers share no class of errors
+    except Exception as error:  # drivers have no common base class of errors
         text = " ".join(str(error).split())
         raise SourceError(
-            f"{name} could not be counted, and no part of it was: {type(error).__name__}: {text}"
+            f"{name} could not be read, and no partial result was used: {type(error).__name__}: "
+            f"{text}"
         ) from error
 
 
@@ -201,8 +203,8 @@ def check_columns(
             )
         if column is not None and list(columns).count(column) > 1:
             raise ColumnError(
-                f"{name} must have one column for {role} {column!r}, but it has several of that "
-                "name. Rename or drop all but one of them."
+                f"{name} must have one column for {role} {column!r}, but several have this name. "
+                "Rename or drop all but one of them."
             )
 
 
@@ -212,7 +214,7 @@ def is_url(source: Any) -> bool:
 
 
 def is_spark(source: Any) -> bool:
-    """Return whether a source is a table of Spark."""
+    """Return whether a source is a Spark table."""
     return type(source).__module__.partition(".")[0] == "pyspark" and hasattr(
         source, "sparkSession"
     )
@@ -283,7 +285,7 @@ def _duckdb(path: str, table: str, name: str) -> Iterator[SqlTable]:
 
 
 def duckdb_table(connection: Any, source: str, name: str) -> SqlTable:
-    """Return a relation of an open connection of DuckDB."""
+    """Return a relation of an open DuckDB connection."""
     with failing(name):
         connection.execute("BEGIN TRANSACTION")  # all queries see the same rows
         described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
@@ -377,7 +379,7 @@ def _sqlalchemy(url: str, table: str, name: str) -> Iterator[SqlTable]:
                 for c in descriptions
             }
             if dialect == "sqlite":
-                connection.exec_driver_sql("BEGIN")  # its driver begins none before a query
+                connection.exec_driver_sql("BEGIN")  # the driver begins no transaction before DML
             # Queries are written in standard SQL, except for SQLite, and then translated.
             source = _path(table, "`" if dialect == "sqlite" else '"')
             yield SqlTable(

@@ -626,7 +626,7 @@ def test_dates_are_rejected_as_labels(name: str, tmp_path: Path) -> None:
     frame["label"] = pd.to_datetime("2024-01-01") + pd.to_timedelta(frame["whole"], "D")
     source = SOURCES[name](frame, tmp_path)
     for options in ({}, {"task": "classification"}):
-        with pytest.raises(ValueError, match=r"must hold texts, numbers, or true .*Convert it"):
+        with pytest.raises(ValueError, match=r"must hold strings, numbers .*Convert it"):
             extract_source(CARTExtractor(None), source, "label", **options)
 
 
@@ -676,7 +676,7 @@ def test_extract_source_detects_a_changed_table() -> None:
 def test_extract_source_detects_a_deleted_file(tmp_path: Path) -> None:
     source = pa.dataset.dataset(SOURCES["folder"](table_of("classification"), tmp_path))
     (tmp_path / "part2.parquet").unlink()
-    with pytest.raises(SourceError, match="no part of it was: FileNotFoundError"):
+    with pytest.raises(SourceError, match="no partial result was used: FileNotFoundError"):
         extract_source(CARTExtractor(None), source, "label")
 
 
@@ -688,7 +688,7 @@ def test_extract_source_and_sample_source_detect_dangling_links(tmp_path: Path) 
         lambda: sample_source(folder, "label"),
     ]
     for call in calls:
-        with pytest.raises(SourceError, match="no part of it was"):
+        with pytest.raises(SourceError, match="no partial result was used"):
             call()
 
 

@@ -70,7 +70,7 @@ def test_folders_contain_the_files_that_pyarrow_finds(reader: str, tmp_path: Pat
 def test_file_of_another_format_is_rejected(reader: str, tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", x=[1.0], label=[1])
     (tmp_path / "notes.txt").write_text("none of the rows")
-    with pytest.raises(SourceError, match="no part of it was"):
+    with pytest.raises(SourceError, match="no partial result was used"):
         covered(tmp_path)
 
 
@@ -101,7 +101,7 @@ def test_hive_folders_do_not_replace_columns(reader: str, tmp_path: Path) -> Non
     assert covered(tmp_path) == (2, 2)
     counts = count_source(POSITIVE, tmp_path, "label", sample_weight="w")
     assert counts.alone.tolist() == [4.0]
-    with pytest.raises(ValueError, match="must not be called like the column 'x'"):
+    with pytest.raises(ValueError, match="must not have the name of the column 'x'"):
         covered(tmp_path, partitioning="hive")
 
 
@@ -207,7 +207,7 @@ def test_decimals_are_read_and_dates_rejected(reader: str, tmp_path: Path) -> No
     assert results == [(2, 2), (1, 3)]  # decimals are the nearest floats
     with pytest.raises((ValueError, SourceError), match="Convert"):
         covered(path, POSITIVE.replace(feature_names=["day"]))
-    with pytest.raises(ValueError, match="must hold texts, numbers"):
+    with pytest.raises(ValueError, match="must hold strings, numbers"):
         count_source(POSITIVE, path, "day")
 
 

@@ -281,10 +281,10 @@ def test_count_source_queries_black_box_in_processes(tmp_path: Path) -> None:
     assert results[2].to_json() == count_rows(CLASSES, X, from_size(X)).to_json()
 
     in_processes = DataSource(source, batch_size=40, n_jobs=2)
-    with pytest.raises(SourceError, match="no part of it was: TerminatedWorkerError"):
+    with pytest.raises(SourceError, match="no partial result was used: TerminatedWorkerError"):
         count_source(CLASSES, in_processes, black_box=dying)
     (tmp_path / "part2.parquet").unlink()
-    with pytest.raises(SourceError, match="no part of it was: FileNotFoundError"):
+    with pytest.raises(SourceError, match="no partial result was used: FileNotFoundError"):
         count_source(CLASSES, in_processes, black_box=from_size)
 
 
@@ -380,7 +380,7 @@ def test_count_source_rejects_empty_sources(tmp_path: Path) -> None:
     for source in (parquet(frame[:0], tmp_path), [frame[:0]]):
         with pytest.raises(SourceError, match="at least one row"):
             count_source(CLASSES, source, "label")
-    with pytest.raises(SourceError, match="weighs more than nothing"):
+    with pytest.raises(SourceError, match="with a positive weight"):
         count_source(CLASSES, [frame.assign(weight=0.0)], "label", sample_weight="weight")
 
 
@@ -400,7 +400,7 @@ def test_count_source_rejects_missing_columns(tmp_path: Path) -> None:
         count_source(CLASSES, f"sqlite:///{tmp_path}/none.db?table=t", "label")
     with pytest.raises(ValueError, match="must name a table"):
         count_source(CLASSES, f"duckdb:///{tmp_path}/none.db", "label")
-    with pytest.raises(SourceError, match=r"no part of it was.*no_such"):
+    with pytest.raises(SourceError, match=r"no partial result was used.*no_such"):
         count_source(
             CLASSES, in_duckdb(table_of(CLASSES), tmp_path).replace("some rows", "no_such"), "label"
         )
@@ -416,7 +416,7 @@ def test_count_source_detects_a_deleted_file(tmp_path: Path) -> None:
     folder = parquet(table_of(CLASSES), tmp_path, 3)
     source = pa.dataset.dataset(folder)
     (folder / "part2.parquet").unlink()
-    with pytest.raises(SourceError, match=re.escape("no part of it was: FileNotFoundError")):
+    with pytest.raises(SourceError, match=re.escape("no partial result was used: FileNotFoundError")):
         count_source(CLASSES, source, "label")
 
 
