@@ -1,4 +1,4 @@
-"""Verification: where rules agree with a model over a whole domain, with proofs and witnesses."""
+"""Verification: agreement of rules with a model over a whole domain, with proofs and witnesses."""
 
 from skescore.verification._check import VerificationCheck, check_verification
 from skescore.verification._intervals import ShareInterval

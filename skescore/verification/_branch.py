@@ -22,7 +22,7 @@ from skescore.verification._grid import CellBoxes, CellGrid
 from skescore.verification._measures import Neighborhoods
 
 UNKNOWN, AGREES, DISAGREES = range(3)
-#: Smallest mass that is worth a split.
+#: Mass up to which a box is not split.
 _NO_MASS = 0.0
 #: Relative rounding error of a linear prediction.
 _ROUNDING = 1e-12
@@ -45,7 +45,7 @@ class Node:
     row_masses : ndarray of float
         Shares of these neighborhoods in the box.
     lower, upper : ndarray of shape (n_contrasts,)
-        Bounds of the scores; in a regression, of how much the model exceeds the rule.
+        Bounds of the scores; in regression, of the difference of model and rule.
     status : int
         `UNKNOWN`, `AGREES` or `DISAGREES`.
     is_final : bool
@@ -64,7 +64,7 @@ class Node:
 
     @property
     def near(self) -> float:
-        """Mass near the rows, in rows."""
+        """Mass near the data, in rows."""
         return float(self.row_masses.sum())
 
 
@@ -75,12 +75,12 @@ class Target:
     Parameters
     ----------
     contrasts : ndarray of shape (n_leaves, n_contrasts)
-        Classification: how much each leaf raises the score of the rule's class above those of the
-        other classes. Regression: the values of the leaves.
+        Classification: increase by each leaf of the score of the rule's class relative to those of
+        the other classes. Regression: values of the leaves.
     output : label, number or LinearOutput
         Prediction of the rule.
     tolerance : float or None
-        Largest deviation that counts as agreement; None for a classification.
+        Largest deviation that counts as agreement; None in classification.
     rounding : float
         Largest rounding error of a score.
     columns : sequence of int
@@ -108,14 +108,14 @@ class Target:
         position = _position(ensemble.classes, output)
         if position is None:
             contrasts = np.full((len(values), 1), -1.0)
-        elif len(ensemble.classes) == 1:  # The score of no other class can be higher.
+        elif len(ensemble.classes) == 1:  # no other class can have a higher score
             contrasts = np.ones((len(values), 1))
         else:
             contrasts = np.delete(values[:, [position]] - values, position, axis=1)
         return cls(contrasts, output, None, 2 * ensemble.rounding)
 
     def status(self, lower: np.ndarray, upper: np.ndarray) -> int:
-        """Return what the bounds of a box prove."""
+        """Return the status that the bounds of a box prove."""
         if self.tolerance is None:
             if (lower > self.rounding).all():
                 return AGREES
@@ -127,7 +127,7 @@ class Target:
 
     @property
     def is_linear(self) -> bool:
-        """Whether the prediction of the rule varies."""
+        """Whether the prediction of the rule is a linear function."""
         return isinstance(self.output, LinearOutput)
 
     def output_range(self, grid: CellGrid, box: CellBoxes) -> tuple[float, float]:
@@ -166,9 +166,9 @@ class Target:
         return np.abs(np.asarray(predictions, dtype=float) - self.outputs(points))
 
     def gap(self, lower: np.ndarray, upper: np.ndarray) -> float:
-        """Return how far the bounds of a box are from a proof of agreement.
+        """Return the distance of the bounds of a box from a proof of agreement.
 
-        In a regression this is the upper bound of the deviation.
+        In regression this is the upper bound of the deviation.
         """
         if self.tolerance is None:
             return -float(lower.min())
@@ -191,9 +191,9 @@ class BranchAndBound:
     target : Target
         The statement.
     predict : callable
-        Returns the predictions of the model for points.
+        Function that returns the predictions of the model for points.
     neighborhoods : Neighborhoods, optional
-        Rows whose masses are followed.
+        Rows whose masses are tracked.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class BranchAndBound:
         return node
 
     def meets(self, j: int, leaves: np.ndarray, box: CellBoxes) -> np.ndarray:
-        """Return which leaves have cells in a box, as far as a column decides."""
+        """Return which leaves may have cells in a box, judging by one column."""
         if self.grid.is_category[j]:
             position = self.grid.word_slices[j]
             shared_words = self.ensemble.boxes.words[leaves, position] & box.words[0, position]
@@ -243,7 +243,7 @@ class BranchAndBound:
         return np.asarray(ranges)
 
     def set_bounds(self, node: Node) -> None:
-        """Compute the bounds of a node and what they prove."""
+        """Compute the bounds of a node and its status."""
         trees = self._tree_of_leaf[node.leaves]
         contrasts = self.target.contrasts[node.leaves]
         if len(trees):
@@ -269,7 +269,7 @@ class BranchAndBound:
         node : Node
             The node.
         drop_empty : bool, default=True
-            Whether to leave out parts without volume and rows.
+            Whether to omit parts without volume and rows.
 
         Returns
         -------
@@ -331,7 +331,7 @@ class BranchAndBound:
         return j, parts
 
     def _leaf_weights(self, node: Node) -> np.ndarray:
-        """Return the importance of each leaf: how far the values of its tree differ."""
+        """Return the importance of each leaf, based on the spread of the values in its tree."""
         trees = self._tree_of_leaf[node.leaves]
         k = int(np.argmin(node.lower)) if self.target.tolerance is None else 0
         contrasts = self.target.contrasts[node.leaves, k]
@@ -344,7 +344,7 @@ class BranchAndBound:
         return np.repeat(spreads / sizes, sizes)
 
     def _split_categories(self, node: Node, j: int, weights: np.ndarray) -> CellBoxes:
-        """Divide the categories of a box by the leaf with the largest weight that divides them."""
+        """Split the categories of a box by the dividing leaf with the largest weight."""
         position = self.grid.word_slices[j]
         words = node.box.words[0, position]
         shared = self.ensemble.boxes.words[node.leaves, position] & words
@@ -356,13 +356,13 @@ class BranchAndBound:
         return parts
 
     def point_in(self, node: Node, near: np.ndarray | None = None) -> np.ndarray:
-        """Return a point of a node's box, as near to another point as possible."""
+        """Return a point in the box of a node, as close to another point as possible."""
         return nearest_point(self.grid, node.box, 0, near)
 
     def decide_final(self, node: Node) -> None:
         """Query the model in a box in which its score is constant.
 
-        A linear prediction of the rule varies in the box, which then stays undecided.
+        A box in which a linear prediction of the rule varies remains undecided.
         """
         if self.target.is_linear:
             return
@@ -394,7 +394,7 @@ def nearest_point(
         last = min(math.nextafter(stop, -math.inf), float(grid.upper[j]))
         if grid.codes.is_whole[j]:
             last = math.floor(last)
-        # Without a value nearby, the middle of the box is as good as any.
+        # Without a value nearby, the middle of the box is as good as any other.
         wish = start + (last - start) / 2 if is_missing else point[j]
         point[j] = min(max(round(wish) if grid.codes.is_whole[j] else wish, start), last)
     return point
@@ -408,7 +408,7 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> int:
 
 @dataclass(eq=False)
 class Partition:
-    """Boxes of a region by what is proven about them.
+    """Boxes of a region by their status.
 
     Parameters
     ----------
@@ -455,13 +455,13 @@ def partition_region(
     deadline : Deadline
         Time at which splitting ends.
     priority : callable, optional
-        Returns the urgency of a node; by default its volume and mass near the data, as shares of
-        those of the region.
+        Function that returns the urgency of a node; by default its volume and its mass near the
+        data, as shares of those of the region.
 
     Returns
     -------
     Partition
-        The boxes. Those without volume and rows nearby are left out.
+        Boxes, except those without volume and rows nearby.
     """
     roots = [search.root(region, i) for i in range(len(region))]
     roots = [node for node in roots if node.volume > 0 or len(node.rows)]
@@ -495,10 +495,10 @@ def partition_region(
 def bound_gap(
     search: BranchAndBound, region: CellBoxes, *, max_splits: int, deadline: Deadline
 ) -> Partition:
-    """Divide a region where the bounds are farthest from a proof of agreement.
+    """Divide a region at the boxes whose bounds are farthest from a proof of agreement.
 
-    The bounds of the result hold for the whole region, and its worst boxes contain the largest
-    deviation, or the most certain contradiction, if the limits allow.
+    The bounds of the result hold for the whole region. If the limits allow, its worst boxes contain
+    the largest deviation, or the most confident contradiction.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""Independent check of a verification: a simpler program that shares no search with it.
+"""Independent check of a verification by a simpler program that shares no search with it.
 
 Statements about the rows, and witnesses, are recomputed by calling the model and the rules. In
-small cases all cells between the cuts of model and rules are enumerated, and the model is called
-once in each of them, which confirms or refutes every share, every bound and every trusted part. In
-larger cases fresh rows can only refute.
+small cases, all cells between the cuts of model and rules are enumerated and the model is called
+once in each, which confirms or refutes every share, bound and trusted part. In larger cases, fresh
+rows can only refute.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from skescore.verification._regions import flat_conditions
 from skescore.verification._result import JSON_FORMAT
 from skescore.verification._rows import column_positions
 
-#: Error of sums of weights, and error of a sum relative to the sum of all weights.
+#: Tolerance for sums of weights, and for a sum relative to the sum of all weights.
 _ROUNDING, _SUM_ROUNDING = 1e-6, 1e-12
-#: Distance of the bounds of a trusted part from cuts, in ranges of the column.
+#: Tolerance for the bounds of a trusted part, in ranges of the column.
 _BOUND_ROUNDING = 2e-6
-#: Risk that fresh rows refute a correct statement.
+#: Probability that fresh rows refute a correct statement.
 _RISK = 1e-9
-#: Rows of a rule whose probabilities a verification computes, and points per side of its picture.
+#: Number of rows of a rule with computed probabilities, and of points per side of the picture.
 _N_PROBABILITIES, _PICTURE_SIDE = 1000, 32
 _MEASURES = ("volume", "near")
 _BOUNDS = ("lower", "upper", "proven_lower", "proven_upper")
@@ -71,11 +71,11 @@ class VerificationCheck:
     verdict : {"confirmed", "not refuted", "rejected"}
         "confirmed" if all cells were enumerated, "not refuted" if only fresh rows were drawn.
     findings : tuple of str
-        Statements that are wrong; empty unless rejected.
+        Wrong statements; empty unless rejected.
     method : str
-        What was compared.
+        Description of the comparison.
     unchecked : dict of str to str
-        Fields of the JSON that the verdict does not include, with the reason. Empty if rejected.
+        Fields of the JSON that the verdict does not cover, with the reason. Empty if rejected.
     """
 
     verdict: str
@@ -104,8 +104,8 @@ def check_verification(
 ) -> VerificationCheck:
     """Check the JSON of a verification.
 
-    Every field is recomputed and compared, or listed in `unchecked`. Bounds are checked as bounds:
-    a weaker bound is true as well.
+    Every field is recomputed and compared, or listed in `unchecked`. Bounds are checked as bounds,
+    so weaker bounds are also correct.
 
     Parameters
     ----------
@@ -114,28 +114,28 @@ def check_verification(
     black_box : estimator
         The fitted model.
     X : array-like or DataFrame
-        The rows that the verification was made with.
+        Rows of the verification.
     max_cells : int, default=200_000
-        Largest number of cells that are enumerated.
+        Largest number of cells to enumerate.
     n_rows : int, default=1_000_000
-        Number of fresh rows otherwise: half uniform in the domain, half near the data.
+        Otherwise, number of fresh rows: half uniform in the domain, half near the data.
     random_state : int, default=0
         Seed of the fresh rows.
 
     Returns
     -------
     VerificationCheck
-        The verdict with the wrong statements.
+        Verdict with the wrong statements.
 
     Raises
     ------
     ValueError
-        If the text is no verification.
+            If the text is not the JSON of a verification.
 
     Notes
     -----
-    The verdict is about the rules and the choices in the text, `ruleset`, `radius`, `tolerance` and
-    `confidence`; compare them with yours. Numbers are compared up to a rounding error of 10⁻⁶.
+    The verdict is about the rules and the settings in the text, `ruleset`, `radius`, `tolerance`
+    and `confidence`; compare them with yours. Numbers are compared with a tolerance of 10⁻⁶.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def check_verification(
 
 
 def _with_joined_indices(names: Sequence[str]) -> list[str]:
-    """Write the same field of several rules once: `rules[0, 1].witness`."""
+    """Merge the same field of several rules: `rules[0, 1].witness`."""
     indices_by_field: dict[str, list[str]] = {}
     for name in names:
         head, _, tail = name.partition("].")
@@ -197,7 +197,7 @@ def _with_joined_indices(names: Sequence[str]) -> list[str]:
 
 
 def _table(X: Any, names: Sequence[str]) -> pd.DataFrame:
-    """Return rows as a data frame of objects with text as names of columns."""
+    """Return rows as a data frame of objects with strings as column names."""
     if hasattr(X, "columns"):
         columns = {str(name): frame_column(X, j) for j, name in enumerate(X.columns)}
         return pd.DataFrame({name: _objects(column) for name, column in columns.items()})
@@ -217,7 +217,7 @@ def _objects(column: pd.Series) -> np.ndarray:
 
 
 class _Checker:
-    """Check the parts of a verification; collects wrong statements in `findings`."""
+    """Checks of the parts of a verification; `findings` collects wrong statements."""
 
     def __init__(self, data: Any, rules: RuleSet, black_box: Any, X: Any) -> None:
         self.data = data
@@ -267,7 +267,7 @@ class _Checker:
             with _warnings_as_errors():
                 self._check_rules()
         except (KeyError, TypeError, ValueError, OverflowError, UserWarning) as error:
-            self.findings.append(f"Rules, model and rows do not suit each other: {error}")
+            self.findings.append(f"Rules, model and rows do not match: {error}")
             return
         data, is_exact = self.data, self.data["engine"] == "leaf boxes"
         name = type_name(self._black_box).rpartition(".")[2]
@@ -282,7 +282,7 @@ class _Checker:
             "engine and reason contradict each other or the model.",
         )
         domain = [column.to_dict() for column in self._columns]
-        # Adding 0 turns -0, as which integers may be rounded, into 0.
+        # Adding 0 converts -0, as which integers may be rounded, to 0.
         stated_domain = [
             {key: v + 0.0 if type(v) is float else v for key, v in column.items()}
             for column in data["domain"]
@@ -302,7 +302,7 @@ class _Checker:
         )
 
     def _check_rules(self) -> None:
-        """Apply the rules and the model to the rows; raise a ValueError if they do not suit."""
+        """Apply the rules and the model to the rows; raise a ValueError if they do not match."""
         self.rules.check_one_rule_per_row("verify")
         if self.rules.fallback is not None and self.rules.fallback.policy == "nearest":
             raise ValueError("a fallback with the policy 'nearest' cannot be verified")
@@ -328,12 +328,12 @@ class _Checker:
             for name, original in zip(result.columns, self.like.columns, strict=True):
                 dtype = self.like[original].dtype
                 is_integer = pd.api.types.is_integer_dtype(dtype)
-                # The model of a verification gets dates as numbers, too.
+                # The model of a verification also gets dates as numbers.
                 if dtype.kind in "mM" or (is_integer and result[name].isna().any()):
                     dtype = "float64"
                 result[name] = result[name].astype(dtype)
             return result.set_axis(list(self.like.columns), axis=1)
-        if hasattr(self.like, "schema"):  # a frame of polars
+        if hasattr(self.like, "schema"):  # a polars frame
             values = {name: table[name].where(table[name].notna(), None) for name in table}
             columns = {name: column.tolist() for name, column in values.items()}
             return type(self.like)(columns, strict=False).cast(dict(self.like.schema))
@@ -356,7 +356,7 @@ class _Checker:
         return assigned, wrong, predictions
 
     def _apply_rules(self, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rule of each row and its prediction, None without a prediction."""
+        """Return the rule of each row and its prediction; None for no prediction."""
         matched = table.set_axis(self._rule_names(table), axis=1)
         assigned = self.rules.assign(matched)
         outputs = np.full(len(table), None, dtype=object)
@@ -369,21 +369,21 @@ class _Checker:
         return np.asarray((assigned >= 0) | self._has_fallback)
 
     def _rule_names(self, table: pd.DataFrame) -> list[str]:
-        """Return names of the columns by which the rules recognize them."""
+        """Return the names of the columns that the rules expect."""
         names = [str(name) for name in table.columns]
         for feature, j in enumerate(self._positions):
             names[j] = self.rules.feature_names[feature]
         return names
 
     def _output(self, record: Any) -> Any:
-        """Return what the rule of a record predicts."""
+        """Return the output of the rule of a record."""
         if record["index"] >= 0:
             return self.rules.rules[record["index"]].output
         assert self.rules.fallback is not None
         return self.rules.fallback.output
 
     def check_rows(self) -> None:
-        """Compare statements about the rows, and statements that follow from others."""
+        """Check statements about the rows, and statements that follow from others."""
         records = self.data["rules"]
         confidence = 1 - (1 - self.data["confidence"]) / max(len(records), 1)
         for record in records:
@@ -404,7 +404,7 @@ class _Checker:
             self._check_pooled(measure)
 
     def _leave(self, record: Any, part: str, reason: str) -> None:
-        """List a part of a record as not checked."""
+        """List a part of a record as unchecked."""
         position = self.data["rules"].index(record)
         self.unchecked[f"rules[{position}].{part}"] = reason
 
@@ -451,7 +451,7 @@ class _Checker:
         self._leave(record, f"{measure}_disagreement.n_samples", reason)
 
     def _check_pooled(self, measure: str) -> None:
-        """Compare the interval of all rules with those of the rules."""
+        """Check the interval of all rules against those of the rules."""
         stated = self.data[f"{measure}_disagreement"]
         key = "volume" if measure == "volume" else "near_rows"
         pairs = [
@@ -476,7 +476,7 @@ class _Checker:
         self._expect(is_same, f"{measure}_disagreement differs from those of the rules.")
 
     def _check_range_of_rows(self, record: Any, own: np.ndarray) -> None:
-        """Compare the range of outputs with those of the rule's rows."""
+        """Check the range of outputs against the rule's rows."""
         stated, name = record["output_range"], f"{_name(record)}: output_range"
         proven = stated["lower"], stated["upper"]
         observed = stated["observed_lower"], stated["observed_upper"]
@@ -520,7 +520,7 @@ class _Checker:
         )
 
     def _outputs_of_rows(self, record: Any, own: np.ndarray) -> np.ndarray:
-        """Return the numbers of the rule's rows whose range is stated as observed."""
+        """Return the outputs for the rule's rows whose range is stated as observed."""
         if self.rules.task == "regression":
             return np.asarray(self._outputs[own], dtype=float)
         agreeing, wrong = np.flatnonzero(own & ~self._wrong), np.flatnonzero(own & self._wrong)
@@ -554,7 +554,7 @@ class _Checker:
         return list(np.asarray(self._black_box.classes_).tolist())
 
     def _check_absence_of_proofs(self, record: Any) -> None:
-        """Look for proofs about a model that was only sampled."""
+        """Check that nothing is proven about a model that was only sampled."""
         has_proof = record["trusted"] or record["max_deviation"] is not None
         has_proof |= record["output_range"]["lower"] is not None
         for measure in _MEASURES:
@@ -563,7 +563,7 @@ class _Checker:
         self._expect(not has_proof, f"{_name(record)}: nothing is proven by sampling.")
 
     def _trusted_conditions(self, record: Any) -> list[Any] | None:
-        """Return the conditions of a trusted part; None if it is none of the rule."""
+        """Return the conditions of a trusted part; None if it is not a part of the rule."""
         stated = record["trusted"]["rules"]
         try:
             part = RuleSet.from_json(json.dumps(stated))
@@ -587,7 +587,7 @@ class _Checker:
         return list(conditions) if is_box and is_same else None
 
     def _suits_column(self, condition: Any) -> bool:
-        """Return whether a condition is one of a trusted part, which suits the column's kind."""
+        """Return whether a condition of a trusted part fits the type of its column."""
         if isinstance(condition, AtLeast | Linear) or condition.feature >= len(self._columns):
             return False
         column = self._columns[condition.feature]
@@ -600,7 +600,7 @@ class _Checker:
         return RuleSet.from_json(json.dumps(record["trusted"]["rules"])).covers(table)
 
     def _check_trusted_rows(self, record: Any, own: np.ndarray) -> None:
-        """Compare a trusted part with the rows."""
+        """Check a trusted part on the rows."""
         trusted, name = record["trusted"], f"{_name(record)}: the trusted part"
         if not self._expect(
             self._trusted_conditions(record) is not None, f"{name} is no part of the rule."
@@ -765,7 +765,7 @@ class _Checker:
     def columns_of_cells(self, max_cells: int) -> list[ColumnCells] | None:
         """Return the cells of each column.
 
-        None if there are too many, no cuts are known, or predictions of rules vary in the cells.
+        None if there are too many, the cuts are unknown, or predictions of rules vary in cells.
         """
         if any(isinstance(rule.output, LinearOutput) for rule in self.rules.rules):
             return None
@@ -792,7 +792,7 @@ class _Checker:
         return cells
 
     def check_cells(self, cells: Cells) -> None:
-        """Compare all statements with the enumerated cells."""
+        """Check all statements on the enumerated cells."""
         assigned, wrong, predictions = self._compare(cells.rows)
         for record in self.data["rules"]:
             own = assigned == record["index"]
@@ -825,7 +825,7 @@ class _Checker:
     def _check_share(
         self, record: Any, measure: str, weights: np.ndarray, wrong: np.ndarray, own: np.ndarray
     ) -> None:
-        """Compare an interval and proven shares with an exact share."""
+        """Check an interval and proven shares against an exact share."""
         interval, total = record[f"{measure}_disagreement"], float(weights[own].sum())
         name = f"{_name(record)}: {measure}_disagreement"
         proven = record[f"{measure}_proven"]
@@ -848,7 +848,7 @@ class _Checker:
     def _check_outputs(
         self, record: Any, table: pd.DataFrame, predictions: np.ndarray
     ) -> np.ndarray:
-        """Compare bounds of the model's output with its outputs for rows, and return these."""
+        """Check bounds of the model's output for rows, and return the outputs."""
         if self.rules.task == "regression":
             outputs = np.asarray(predictions, dtype=float)
         else:
@@ -872,7 +872,7 @@ class _Checker:
         return outputs
 
     def _check_observed(self, record: Any, outputs: np.ndarray) -> None:
-        """Look for observed outputs that the model has nowhere in the region."""
+        """Check that the model has the observed outputs somewhere in the region."""
         for bound in ("observed_lower", "observed_upper"):
             value = record["output_range"][bound]
             if value is not None:
@@ -882,7 +882,7 @@ class _Checker:
     def _check_trusted_cells(
         self, cells: Cells, record: Any, own: np.ndarray, wrong: np.ndarray
     ) -> None:
-        """Look for disagreement in all cells of a trusted part, and compare its volume."""
+        """Check that all cells of a trusted part agree, and check its volume."""
         name = f"{_name(record)}: the trusted part"
         conditions = self._trusted_conditions(record) or []
         inside = own & cells.meets(conditions)
@@ -897,7 +897,7 @@ class _Checker:
     def _follows_cuts(self, cells: Cells, conditions: Sequence[Any]) -> bool:
         """Return whether conditions include whole cells, up to the rounding of their bounds.
 
-        Otherwise the volume of the cells would not be that of the conditions.
+        Otherwise the volume of the cells would differ from that of the conditions.
         """
         for j, (column, parts) in enumerate(zip(self._columns, cells.columns, strict=True)):
             own = [c for c in conditions if c.features == (j,) and isinstance(c, Interval)]
@@ -906,7 +906,7 @@ class _Checker:
         return True
 
     def check_fresh_rows(self, n_rows: int, rng: np.random.Generator) -> None:
-        """Compare all statements with fresh rows."""
+        """Check all statements on fresh rows."""
         for measure, size in (("volume", n_rows // 2), ("near", n_rows - n_rows // 2)):
             table = self._draw(size, rng, near=measure == "near")
             assigned, wrong, predictions = self._compare(table)
@@ -924,7 +924,7 @@ class _Checker:
     def _check_estimates(
         self, record: Any, measure: str, table: pd.DataFrame, own: np.ndarray, wrong: np.ndarray
     ) -> None:
-        """Compare masses and shares with those of fresh rows."""
+        """Check masses and shares on fresh rows."""
         name, n = _name(record), int(own.sum())
         key, scale = ("volume", 1) if measure == "volume" else ("near_rows", len(self.rows))
         self._check_count(f"{name}: {key}", record[key] / scale, record[key] / scale, n, len(own))
@@ -944,7 +944,7 @@ class _Checker:
         self._check_count(f"{name}: {measure}_disagreement", *bounds, hits, n)
 
     def _check_count(self, label: str, lower: float, upper: float, hits: int, n: int) -> None:
-        """Compare bounds of a share with the number of hits among fresh rows."""
+        """Check bounds of a share against the number of hits among fresh rows."""
         if not n:
             return
         low, high = _exact_interval(hits, n, 1 - _RISK)
@@ -983,7 +983,7 @@ class _Checker:
 
 @contextmanager
 def _warnings_as_errors() -> Iterator[None]:
-    """Raise warnings, among them that conditions do not suit the kind of a column."""
+    """Raise warnings as errors, for example if conditions do not fit the type of a column."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         yield
@@ -992,7 +992,7 @@ def _warnings_as_errors() -> Iterator[None]:
 def _nearest_sample(
     lower: float, disagreeing: float, unknown: float, n_samples: int, confidence: float
 ) -> tuple[float, float]:
-    """Return the interval of a sample whose lower bound is nearest to a stated one."""
+    """Return the interval of a sample whose lower bound is closest to a stated one."""
     share = (lower - disagreeing) / unknown if unknown > 0 else 0.0
     first, last = 0, n_samples
     while first < last:
@@ -1016,7 +1016,7 @@ def _exact_interval(hits: int, n: int, confidence: float) -> tuple[float, float]
 
 
 def _differences(column: Column, value: Any, values: pd.Series) -> np.ndarray:
-    """Return the difference of a value from those of all rows in a column."""
+    """Return the distance of a value from those of all rows in a column."""
     is_missing = values.isna().to_numpy()
     if pd.isna(value):
         return np.where(is_missing, 0.0, 1.0)
@@ -1033,12 +1033,12 @@ def _row_table(row: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _plain(value: Any, column: Column) -> Any:
-    """Return a value of a row as JSON describes it, None if it is missing."""
+    """Return a value of a row as in the JSON; None if it is missing."""
     if pd.isna(value):
         return None
     if column.kind == "category":
         value = python_value(value)
-        # Witnesses write False as 0 if the column has the category 0.
+        # Witnesses have 0 instead of False if the column has the category 0.
         return next((v for v in map(python_value, column.categories) if v == value), value)
     return int(value) if column.kind == "integer" else float(value)
 
@@ -1062,12 +1062,12 @@ def _is_close(one: float, other: float, error: float = 1e-9) -> bool:
 
 
 def _is_equal(one: Any, other: Any) -> bool:
-    """Return whether two values of JSON are equal, without equating true and 1."""
+    """Return whether two JSON values are equal, where true and 1 differ."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two values of JSON are equal, numbers up to rounding."""
+    """Return whether two JSON values are equal, numbers up to rounding."""
     if any(value is None or isinstance(value, str | bool) for value in (one, other)):
         return _is_equal(one, other)
     return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)

@@ -1,6 +1,6 @@
 """Cells of the domain by enumeration, for the check of a verification.
 
-This code shares nothing with the cells of :func:`verify`: each cell has a representative row, its
+This code is independent of the cells of :func:`verify`: each cell has a representative row, its
 volume, and its mass near the rows.
 """
 
@@ -22,26 +22,26 @@ from skescore.rules import Condition, Domain, Interval, RuleSet
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the domain.
+    """A column of the domain.
 
     Parameters
     ----------
     name : str
-        Its name.
+        Name of the column.
     kind : {"number", "integer", "category"}
-        Kind of its values.
+        Type of the values.
     missing : float
         Share of missing values in the domain.
     has_missing : bool
         Whether the domain or the rows have missing values.
     categories : tuple
-        Its categories.
+        Categories of the column.
     lower, upper : float
-        Range of its numbers in the domain.
+        Range of the numbers in the domain.
     bottom, top : float
-        Range of its numbers in the domain and the rows.
+        Range of the numbers in the domain and the rows.
     spread : float
-        Standard deviation of its numbers in the rows; 1 if it is 0.
+        Standard deviation of the numbers in the rows; 1 if it is 0.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Column:
     spread: float = 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the column as the JSON of a verification describes it."""
+        """Return the column as in the JSON of a verification."""
         head = {"name": self.name, "missing": self.missing, "kind": self.kind}
         if self.kind == "category":
             return {**head, "values": [python_value(value) for value in self.categories]}
@@ -92,7 +92,7 @@ def read_columns(
     like: Any,
     listed_columns: Iterable[int],
 ) -> list[Column]:
-    """Return the columns of the domain by rules and rows.
+    """Return the columns of the domain from rules and rows.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def read_columns(
     rows : DataFrame
         The rows, as objects.
     like : DataFrame or ndarray
-        The rows in their container.
+        The rows in their original container.
     listed_columns : iterable of int
         Columns that conditions compare with listed values.
 
@@ -137,7 +137,7 @@ def read_columns(
 def _number_column(
     name: str, values: np.ndarray, domain: Domain | None, feature: int | None
 ) -> Column:
-    """Return a column of numbers, whose range is that of the domain if it has one."""
+    """Return a numeric column, whose range is that of the domain if it has one."""
     observed = values[~np.isnan(values)]
     kind = "integer" if (np.round(observed) == observed).all() else "number"
     if domain is None or feature is None or domain.values_of(feature) is not None:
@@ -177,7 +177,7 @@ class ColumnCells:
     near: np.ndarray
 
     def meets(self, conditions: Sequence[Condition]) -> np.ndarray:
-        """Return which cells have a value that satisfies all conditions on the column."""
+        """Return which cells contain a value that satisfies all conditions on the column."""
         result = np.ones(len(self.values), dtype=bool)
         column = np.empty(len(self.values), dtype=object)
         column[:] = self.values
@@ -198,7 +198,7 @@ class ColumnCells:
         return np.asarray(result & (~is_number | (low <= high)))
 
     def are_covered(self, intervals: Sequence[Interval], rounding: float) -> bool:
-        """Return whether the cells of numbers that meet intervals lie in them up to a rounding."""
+        """Return whether the numeric cells that meet intervals lie in them, up to rounding."""
         meets = self.meets(intervals)
         for start, end, is_met in zip(self.values, self.ends, meets, strict=True):
             if end is None or not is_met:
@@ -229,7 +229,7 @@ def cells_of_column(
     column : Column
         The column.
     values : Series
-        Its values in the rows.
+        Values of the column in the rows.
     edges : sequence of float
         Cuts of rules and model, in ascending order.
     radius : float
@@ -261,7 +261,7 @@ def cells_of_column(
 def _number_cells(
     column: Column, values: np.ndarray, edges: Sequence[float], radius: float
 ) -> list[tuple[float, float, float, np.ndarray]]:
-    """Return the intervals of a column of numbers, or its integers."""
+    """Return the intervals of a numeric column, or its integers."""
     share, lower, upper, top = 1 - column.missing, column.lower, column.upper, column.top
     low, high = column.ranges(values, radius)
     inner = [edge for edge in edges if column.bottom < edge <= top]
@@ -303,7 +303,7 @@ class Cells:
     columns : sequence of ColumnCells
         Cells of each column.
     positions : sequence of ndarray of int, shape (n_cells,)
-        By column, the cell of the column of each cell.
+        For each column, the index of the column's cell for each cell.
     """
 
     rows: pd.DataFrame
@@ -334,7 +334,7 @@ class Cells:
         return cls(pd.DataFrame(table), volume, near, columns, positions)
 
     def meets(self, conditions: Sequence[Condition]) -> np.ndarray:
-        """Return which cells have a row that satisfies conditions on single columns."""
+        """Return which cells contain a row that satisfies conditions on single columns."""
         result = np.ones(len(self.volume), dtype=bool)
         for j, (column, position) in enumerate(zip(self.columns, self.positions, strict=True)):
             own = [c for c in conditions if c.features == (j,)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-#: Rounding error of a share.
+#: Tolerance for shares.
 _ROUNDING = 1e-9
 #: Largest integer that every float represents exactly.
 _LARGEST_COUNT = 2**53
@@ -30,7 +30,7 @@ class _Optional:
 
 @dataclass(frozen=True)
 class _ByName:
-    """Object with any names, all of whose values have the same structure."""
+    """Object with arbitrary names, all of whose values have the same structure."""
 
     part: Any
 
@@ -133,17 +133,17 @@ _VERIFICATION = {
 
 
 def find_malformed_fields(data: Any) -> list[str]:
-    """Return a sentence for each field of a verification that is absent, unknown or mistyped.
+    """Return a message for each missing, unknown or mistyped field of a verification.
 
     Parameters
     ----------
     data : object
-        Values of the JSON.
+        Parsed JSON.
 
     Returns
     -------
     list of str
-        The sentences; empty for the structure that :meth:`Verification.to_json` writes.
+        Messages; empty for the structure of :meth:`Verification.to_json`.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def find_malformed_fields(data: Any) -> list[str]:
 
 
 def _mismatches(value: Any, structure: Any, path: str) -> Iterator[str]:
-    """Yield a sentence for each part of a value that differs from a structure."""
+    """Yield a message for each part of a value that differs from a structure."""
     if isinstance(structure, _Optional):
         if value is not None:
             yield from _mismatches(value, structure.part, path)
@@ -179,6 +179,6 @@ def _mismatches(value: Any, structure: Any, path: str) -> Iterator[str]:
             if name not in value:
                 yield f"{prefix}{name} is absent."
             elif name not in structure:
-                yield f"{prefix}{name} is no field of a verification."
+                yield f"{prefix}{name} is not a field of a verification."
             else:
                 yield from _mismatches(value[name], structure[name], f"{prefix}{name}")

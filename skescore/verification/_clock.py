@@ -36,7 +36,7 @@ class Deadline:
         return cls(_CLOCKS[clock]() + seconds, clock)
 
     def seconds_left(self) -> float:
-        """Return the remaining seconds, 0 if the deadline is over."""
+        """Return the remaining seconds; 0 if the deadline is over."""
         return max(self.end - _CLOCKS[self.clock](), 0.0)
 
     def is_over(self) -> bool:
@@ -44,5 +44,5 @@ class Deadline:
         return _CLOCKS[self.clock]() >= self.end
 
     def part(self, share: float) -> Deadline:
-        """Return the deadline at which a share of the remaining time has passed."""
+        """Return the deadline after a share of the remaining time."""
         return Deadline.after(share * self.seconds_left(), self.clock)

@@ -1,7 +1,7 @@
 """Tree ensembles as sums: one leaf of every tree adds its values to the scores of a row.
 
-The leaves come from the readers of :func:`skescore.rules.as_ruleset`, which describe them exactly,
-with thresholds rounded to float32, missing values and categories as the model treats them.
+Leaves come from the readers of :func:`skescore.rules.as_ruleset`, which describe them exactly, with
+thresholds rounded to float32, missing values and categories as the model treats them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DOUBLE_ERROR, _SINGLE_ERROR = 1e-10, 2.0**-23
 
 @dataclass(frozen=True, eq=False)
 class ReadModel:
-    """Rules of a model by columns of the caller's rows.
+    """Rules that represent a model, on the columns of the caller's rows.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class ReadModel:
 
 
 def read_model(model: Any, X: Any, names: Sequence[str]) -> ReadModel:
-    """Read a model of trees as rules.
+    """Read a tree model as rules.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ def read_model(model: Any, X: Any, names: Sequence[str]) -> ReadModel:
     Returns
     -------
     ReadModel
-        Its rules.
+        Rules of the model.
 
     Raises
     ------
     UnreadableModelError
-        If the model is of another kind.
+        If the model is not supported.
     """
     from skescore.verification._rows import column_positions
 
@@ -80,7 +80,7 @@ def read_model(model: Any, X: Any, names: Sequence[str]) -> ReadModel:
 
 
 def _innermost(model: Any) -> Any:
-    """Return the model inside of wrappers."""
+    """Return the model inside wrappers."""
     while True:
         if isinstance(model, Pipeline):
             model = model[-1]
@@ -95,7 +95,7 @@ def _innermost(model: Any) -> Any:
 
 
 def _read_rules(model: Any, X: Any) -> RuleSet:
-    """Return rules that predict like the model, by features of the caller."""
+    """Return rules that predict like the model, on the features of the caller."""
     if isinstance(model, FrozenEstimator):
         return _read_rules(model.estimator, X)
     if hasattr(model, "best_estimator_"):
@@ -123,7 +123,7 @@ def _with_labels(ruleset: RuleSet, labels: np.ndarray) -> RuleSet:
 
 
 def _with_missing_text(ruleset: RuleSet) -> RuleSet:
-    """Replace the text that stands for a missing category by the missing value."""
+    """Replace the string that represents a missing category by the missing value."""
     rules = []
     for rule in ruleset.rules:
         conditions = [
@@ -201,11 +201,11 @@ class LeafEnsemble:
     values : ndarray of shape (n_leaves, n_outputs)
         Values that a leaf adds to the score of each class, or to the predicted number.
     tree_starts : ndarray of int
-        Position of the first leaf of each tree.
+        Index of the first leaf of each tree.
     may_skip : ndarray of bool, shape (n_trees,)
-        Trees of which some rows reach no leaf, because leaves that add 0 are left out.
+        Trees in which some rows reach no leaf, because leaves that add 0 are omitted.
     classes : tuple or None
-        Labels of the outputs; None for a regression.
+        Labels of the outputs; None in regression.
     link : {"probabilities", "logistic", "votes", "sum"}
         Kind of the scores.
     rounding : float
@@ -234,7 +234,7 @@ def leaf_ensemble(model: ReadModel, grid: CellGrid) -> LeafEnsemble:
     model : ReadModel
         The rules.
     grid : CellGrid
-        Cells, with the cuts of the rules.
+        Cells with the cuts of the rules.
 
     Returns
     -------
@@ -244,7 +244,7 @@ def leaf_ensemble(model: ReadModel, grid: CellGrid) -> LeafEnsemble:
     Raises
     ------
     UnreadableModelError
-        If the rules do not add up.
+        If the rules are not additive.
     """
     ruleset = model.ruleset
     if ruleset.voting is None:
@@ -306,16 +306,16 @@ def _leaf_values(ruleset: RuleSet) -> np.ndarray:
 
 
 def _number_of_votes(ruleset: RuleSet, weights: np.ndarray) -> float:
-    """Return the number of rules with equal weight that hold for each row."""
+    """Return the number of rules with equal weight that cover each row."""
     if (weights != weights[0]).any():
         raise UnreadableModelError("The model averages rules of different weights.")
-    # Every row reaches one leaf per tree, so one row counts the trees.
+    # Every row reaches one leaf per tree, so one row determines the number of trees.
     matches = ruleset.match(np.zeros((1, ruleset.n_features)))
     return float(matches.sum() * weights[0])
 
 
 def _tree_starts(boxes: CellBoxes, grid: CellGrid) -> np.ndarray:
-    """Divide consecutive leaves into groups of which at most one leaf contains any row."""
+    """Divide consecutive leaves into groups in which at most one leaf contains any row."""
     starts = [0] if len(boxes) else []
     numbers = np.flatnonzero(~grid.is_category)
     low, high, missing = (

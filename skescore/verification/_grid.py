@@ -1,8 +1,8 @@
-"""Cells of the domain in which no condition of the rules and of the model changes.
+"""Cells of the domain in which no condition of the rules or of the model changes.
 
-The cuts of all conditions divide each column of numbers into intervals. Categories and the missing
-value are cells of their own. A box is one set of cells per column: a range of intervals with or
-without the missing value, or a set of categories. Rules and leaves become boxes without rounding.
+The cuts of all conditions divide each numeric column into intervals. Categories and the missing
+value are separate cells. A box is one set of cells per column: a range of intervals with or without
+the missing value, or a set of categories. Rules and leaves become boxes without rounding.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class CellBoxes:
     Parameters
     ----------
     low, high : ndarray of int, shape (n_boxes, n_features)
-        Range of intervals in columns of numbers, without the end; 0 and 1 for categories.
+        Range of intervals in numeric columns, without the end; 0 and 1 for categories.
     missing : ndarray of bool, shape (n_boxes, n_features)
-        Whether the box includes missing values of a column of numbers.
+        Whether the box includes missing values of a numeric column.
     words : ndarray of uint64, shape (n_boxes, n_words)
-        Bits of the included categories, and of the missing value behind them.
+        Bits of the included categories, followed by that of the missing value.
     """
 
     low: np.ndarray
@@ -51,12 +51,12 @@ class CellBoxes:
         return CellBoxes(self.low[index], self.high[index], self.missing[index], self.words[index])
 
     def copy(self) -> CellBoxes:
-        """Return a copy with arrays of its own."""
+        """Return a copy with its own arrays."""
         return CellBoxes(self.low.copy(), self.high.copy(), self.missing.copy(), self.words.copy())
 
     @classmethod
     def concatenate(cls, parts: Sequence[CellBoxes]) -> CellBoxes:
-        """Return all boxes of several arrays."""
+        """Concatenate boxes."""
         return cls(
             np.concatenate([part.low for part in parts]),
             np.concatenate([part.high for part in parts]),
@@ -71,9 +71,9 @@ class CellGrid:
     Parameters
     ----------
     codes : RowCodes
-        The rows, which determine kinds of columns and categories.
+        Rows that determine the types of columns and the categories.
     domain : Domain
-        Domain of the rules, by columns of the rows.
+        Domain of the rules, on the columns of the rows.
     cuts : sequence of ndarray
         Cuts of all conditions of rules and model, by column; see :func:`cuts_of`.
 
@@ -82,7 +82,7 @@ class CellGrid:
     starts : list of ndarray
         Smallest number of each interval, by column.
     lower, upper : ndarray of shape (n_features,)
-        Range of each column: the smallest that includes the domain and the rows.
+        Smallest range of each column that includes the domain and the rows.
     """
 
     def __init__(self, codes: RowCodes, domain: Domain, cuts: Sequence[np.ndarray]) -> None:
@@ -125,7 +125,7 @@ class CellGrid:
         self.n_words = start
 
     def _weigh_cells(self) -> None:
-        """Compute the weight of each interval, category and missing value in the domain."""
+        """Compute the measure of each interval, category and missing value in the domain."""
         self.cumulative: list[np.ndarray] = []
         self.category_weights: dict[int, np.ndarray] = {}
         observed_share = 1.0 - self.missing_share
@@ -144,19 +144,19 @@ class CellGrid:
             self.cumulative.append(np.append(0.0, np.cumsum(lengths)) * observed_share[j])
 
     def lengths(self, j: int, low: Any, high: Any) -> Any:
-        """Return a function for the share of a range of a column that intervals include.
+        """Return a function that computes the share of a range of a column in intervals.
 
         Parameters
         ----------
         j : int
-            A column of numbers.
+            Index of a numeric column.
         low, high : float or ndarray
-            The range, including both ends.
+            Range, including both ends.
 
         Returns
         -------
         callable
-            Returns the shares for the starts of intervals and the starts of the next ones.
+            Function of the starts of intervals and the starts of the next ones.
         """
         if self.codes.is_whole[j]:
             total = np.floor(high) - np.ceil(low) + 1
@@ -178,7 +178,7 @@ class CellGrid:
         return share
 
     def ends(self, j: int) -> np.ndarray:
-        """Return the start of the interval after each interval, infinity for the last."""
+        """Return the start of the next interval for each interval; infinity for the last."""
         return np.append(self.starts[j][1:], math.inf)
 
     def whole_space(self) -> CellBoxes:
@@ -195,7 +195,7 @@ class CellGrid:
         return CellBoxes(np.zeros((1, n), dtype=np.int32), high, missing, words)
 
     def pack(self, j: int, bits: np.ndarray) -> np.ndarray:
-        """Return the words of a set of categories, given one bit per category and missing."""
+        """Return the words of a set of categories, given a bit per category and for missing."""
         position = self.word_slices[j]
         n_words = position.stop - position.start
         padded = np.zeros(n_words * _WORD, dtype=bool)
@@ -203,7 +203,7 @@ class CellGrid:
         return np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)
 
     def unpack(self, j: int, words: np.ndarray) -> np.ndarray:
-        """Return one bit per category of a column, and one for the missing value."""
+        """Return a bit per category of a column, and one for the missing value."""
         as_bytes = np.ascontiguousarray(words[self.word_slices[j]]).astype("<u8").view(np.uint8)
         n_bits = len(self.codes.categories[j]) + 1
         return np.unpackbits(as_bytes, count=n_bits, bitorder="little").astype(bool)
@@ -221,12 +221,12 @@ class CellGrid:
         Returns
         -------
         CellBoxes
-            One per rule; a box without cells for a rule that never holds in the domain.
+            One box per rule; without cells for a rule that never holds in the domain.
 
         Raises
         ------
         UnreadableModelError
-            If a condition is of another kind.
+            If a condition has another type.
         """
         boxes = self.whole_space().take(np.zeros(len(rules), dtype=np.intp)).copy()
         for i, rule in enumerate(rules):
@@ -242,9 +242,9 @@ class CellGrid:
         Parameters
         ----------
         boxes : CellBoxes
-            Boxes, which are changed.
+            Boxes, which are modified.
         i : int
-            The box.
+            Index of the box.
         columns : sequence of int
             Column of each feature of the condition.
         condition : Condition
@@ -253,7 +253,7 @@ class CellGrid:
         Raises
         ------
         UnreadableModelError
-            If the condition is of another kind.
+            If the condition has another type.
         """
         if isinstance(condition, Interval):
             self._restrict_interval(boxes, i, columns[condition.feature], condition)
@@ -278,7 +278,7 @@ class CellGrid:
         boxes.missing[i, j] &= condition.missing
 
     def cell_range(self, j: int, start: float, stop: float) -> tuple[int, int]:
-        """Return the range of intervals from a cut to another cut of a column."""
+        """Return the range of intervals between two cuts of a column."""
         if self.codes.is_whole[j]:
             start, stop = np.ceil(start), np.ceil(stop)
         low, high = np.searchsorted(self.starts[j], [start, stop], side="left").tolist()
@@ -288,7 +288,7 @@ class CellGrid:
         self, boxes: CellBoxes, i: int, j: int, condition: Interval | OneOf | Missing
     ) -> None:
         """Intersect a box with the categories, or the missing value, that satisfy a condition."""
-        if not self.is_category[j]:  # only conditions on missing values reach columns of numbers
+        if not self.is_category[j]:  # only conditions on missing values reach numeric columns
             if isinstance(condition, Missing) and condition.negated:
                 boxes.missing[i, j] = False
             else:
@@ -363,7 +363,7 @@ class CellGrid:
         return result
 
     def bounds(self, j: int, boxes: CellBoxes, i: int) -> tuple[float, float]:
-        """Return the smallest number of a box in a column, and the first one beyond the box."""
+        """Return the smallest number of a box in a column, and the first number above the box."""
         low, high = int(boxes.low[i, j]), int(boxes.high[i, j])
         if low >= high:
             return math.inf, -math.inf
@@ -372,7 +372,7 @@ class CellGrid:
 
 
 def half_open(condition: Interval) -> tuple[float, float]:
-    """Return the smallest number that satisfies an interval, and the first one beyond it."""
+    """Return the smallest number that satisfies an interval, and the first number above it."""
     start, stop = condition.lower, condition.upper
     if start > -math.inf and not condition.lower_closed:
         start = math.nextafter(start, math.inf)

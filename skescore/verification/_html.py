@@ -1,4 +1,4 @@
-"""A verification as a view for notebooks, and as one self-contained HTML page."""
+"""View of a verification for notebooks, and as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEYS = {
 
 
 def verification_html(result: Verification) -> str:
-    """Write a verification as an HTML page, which needs no other files.
+    """Return a verification as a self-contained HTML page.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def verification_html(result: Verification) -> str:
     Returns
     -------
     str
-        The page.
+        HTML of the page.
     """
     return page_html("Where the rules agree with the model", _verification_parts(result))
 
@@ -108,7 +108,7 @@ def _bar_row(label: str, interval: ShareInterval, agreeing: float) -> list[str]:
 
 
 def _picture(picture: DisagreementMap) -> Html:
-    """Write a map of two features as SVG."""
+    """Return a map of two features as SVG."""
     n_x, n_y = len(picture.x_values), len(picture.y_values)
     size = 300 / max(n_x, n_y)
     cells = [

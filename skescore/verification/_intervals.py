@@ -1,7 +1,7 @@
 """Two-sided intervals of the share of a region in which a model disagrees with a rule.
 
-Boxes with a proof count exactly. The remaining boxes are sampled: a pilot sample fixes the number
-of points, and an independent sample of this size gives a Clopper-Pearson interval.
+Boxes with a proof count exactly. The remaining boxes are sampled: a pilot sample determines the
+number of points, and an independent sample of this size gives a Clopper-Pearson interval.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from skescore.verification._clock import Deadline
 from skescore.verification._grid import CellGrid
 from skescore.verification._measures import Neighborhoods, draw_in_domain
 
-#: Points of the pilot sample, which only determines the size of the sample.
+#: Number of points of the pilot sample.
 _N_PILOT = 2000
 _BATCH = 20_000
 
@@ -37,7 +37,7 @@ class ShareInterval:
     proven_lower, proven_upper : float
         Bounds that are proven without sampling.
     confidence : float
-        1 if the bounds are proven, else the confidence that the share lies between them.
+        1 if the bounds are proven, otherwise the confidence level of the interval.
     n_samples : int
         Number of sampled points; 0 for proven bounds.
 
@@ -58,7 +58,7 @@ class ShareInterval:
 
     @property
     def is_exact(self) -> bool:
-        """True if the bounds are proven."""
+        """Whether the bounds are proven."""
         return self.n_samples == 0
 
     @property
@@ -105,7 +105,7 @@ class ShareInterval:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ShareInterval:
-        """Read an interval that :meth:`to_dict` returned."""
+        """Restore an interval from the result of :meth:`to_dict`."""
         names = ("lower", "upper", "proven_lower", "proven_upper")
         lower, upper, proven_lower, proven_upper = (
             math.nan if data[name] is None else float(data[name]) for name in names
@@ -141,12 +141,13 @@ NO_MASS = ShareInterval(math.nan, math.nan, math.nan, math.nan)
 def pooled_interval(
     intervals: Sequence[ShareInterval], masses: Sequence[float], confidence: float
 ) -> ShareInterval:
-    """Return the interval of the share in several regions together.
+    """Return the interval of the share in the union of several regions.
 
     Parameters
     ----------
     intervals : sequence of ShareInterval
-        Intervals of disjoint regions, whose errors add up to at most ``1 - confidence``.
+        Intervals of disjoint regions, whose error probabilities sum to at most
+        ``1 - confidence``.
     masses : sequence of float
         Masses of the regions.
     confidence : float
@@ -178,7 +179,7 @@ def pooled_interval(
 
 @dataclass(frozen=True, eq=False)
 class PointSampler:
-    """Draw points of unknown boxes by one of the two measures.
+    """Sampler of points of unknown boxes by one of the two measures.
 
     Parameters
     ----------
@@ -187,7 +188,7 @@ class PointSampler:
     nodes : sequence of Node
         Disjoint boxes.
     neighborhoods : Neighborhoods or None
-        Rows for the measure near the data; None for the volume.
+        Rows, for the measure near the data; None for the volume.
     """
 
     grid: CellGrid
@@ -226,7 +227,7 @@ class SamplingPlan:
     Parameters
     ----------
     width : float
-        Width of the interval at which sampling ends.
+        Width of the interval at which sampling stops.
     confidence : float
         Confidence of the interval.
     max_samples : int
@@ -248,7 +249,7 @@ class SamplingPlan:
         low, high = clopper_pearson(hits, n_pilot, 0.9)
         share = min(max(0.5, low), high)
         deviate = float(-ndtri((1 - self.confidence) / 2))
-        # The normal approximation, and the width for rare events.
+        # The normal approximation, plus the width for rare events.
         n_points = share * (1 - share) * (2 * deviate / width) ** 2 + 2 * deviate**2 / width
         return int(min(max(1.05 * n_points, _N_PILOT), self.max_samples))
 
@@ -265,11 +266,11 @@ def share_interval(
     Parameters
     ----------
     partition : Partition
-        Boxes of the region by what is proven.
+        Boxes of the region by status.
     sampler : PointSampler
-        Draws points of the unknown boxes.
+        Sampler of points of the unknown boxes.
     disagrees : callable
-        Queries the model; returns for each point whether it disagrees with the rule.
+        Function that queries the model whether it disagrees with the rule at each point.
     plan : SamplingPlan
         Required width and limits.
     rng : numpy.random.Generator
@@ -304,5 +305,5 @@ def share_interval(
 
 
 def covers_fallback(rules: RuleSet) -> bool:
-    """Return whether rows without a rule get a prediction of their own."""
+    """Return whether the fallback predicts uncovered rows."""
     return rules.fallback is not None and rules.fallback.policy == "default"

@@ -15,17 +15,17 @@ class VerificationLimits:
     Parameters
     ----------
     time_limit : float, default=60.0
-        Time in seconds, divided among the rules. Each interval gets at least one sample. Reading
-        the model comes in addition.
+        Time in seconds, divided among the rules, without reading the model. Each interval gets at
+        least one sample.
     clock : {"wall", "cpu"}, default="wall"
-        Whether the limit is wall time or CPU time of the process, for a loaded machine.
+        Whether the limit is wall time, or CPU time of the process for a loaded machine.
     max_splits : int, default=1000
-        Boxes of a rule that branch and bound splits for the intervals; the search for the trusted
-        part may split ten times as many.
+        Maximum number of splits of boxes per rule for the intervals; ten times as many for the
+        trusted part.
     max_samples : int, default=400_000
         Largest number of sampled points per interval.
     near_width, volume_width : float, default=0.01, 0.02
-        Width of an interval at which sampling ends.
+        Width of an interval at which sampling stops.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Measures of boxes: volume in the domain and mass near the rows, and random points of both.
 
 The distribution near the rows is defined as follows: choose a row at random, and replace each of
-its numbers by a uniform value within a radius and within the observed range. Integers stay
+its numbers by a uniform value within a radius and within the observed range. Integers remain
 integers, and categories and missing values do not change.
 """
 
@@ -20,14 +20,14 @@ RADIUS = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Neighborhoods:
-    """Boxes around rows.
+    """Neighborhoods of rows, as boxes.
 
     Parameters
     ----------
     grid : CellGrid
         The cells.
     points : ndarray of shape (n_rows, n_features)
-        The rows, with codes and NaN.
+        Rows with codes and NaN.
     low, high : ndarray of shape (n_rows, n_features)
         Smallest and largest value of each number; NaN for categories and missing values.
     """
@@ -89,7 +89,7 @@ class Neighborhoods:
 
 
 def column_scales(grid: CellGrid) -> np.ndarray:
-    """Return the standard deviation of each column, 1 for constant columns and categories."""
+    """Return the standard deviation of each column; 1 for constant columns and categories."""
     matrix = grid.codes.matrix
     result = np.ones(grid.n_features)
     for j in np.flatnonzero(~grid.is_category).tolist():
@@ -104,7 +104,7 @@ def _uniform(
 ) -> np.ndarray:
     """Draw numbers from `low` to `high`, all of them less than `stop`."""
     shares = rng.random(len(low))
-    if stop == -math.inf:  # the box has only missing values
+    if stop == -math.inf:  # the box contains only missing values
         return np.full(len(low), np.nan)
     if whole:
         first = np.ceil(low)
@@ -126,7 +126,7 @@ def draw_in_domain(
     boxes : CellBoxes
         Boxes.
     i : int
-        The box, whose volume must be positive.
+        Index of the box, whose volume must be positive.
     n_points : int
         Number of points.
     rng : numpy.random.Generator
@@ -135,7 +135,7 @@ def draw_in_domain(
     Returns
     -------
     ndarray of shape (n_points, n_features)
-        The points, with codes and NaN.
+        Points with codes and NaN.
     """
     points = np.empty((n_points, grid.n_features))
     for j in range(grid.n_features):

@@ -11,7 +11,7 @@ from skescore.verification._branch import Target
 from skescore.verification._grid import CellGrid
 from skescore.verification._queries import PointQueries
 
-#: Points per side of the picture, and per column to choose its two columns.
+#: Number of points per side of the picture, and of probes per column to choose two columns.
 _SIDE, _N_PROBES = 32, 12
 AGREE, DISAGREE, OTHER_RULE = range(3)
 
@@ -23,7 +23,7 @@ class DisagreementMap:
     Parameters
     ----------
     rule : int
-        Index of the rule, -1 for the fallback.
+        Index of the rule; -1 for the fallback.
     features : tuple of str
         Names of the horizontal and the vertical feature.
     x_values, y_values : tuple of float
@@ -74,8 +74,7 @@ def draw_map(
     Returns
     -------
     DisagreementMap or None
-        The map of the two columns of numbers in which the agreement changes most; None if there are
-        fewer.
+        Map of the two numeric columns in which the agreement changes most; None if there are fewer.
     """
     candidates = [
         j

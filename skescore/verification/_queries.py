@@ -12,12 +12,12 @@ from skescore.extractors import Oracle
 from skescore.rules import RuleSet
 from skescore.verification._rows import RowCodes
 
-#: Largest number of points that are converted to rows at a time.
+#: Maximum number of points that are converted to rows at a time.
 _BATCH = 50_000
 
 
 class PointQueries:
-    """Query rules and black box with points, by their predict methods only.
+    """Queries of rules and black box for points, through their predict methods only.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class PointQueries:
     black_box : estimator
         The fitted model.
     codes : RowCodes
-        Converts points to rows.
+        Codes that convert points to rows.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class PointQueries:
         return finite_predictions(predictions) if self._is_regression else predictions
 
     def apply_rules(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the index of the rule that predicts each point, and what the rules predict."""
+        """Return the index of the rule that predicts each point, and the predictions."""
         rows = self.codes.decode(points)
         assigned = self.rules.assign(rows)
         outputs = np.full(len(points), np.nan if self._is_regression else None, dtype=object)
@@ -69,7 +69,7 @@ class PointQueries:
         return assigned, outputs.astype(float) if self._is_regression else outputs
 
     def probabilities(self, points: np.ndarray) -> np.ndarray | None:
-        """Return the probabilities of the classes, None if the model has none."""
+        """Return the probabilities of the classes; None if the model has none."""
         if self._is_regression or not hasattr(self.black_box, "predict_proba"):
             return None
         rows = self.codes.decode(points)

@@ -32,14 +32,13 @@ from skescore.verification._queries import PointQueries
 from skescore.verification._result import Verification
 from skescore.verification._rows import RowCodes, column_positions
 
-#: Numbers of leaves of the trees that propose exceptions, and number of rules with proposals per
-#: step.
+#: Numbers of leaves of trees that propose exceptions, and number of rules with proposals per step.
 _MAX_LEAVES, _N_RULES = (2, 3, 4), 5
-#: Smallest share of a rule's generated rows that an exception covers.
+#: Minimum share of a rule's generated rows that an exception covers.
 _MIN_SHARE = 0.02
-#: Largest p-value of the sign test on held-out rows for an exception to be accepted.
+#: Maximum p-value of the sign test on held-out rows for accepted exceptions.
 _MAX_P_VALUE = 1e-3
-#: Number of rows drawn per query row, in order to find rows of disagreement.
+#: Number of rows drawn per query row to find rows of disagreement.
 _N_DRAWN_PER_ROW = 5
 
 
@@ -70,11 +69,11 @@ def refine(
     black_box : estimator
         The fitted model.
     X : array-like or DataFrame
-        The rows that the verification was made with.
+        Rows of the verification.
     max_new_rules : int, default=2
-        Largest number of exceptions.
+        Maximum number of exceptions.
     n_rows : int, default=20_000
-        Number of generated rows for proposals, and of further ones for testing them.
+        Number of generated rows for proposals, and number of rows for tests.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the generated rows.
 
@@ -152,7 +151,7 @@ def _selected(frame: Any, mask: np.ndarray) -> Any:
 class _Repair:
     """Ordered list of rules to which exceptions are added.
 
-    The first of its two samples of generated rows is for proposals, the second for testing them.
+    The first of two samples of generated rows is for proposals, the second for tests.
     """
 
     def __init__(
@@ -183,7 +182,7 @@ class _Repair:
             self.samples.append(_Sample(points, drawn_rows, self.queries.predict(points)))
 
     def result(self, rules: RuleSet) -> RuleSet:
-        """Return the rules with statistics, or the original ones if nothing was added."""
+        """Return the rules with statistics, or the original rules without exceptions."""
         if not self.n_added:
             return rules
         predictions = self.queries.predict(self.codes.matrix)
@@ -191,9 +190,9 @@ class _Repair:
         return with_statistics(result, self.codes.rows, predictions).replace(reference="black_box")
 
     def add_exception(self) -> bool:
-        """Insert the best exception that the held-out sample confirms; return whether one exists.
+        """Insert the best exception that the test sample confirms; return whether there is one.
 
-        Proposals are ranked by gain: the disagreements that they remove minus those that they add.
+        Proposals are ranked by gain: removed disagreements minus added ones.
         """
         ruleset = self.ruleset.replace(rules=self.rules)
         sample, held_out = self.samples
@@ -355,9 +354,9 @@ def draw_near(codes: RowCodes, radius: float, n_rows: int, rng: np.random.Genera
 class WitnessSampling:
     """Generator of query rows near the data, including rows where rules and model disagree.
 
-    Pass it as `sampling` to an extractor. It adds query rows to the training rows. On up to `share`
+    Pass it as `sampling` to an extractor, to add query rows to its training rows. On up to `share`
     of them, the rules of an earlier extraction and the model disagree. The others are drawn near
-    the data, because rows of disagreement alone would distort the shares of the classes.
+    the data, because rows of disagreement alone would distort the class distribution.
 
     Parameters
     ----------
@@ -440,7 +439,7 @@ def densest_center(values: np.ndarray, reach: float) -> float:
 
 
 def complements(condition: Condition, codes: RowCodes) -> list[Condition]:
-    """Return conditions that accept the values that a condition rejects, one for each side of it.
+    """Return conditions that accept the values that a condition rejects, one for each side.
 
     Parameters
     ----------

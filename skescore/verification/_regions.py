@@ -12,12 +12,12 @@ import numpy as np
 from skescore.rules import AtLeast, Condition, Rule
 from skescore.verification._grid import CellBoxes, CellGrid, UnreadableModelError
 
-#: Largest number of boxes of a region.
+#: Maximum number of boxes of a region.
 _MAX_BOXES = 5000
 
 
 def subtract_box(grid: CellGrid, boxes: CellBoxes, other: CellBoxes) -> CellBoxes:
-    """Return disjoint boxes that include all cells of some boxes that are not in another box.
+    """Return disjoint boxes with all cells of some boxes that are not in another box.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class RuleRegion:
     Parameters
     ----------
     premise : CellBoxes
-        One box: the premise of the rule.
+        One box that contains the premise of the rule.
     boxes : CellBoxes
         Disjoint boxes: the premise without the cells of earlier rules.
     """
@@ -98,7 +98,7 @@ class RuleRegion:
 
 
 def flat_conditions(conditions: Iterable[Condition]) -> list[Condition]:
-    """Return the conditions, with those that an M-of-N condition counts instead of it."""
+    """Return the conditions, where those of M-of-N conditions replace the latter."""
     result: list[Condition] = []
     for condition in conditions:
         if isinstance(condition, AtLeast):
@@ -169,12 +169,12 @@ def rule_regions(
     premises : sequence of RuleRegion
         Premises of the rules in the order of their priority.
     with_uncovered : bool
-        Whether to append the cells without a rule.
+        Whether to append the uncovered cells.
 
     Returns
     -------
     list of RuleRegion
-        One region per rule, and one for the cells without a rule if requested.
+        One region per rule, and one for the uncovered cells if requested.
     """
     whole = grid.whole_space()
     wanted_regions = [*premises, *([RuleRegion(whole, whole)] if with_uncovered else [])]

@@ -21,7 +21,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class ProvenShares:
-    """Shares of a region by what is proven about them.
+    """Shares of a region by proof status.
 
     Parameters
     ----------
@@ -49,12 +49,12 @@ class TrustedPart:
     Parameters
     ----------
     rule : Rule
-        The rule with further conditions. Wherever the rule list reaches it inside the domain, the
-        model agrees.
+        Rule with further conditions. The model agrees wherever the rule list reaches it inside the
+        domain.
     feature_names : tuple of str
         Names of the features of its conditions.
     n_rows : int
-        Number of rows of the data in it.
+        Number of rows of the data in the part.
     row_share, volume_share : float
         Shares of the rule's rows and of the volume of its region.
     """
@@ -66,7 +66,7 @@ class TrustedPart:
     volume_share: float
 
     def to_text(self) -> str:
-        """Write the part as a rule."""
+        """Return the part as the text of a rule."""
         return self.rule.to_text(self.feature_names)
 
     def to_dict(self, ruleset: RuleSet) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class RuleVerification:
     Parameters
     ----------
     index : int
-        Position of the rule; -1 for rows without a rule, where the fallback predicts.
+        Index of the rule; -1 for uncovered rows, which the fallback predicts.
     output : label, number or LinearOutput
         Prediction of the rule.
     n_rows : int
@@ -123,19 +123,19 @@ class RuleVerification:
     volume, near_rows : float
         Share of the domain in the rule's region, and its mass near the data in rows.
     volume_disagreement, near_disagreement : ShareInterval
-        Share of the region in which the model predicts something else.
+        Share of the region in which the model has another prediction.
     volume_proven, near_proven : ProvenShares or None
-        What is proven without sampling; None without mass.
+        Shares that are proven without sampling; None without mass.
     witness : Witness or None
-        Row of disagreement as near to the data as was found; None if none was found.
+        Row of disagreement as close to the data as possible; None if none was found.
     worst : Witness or None
         Most confident wrong answer, or largest deviation, that was found.
     trusted : TrustedPart or None
-        Largest part that was found in which agreement is proven.
+        Largest part found in which agreement is proven.
     output_range : OutputRange
         Range of the model's output in the region.
     max_deviation : float or None
-        Proven upper bound of the deviation; None for a classification or without a proof.
+        Proven upper bound of the deviation; None in classification or without a proof.
     """
 
     index: int
@@ -174,27 +174,27 @@ class RuleVerification:
 
 @dataclass(frozen=True, eq=False)
 class Verification:
-    """Where a rule list agrees with a model, with proofs, intervals and witnesses.
+    """Agreement of a rule list with a model, with proofs, intervals and witnesses.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules.
     rules : tuple of RuleVerification
-        Results by rule, in order, and one for the fallback if it predicts.
+        Results by rule, followed by that of the fallback if it predicts.
     volume_disagreement, near_disagreement : ShareInterval
-        Share of the domain, and near the data, in which rules and model disagree. Rows without a
-        prediction of the rules do not count.
+        Share of the domain, and near the data, in which rules and model disagree, among rows that
+        the rules predict.
     model : str
         Kind of the model.
     engine : {"leaf boxes", "sampling"}
         Whether the model was read exactly, or only sampled.
     reason : str
-        Why the model was only sampled; empty otherwise.
+        Reason why the model was only sampled, or an empty string.
     radius : float
         Radius of the neighborhood of a row, in standard deviations of each column.
     tolerance : float or None
-        Largest deviation that counts as agreement; None for a classification.
+        Largest deviation that counts as agreement; None in classification.
     confidence : float
         Confidence of every sampled interval.
     domain : list of dict
@@ -204,7 +204,7 @@ class Verification:
     seconds : float
         Duration.
     picture : DisagreementMap or None
-        Two features around the most certain wrong answer of the rule with the most disagreement
+        Two features around the most confident wrong answer of the rule with the most disagreement
         near the data.
     """
 
@@ -252,7 +252,7 @@ class Verification:
         return pd.DataFrame(records)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """Write the result as JSON, which :func:`check_verification` reads."""
+        """Return the result as JSON, for :func:`check_verification`."""
         data = {
             "format": JSON_FORMAT,
             "version": _VERSION,
@@ -274,7 +274,7 @@ class Verification:
         return json.dumps(data, indent=indent, allow_nan=False, ensure_ascii=False)
 
     def to_html(self) -> str:
-        """Write the result as a self-contained HTML page."""
+        """Return the result as a self-contained HTML page."""
         return str(find_view("verification.html")(self))
 
     def _repr_html_(self) -> str:

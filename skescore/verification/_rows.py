@@ -12,28 +12,27 @@ from skescore.rules import convert_rows
 
 
 class RowCodes:
-    """Convert rows to a matrix of numbers and back.
+    """Converter of rows to a matrix of numbers and back.
 
     Parameters
     ----------
     X : array-like or DataFrame of shape (n_rows, n_features)
         Rows in the container that the black box accepts.
     code_columns : iterable of int, default=()
-        Columns of numbers that conditions compare with listed values. Their values are treated as
-        categories.
+        Numeric columns that conditions compare with listed values, which become categories.
     names : sequence of str, optional
         Names for the columns of an array.
 
     Attributes
     ----------
     matrix : ndarray of shape (n_rows, n_features)
-        The rows, with the position of the value for categories and NaN for missing values.
+        The rows, with the index of the value for categories and NaN for missing values.
     categories : dict of int to tuple
         Values of the categorical columns.
     is_whole : ndarray of bool, shape (n_features,)
         Columns of numbers without fractions.
     lower, upper : ndarray of shape (n_features,)
-        Smallest and largest observed value; 0 for a column without any.
+        Smallest and largest observed value; 0 for a column without values.
     names : list of str
         Names of the columns.
 
@@ -127,7 +126,7 @@ class RowCodes:
         return matrix
 
     def values_of(self, point: np.ndarray) -> dict[str, Any]:
-        """Return the values of a point by column name, None for missing ones."""
+        """Return the values of a point by column name; None for missing values."""
         result: dict[str, Any] = {}
         for j, name in enumerate(self.names):
             value = float(point[j])

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = ["UnverifiedCandidateWarning", "VerifiedChoice", "choose_verified"]
 
-#: Shares of rows of disagreement among the query rows; each is tried.
+#: Shares of rows of disagreement among the query rows, which are tried in turn.
 _WITNESS_SHARES = (0.02, 0.1)
 
 
 class UnverifiedCandidateWarning(UserWarning):
-    """Category of warnings about candidates whose rules could not be extracted or verified.
+    """Warning about a candidate whose rules could not be extracted or verified.
 
-    Such a candidate cannot win, although its score may be better than that of the winner.
+    It cannot win, although its score may be better than that of the winner.
 
     Examples
     --------
@@ -53,13 +53,13 @@ class VerifiedChoice:
     Attributes
     ----------
     verification : Verification
-        Result for the rules of the winner.
+        Verification of the winner's rules.
     n_verified : int
         Number of candidates that were verified.
     is_within_limit : bool
-        Whether the winner keeps the limit.
+        Whether the winner respects the limit.
     failures : mapping of tuple to str
-        Reasons for which candidates were not verified, by extractor and trial.
+        Reasons why candidates were not verified, by extractor and trial.
     """
 
     verification: Verification
@@ -69,7 +69,7 @@ class VerifiedChoice:
 
     @property
     def disagreement(self) -> float:
-        """Upper bound of the share of the neighborhood of the data that disagrees."""
+        """Upper bound of the share of disagreement near the data."""
         return self.verification.near_disagreement.upper
 
 
@@ -85,27 +85,28 @@ def choose_verified(
     """Verify the winner of a search, and make a better verified candidate the winner if necessary.
 
     Candidates are verified in the order of the leaderboard, against the black box of the winner,
-    until one has at most the allowed disagreement near the data, by its upper bound. If none has,
-    the one with the least becomes the winner. The leaderboard gets a column ``disagreement``, with
-    NaN for candidates that were not verified. Where the extraction from all rows or the
-    verification fails, the column ``error`` has the reason, and the next candidate follows.
+    until the upper bound of the disagreement near the data is at most the limit. If none respects
+    it, the one with the least disagreement becomes the winner. The leaderboard gets a column
+    ``disagreement``, with NaN for candidates that were not verified. If the extraction from all
+    rows or the verification fails, the column ``error`` has the reason, and the next candidate
+    follows.
 
     Parameters
     ----------
     search : ExtractorSearchCV
         A finished search.
     max_disagreement : float, optional
-        Largest share of the neighborhood of the data in which rules and model may disagree. Without
-        it, only the winner is verified.
+        Largest share near the data in which rules and model may disagree. By default, only the
+        winner is verified.
     n_candidates : int, default=5
         Largest number of candidates to verify.
     use_witnesses : bool, default=False
-        If no candidate keeps the limit, extract the rules with the least disagreement again, with
-        further training rows on which these rules and the model disagree, see
-        :class:`WitnessSampling`. They win if they have less disagreement, and are a row of the
-        leaderboard: the name of the extractor with " + witnesses".
+        Whether to extract the rules with the least disagreement again if no candidate respects the
+        limit, with further training rows on which these rules and the model disagree, see
+        :class:`WitnessSampling`. They win if they have less disagreement, and are added to the
+        leaderboard with the name of the extractor and " + witnesses".
     limits : VerificationLimits, optional
-        Limits of each verification; 20 seconds by default.
+        Limits of each verification; by default 20 seconds.
     random_state : int, default=0
         Seed of the samples.
 
@@ -236,7 +237,7 @@ def _extract_with_witnesses(
 
 
 def _make_winner(search: ExtractorSearchCV, extractor: str, trial: int) -> None:
-    """Make a candidate the winner, which does not count as a choice of the user."""
+    """Make a candidate the winner, without recording it as a choice of the user."""
     winner = search.leaderboard_.iloc[0]
     if (winner["extractor"], winner["trial"]) != (extractor, trial):
         was_picked = search.picked_

@@ -23,13 +23,13 @@ from skescore.verification._grid import CellBoxes, CellGrid
 from skescore.verification._measures import draw_in_domain
 from skescore.verification._regions import RuleRegion
 
-#: Depths of splits after which an undecided part is excluded; each depth is tried.
+#: Depths of splits after which an undecided part is excluded, which are tried in turn.
 _DEPTHS = (8, 12, 16)
 #: Share of the time for the first search, and share of the remaining time for the second one; the
 #: rest is for extending the boxes.
 _CARVING_TIME, _HULL_TIME = 0.35, 0.6
-#: Second search: number of rows to start from, number of points drawn in a box, largest number of
-#: these points that are stored, and largest number of boxes.
+#: Second search: number of initial rows, number of points drawn in a box, maximum number of stored
+#: points, and maximum number of boxes.
 _N_SEEDS, _N_DRAWN, _N_ADDED, _N_HULLS = 6, 4000, 200, 300
 #: Ratio of the largest number of splits of a search to that of the proof of one extension.
 _GROWTH_EFFORT = 30
@@ -60,7 +60,7 @@ class _Carving:
     region : RuleRegion
         Region in which the rule predicts.
     points : ndarray of shape (n_rows, n_features)
-        Rows in the region, of which the box should keep as many as possible.
+        Rows in the region, as many as possible of which the box should keep.
     max_depth : int
         Number of splits of a part after which it is excluded.
     box : CellBoxes, optional
@@ -113,7 +113,7 @@ class _Carving:
         return not self._heap
 
     def _exclude(self, node: Node) -> bool:
-        """Exclude a part from the box; return False if no cut leaves a part of the box."""
+        """Exclude a part from the box; return False if every cut excludes the whole box."""
         cuts = cuts_between(self.grid, self.box, node.box, self.points)
         if not cuts:
             return False
@@ -320,7 +320,7 @@ class _Hulls:
 
 @dataclass(frozen=True, eq=False)
 class CellPoints:
-    """Boxes of single cells around points, or one box that joins some of them.
+    """Boxes of single cells around points, or one box that contains several of them.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ class CellPoints:
     low, high : ndarray of int, shape (n_points, n_features)
         Ranges of cells in numeric columns; the lower end of an empty range is beyond all cells.
     missing : ndarray of bool, shape (n_points, n_features)
-        Whether missing values are included, in columns of numbers.
+        Whether missing values of numeric columns are included.
     words : ndarray of uint64
         Categories and missing values of categorical columns, as in :class:`CellBoxes`.
     """
@@ -377,7 +377,7 @@ class CellPoints:
         )
 
     def joined(self, other: CellPoints) -> CellPoints:
-        """Return the smallest box around two boxes."""
+        """Return the smallest box that contains two boxes."""
         return CellPoints(
             self.grid,
             np.minimum(self.low, other.low),
@@ -387,7 +387,7 @@ class CellPoints:
         )
 
     def contains(self, points: CellPoints) -> np.ndarray:
-        """Return which points the one box contains."""
+        """Return which points the single box contains."""
         inside = (points.low >= self.low) & (points.low < self.high) & ~points.missing
         inside |= points.missing & self.missing
         result = inside.all(axis=1)
@@ -409,7 +409,7 @@ class CellPoints:
         return [int(i) for i in order if i != seed]
 
     def to_box(self) -> CellBoxes:
-        """Return the one box."""
+        """Convert the single box."""
         is_empty = self.low >= self.high
         low, high = np.where(is_empty, 0, self.low), np.where(is_empty, 0, self.high)
         return CellBoxes(
@@ -450,7 +450,7 @@ class _Growth:
         self.counterexamples = counterexamples
 
     def run(self, deadline: Deadline, max_splits: int) -> None:
-        """Extend the box until no extension can be proven or time is up."""
+        """Extend the box until no extension can be proven or the time is over."""
         failures: set[tuple[int, int]] = set()
         while not deadline.is_over():
             extensions = [
@@ -468,7 +468,7 @@ class _Growth:
                 failures.add((j, side))
 
     def _extend_partly(self, j: int, grown: CellBoxes, deadline: Deadline, max_splits: int) -> bool:
-        """Try shorter and shorter extensions in a column; return whether one is proven."""
+        """Try increasingly shorter extensions in a column; return whether one is proven."""
         if self.grid.is_category[j]:
             return False
         while not deadline.is_over():
@@ -607,7 +607,7 @@ def trusted_box(
     Returns
     -------
     CellBoxes or None
-        The box with the most rows; None if there is none.
+        Box with the most rows; None if there is none.
     """
     max_rows = 0
     starts: list[CellBoxes] = []

@@ -58,11 +58,11 @@ from skescore.verification._rows import RowCodes, column_positions
 from skescore.verification._trusted import clip, trusted_box
 from skescore.verification._witness import Witness, WitnessSearch
 
-#: Points of disagreement that are stored, by rule, and points with probabilities.
+#: Number of stored points of disagreement per rule, and of points with probabilities.
 _N_STORED, _N_PROBABILITIES = 2000, 1000
-#: Factors of the radius at which a search for witnesses continues.
+#: Factors of the radius with which a search for witnesses continues.
 _WIDER = (5.0, 25.0)
-#: Shares of the remaining time of a rule for each step; the last step may use what is left.
+#: Shares of the remaining time of a rule for each step; the last step may use the rest.
 _PARTITION_TIME, _GAP_TIME, _SAMPLING_TIME = 0.15, 0.1, 0.45
 
 
@@ -80,24 +80,25 @@ def verify(
 ) -> Verification:
     """Compare rules with a model over the whole domain and near the data.
 
-    For every rule, the share of its region in which the model predicts something else is bounded
-    from both sides, the nearest row of disagreement is searched, and a part of the rule is
-    determined in which agreement is proven.
+    For every rule, the share of its region in which the model has another prediction is bounded
+    from both sides. The closest row of disagreement is searched, and a part of the rule in which
+    agreement is proven.
 
     Parameters
     ----------
     rules : RuleSet
-        Rules of which one predicts each row. In a list, a rule answers for its premise without
+        Rules of which one predicts each row. In a list, the region of a rule is its premise without
         those of earlier rules.
     black_box : estimator
-        The model; a clone is fitted on X and y if it is not fitted. Trees, forests and boosted
-        trees of scikit-learn, XGBoost, LightGBM and CatBoost are read exactly, others are sampled.
+        Model to compare with; if it is not fitted, a clone is fitted on X and y. Trees, forests and
+        boosted trees of scikit-learn, XGBoost, LightGBM and CatBoost are read exactly, others are
+        sampled.
     X : array-like or DataFrame of shape (n_rows, n_features)
         Rows that the model accepts, with the columns of the rules.
     y : array-like, optional
         Target, for a model that is not fitted.
     tolerance : float, optional
-        Regression: largest deviation that counts as agreement. By default half of the standard
+        Regression: largest deviation that counts as agreement. By default half the standard
         deviation of the model's predictions for X.
     radius : float, default=0.1
         Radius of the neighborhood of a row, in standard deviations of each column.
@@ -116,15 +117,15 @@ def verify(
     Raises
     ------
     ValueError
-        If the rules vote, have oblique conditions or abstain by a nearest rule, or X lacks columns.
+        If the rules vote, have oblique conditions or a nearest-rule fallback, or X lacks columns.
 
     Notes
     -----
-    Near the data means: one of the rows, with each number moved to a uniform value within the
-    radius, but not beyond the observed range. Integers, categories and missing values stay of their
-    kind. Volumes are those of the rules' domain, with a weight for missing values; columns of
-    integers are counted by integers. A result is reproducible with the same `random_state` unless
-    the time limit ends the work.
+    A row near the data is one of the rows, in which each number is replaced by a uniform value
+    within the radius and the observed range. Integers remain integers, and categories and missing
+    values do not change. Volumes are those of the rules' domain, with a weight for missing values;
+    integers have the counting measure. A result is reproducible with the same `random_state` unless
+    it is limited by time.
 
     Examples
     --------
@@ -152,7 +153,7 @@ def verify(
     rules.check_one_rule_per_row("verify")
     if rules.fallback is not None and rules.fallback.policy == "nearest":
         raise ValueError(
-            "verify needs rules whose fallback has the policy 'default' or 'abstain', got "
+            "verify requires rules whose fallback has the policy 'default' or 'abstain', got "
             "'nearest'. Replace the fallback: rules.replace(fallback=None)."
         )
     radius = check_number("radius", radius, 0.0, finite=True)
@@ -166,7 +167,7 @@ def verify(
     if rules.task == "regression":
         tolerance = _tolerance(tolerance, problem)
     elif tolerance is not None:
-        raise ValueError("tolerance is for regressions; leave it out for rules of classes.")
+        raise ValueError("tolerance is for regressions; omit it for rules of classes.")
     verifier = _Verifier(problem, tolerance, confidence, limits, deadline)
     results = [verifier.verify_rule(k, random_state) for k in range(len(problem.regions))]
     results.sort(key=lambda result: (result.index < 0, result.index))
@@ -254,13 +255,13 @@ class _Problem:
     ensemble : LeafEnsemble or None
         The model; None if it cannot be read.
     reason : str
-        Why it cannot be read.
+        Reason why it cannot be read, or an empty string.
     queries : PointQueries
-        Rules and model by their predict methods.
+        Queries of rules and model by their predict methods.
     radius : float
         Radius of neighborhoods.
     predictions, assigned : ndarray
-        Predictions of the model, and rules, for the rows.
+        Predictions of the model, and deciding rules, for the rows.
     """
 
     rules: RuleSet
@@ -355,7 +356,7 @@ def _read(black_box: Any, codes: RowCodes) -> tuple[ReadModel | None, str]:
 
 
 def rows_domain(rules: RuleSet, columns: Sequence[int], codes: RowCodes) -> Domain:
-    """Return the domain of the rules by columns of the rows.
+    """Return the domain of the rules, on the columns of the rows.
 
     Parameters
     ----------
@@ -369,7 +370,7 @@ def rows_domain(rules: RuleSet, columns: Sequence[int], codes: RowCodes) -> Doma
     Returns
     -------
     Domain
-        The domain of the rules; that of the rows for other columns.
+        Domain of the rules; the range of the rows for other columns.
     """
     around = Domain.around(codes.matrix, categories=codes.categories)
     if rules.domain is None:
@@ -383,7 +384,7 @@ def rows_domain(rules: RuleSet, columns: Sequence[int], codes: RowCodes) -> Doma
 
 
 class _Verifier:
-    """Verify the rules of a problem one by one."""
+    """Verification of the rules of a problem one by one."""
 
     def __init__(
         self,
@@ -437,7 +438,7 @@ class _Verifier:
         )
 
     def _target(self, index: int) -> tuple[Target, BranchAndBound | None]:
-        """Return what is to be proven about a rule, and the search if the model was read."""
+        """Return the statement to prove about a rule, and the search if the model was read."""
         problem = self.problem
         output = problem.output(index)
         columns = problem.columns
@@ -502,7 +503,7 @@ class _RuleTask:
         self.partition = Partition(nodes, 0)
 
     def bound(self, deadline: Deadline) -> None:
-        """Bound the largest deviation, or the least probability of the rule's class."""
+        """Bound the largest deviation, or the smallest probability of the rule's class."""
         if self.search is not None and len(self.region.boxes):
             self.worst_boxes = bound_gap(
                 self.search,
@@ -516,7 +517,7 @@ class _RuleTask:
         return float(sum(measure(status) for status in (AGREES, DISAGREES, UNKNOWN)))
 
     def proven(self, measure: Any) -> ProvenShares | None:
-        """Return the shares of the region by what is proven."""
+        """Return the proven shares of the region."""
         total = self.total(measure)
         if not total:
             return None
@@ -526,7 +527,7 @@ class _RuleTask:
     def intervals(self, deadline: Deadline) -> tuple[ShareInterval, ShareInterval]:
         """Return the intervals of disagreement by volume and near the data."""
         limits, n_regions = self.verifier.limits, len(self.problem.regions)
-        # The errors of all rules together stay below that of the list.
+        # The error probabilities of all rules sum to at most that of the list.
         confidence = 1 - (1 - self.verifier.confidence) / n_regions
         nodes = self.partition.select(UNKNOWN)
         results = []
@@ -641,7 +642,7 @@ class _RuleTask:
         )
 
     def _sub_rule(self, box: CellBoxes) -> Rule:
-        """Return the rule with the conditions of a box, by columns of the rows."""
+        """Return the rule with the conditions of a box, on the columns of the rows."""
         conditions: list[Any] = []
         for j in range(self.problem.grid.n_features):
             condition = box_condition(self.problem.grid, j, box)
@@ -689,7 +690,7 @@ class _RuleTask:
             return None, None
         ensemble = self.search.ensemble
         if ensemble.classes is not None and self.target.output not in ensemble.classes:
-            return None, None  # the scores of a class that the model lacks are no probabilities
+            return None, None  # the scores of a class unknown to the model are not probabilities
         bounds = [
             output_bounds(ensemble, self.target, node.lower, node.upper)
             for node in self.worst_boxes.nodes
@@ -718,12 +719,12 @@ def output_bounds(
     target : Target
         Output of the rule.
     lower, upper : ndarray of shape (n_contrasts,)
-        Bounds of the scores in a box; in a regression, of how much the model exceeds the rule.
+        Bounds of the scores in a box; in regression, of the difference of model and rule.
 
     Returns
     -------
     tuple of float or None
-        The bounds; None if the scores are no probabilities, or the rule is linear.
+        The bounds; None if the scores are not probabilities, or the rule is linear.
     """
     error = target.rounding
     if target.is_linear:
@@ -746,14 +747,14 @@ def output_bounds(
 
 
 def box_condition(grid: CellGrid, j: int, box: CellBoxes) -> Interval | OneOf | Missing | None:
-    """Return the condition of a box on a column; None if the box includes all of the column.
+    """Return the condition of a box on a column; None if the box includes the whole column.
 
     Parameters
     ----------
     grid : CellGrid
         The cells.
     j : int
-        The column.
+        Index of the column.
     box : CellBoxes
         One box with cells.
 

@@ -1,4 +1,4 @@
-"""Witnesses: concrete rows on which a model and a rule disagree, as near to real rows as possible.
+"""Witnesses: rows on which a model and a rule disagree, as close to real rows as possible.
 
 Every witness is confirmed by calling the model and the rules with the row itself.
 """
@@ -15,9 +15,9 @@ from skescore.verification._branch import Target
 from skescore.verification._measures import column_scales
 from skescore.verification._queries import PointQueries
 
-#: Points whose nearest rows are computed, and points that are moved towards a row.
+#: Number of points with computed nearest rows, and of points that are moved towards a row.
 _N_CANDIDATES, _N_MOVED = 400, 8
-#: Halvings of the difference from the real row, per column.
+#: Number of bisection steps between a point and the real row, per column.
 _N_HALVINGS = 12
 
 
@@ -28,18 +28,18 @@ class Witness:
     Parameters
     ----------
     row : dict of str to value
-        Values by column, None for missing ones.
+        Values by column; None for missing values.
     prediction : label or number
         Prediction of the model.
     rule_output : label or number
         Prediction of the rules.
     distance : float
         Distance to the nearest row of the data: differences of numbers in standard deviations, and
-        1 for each changed category or missing value. 0 for a row of the data.
+        1 for each changed category or missing value.
     nearest_row : int
-        Position of that row.
+        Index of that row.
     changes : dict of str to value
-        Values that differ from that row, which has the listed values.
+        Values of the nearest row that differ in the witness.
     probability : float or None
         Probability that the model assigns to its prediction.
     """
@@ -53,7 +53,7 @@ class Witness:
     probability: float | None = None
 
     def to_text(self) -> str:
-        """Describe the row in words."""
+        """Describe the row in a sentence."""
         values = ", ".join(f"{name} = {_value_text(value)}" for name, value in self.row.items())
         probability_text = (
             "" if self.probability is None else f" (probability {self.probability:.3g})"
@@ -90,7 +90,7 @@ def _value_text(value: Any) -> str:
 
 
 class WitnessSearch:
-    """Move points of disagreement towards real rows, and describe them.
+    """Search that moves points of disagreement towards real rows, and describes them.
 
     Parameters
     ----------
@@ -135,16 +135,16 @@ class WitnessSearch:
         return np.asarray(result)
 
     def nearest(self, points: np.ndarray, target: Target, rule: int) -> np.ndarray | None:
-        """Return a point of disagreement that is as near to a row as the search can find.
+        """Return a point of disagreement as close to a row as the search can find.
 
         Parameters
         ----------
         points : ndarray of shape (n_points, n_features)
-            Points of disagreement, among them the rows themselves where they are.
+            Points of disagreement, including the rows themselves where they disagree.
         target : Target
             Output and tolerance of the rule.
         rule : int
-            Index of the rule, -1 for rows without one.
+            Index of the rule; -1 for uncovered rows.
 
         Returns
         -------
@@ -202,9 +202,9 @@ class WitnessSearch:
         return np.flatnonzero(~same)
 
     def most_confident(self, points: np.ndarray, target: Target) -> np.ndarray | None:
-        """Return the point with the most certain prediction that contradicts the rule.
+        """Return the point with the most confident prediction that contradicts the rule.
 
-        In a regression it is the point with the largest deviation.
+        In regression, it is the point with the largest deviation.
         """
         if not len(points):
             return None
