@@ -112,7 +112,7 @@ _MIN_WEIGHT = 1e-290
 
 
 class _CheckedRows(NamedTuple):
-    """Rows that passed all checks: the encoder of their categories, floats, and column names."""
+    """Checked rows: the encoder of their categories, the rows as floats, and their column names."""
 
     encoder: CategoryEncoder
     rows: np.ndarray
@@ -143,13 +143,13 @@ class Extraction:
     decode : callable, optional
         Converts points with codes to rows for the black box.
     no_quantities : tuple of int, default=()
-        Numeric columns that linear functions may not use, because they had missing values or mark
-        them.
+        Numeric columns that linear functions may not use: they had missing values, or they mark
+        missing values.
     query_rows : hashable, default=None
-        How the query rows at the end of `X` were generated; None without any.
+        Identifies how the query rows at the end of `X` were generated; None without query rows.
     weights : ndarray of shape (n_rows,), default=None
-        Exact weights of the rows, which are repeated by their rounded weights. None if each row
-        has the weight 1.
+        Exact weights of the rows in `X`, which repeats rows according to their rounded weights.
+        None if each row has the weight 1.
     """
 
     X: np.ndarray
@@ -166,7 +166,7 @@ class Extraction:
 
     @cached_property
     def content_digest(self) -> bytes:
-        """Digest of the rows, which must not be changed."""
+        """Digest of `X`, which must not be modified."""
         return digest(self.X)
 
     @property
@@ -175,7 +175,7 @@ class Extraction:
         return [*self.categories, *self.no_quantities]
 
     def check_magnitude(self, largest: float, why: str) -> None:
-        """Raise a ValueError that names the first feature with numbers beyond `largest`.
+        """Raise a ValueError if a feature holds numbers beyond `largest`.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class Extraction:
         return important_features(self.X, self.predictions, self.task, n, self.categories)
 
     def ranked(self) -> Extraction:
-        """Replace the codes of categories by ranks in the order of the mean prediction.
+        """Replace the codes of categories by their ranks when sorted by mean prediction.
 
         Returns
         -------
@@ -258,7 +258,7 @@ class Extraction:
         return replace(self, X=X, categories=ordered, decode=decode_ranks)
 
     def in_content_order(self) -> tuple[Extraction, np.ndarray]:
-        """Sort the rows by their content, so that algorithms that draw rows ignore their order.
+        """Sort the rows by their content, so that random draws do not depend on their order.
 
         Returns
         -------
@@ -271,7 +271,7 @@ class Extraction:
         return self.with_rows(self.X[order], order), order
 
     def with_rows(self, X: np.ndarray, index: np.ndarray) -> Extraction:
-        """Replace the rows by some of them; `index` selects their predictions and weights."""
+        """Replace the rows by `X`, with the predictions and weights at `index`."""
         weights = None if self.weights is None else self.weights[index]
         return replace(self, X=X, predictions=self.predictions[index], weights=weights)
 
@@ -303,7 +303,7 @@ def _holds_objects(X: Any) -> bool:
 
 
 def _cover_all_rows(rules: RuleSet, extraction: Extraction) -> bool:
-    """Whether the counts of disjoint rules show that each row has one."""
+    """Return whether the counts of disjoint rules show that they cover every row."""
     counts = rules.conclusions.n_rows
     return rules.disjoint and counts is not None and counts.sum() == len(extraction.X)
 
@@ -315,8 +315,7 @@ def _is_classifier(extractor: Any) -> bool:
 class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of all extractors: a scikit-learn meta-estimator around a black box.
 
-    A subclass implements ``_extract`` and ``_check_parameters``. It has at least the parameters
-    below.
+    A subclass implements ``_extract`` and ``_check_parameters``, and has at least these parameters.
 
     Parameters
     ----------
@@ -327,7 +326,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     sampling : str, callable or None
         Generator of the rows that the black box is queried for in addition to the training rows.
     n_queries : int
-        Number of these rows.
+        Number of rows that `sampling` generates.
     prune : str or None
         Score to prune the rules by.
     uncovered : {"default", "nearest", "abstain"}, default="default"
@@ -340,18 +339,18 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     #: Tasks that the extractor supports.
     tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
-    #: Share of a feature's range by which the domain box is wider than the training rows.
+    #: Margin of the domain box around the training rows, as a share of each feature's range.
     _domain_margin: ClassVar[float] = 1e-9
-    #: Whether columns may be categorical.
+    #: Whether the extractor supports categorical columns.
     takes_categories: ClassVar[bool] = False
-    #: Whether categories are passed as ranks of their mean prediction; intervals of ranks are then
-    #: converted to sets of values.
+    #: Whether the algorithm gets categories as ranks by mean prediction; intervals of ranks are
+    #: then converted to sets of values.
     _orders_categories: ClassVar[bool] = False
-    #: Whether bounds are moved between neighboring rows to short numbers, and equal last rules are
-    #: merged.
+    #: Whether bounds are rounded to short numbers between neighboring training rows, and equal last
+    #: rules of a list are merged.
     readable_bounds: ClassVar[bool] = True
 
-    #: Whether the algorithm keeps monotone directions of the constraints.
+    #: Whether the algorithm itself satisfies monotonicity constraints.
     _keeps_monotone: ClassVar[bool] = False
     _constraints: Constraints | None = None
 
@@ -527,7 +526,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return []
 
     def _query_rows(self, X: Any, training: QueriedRows) -> QueriedRows | None:
-        """Generate rows by `sampling`, and query the black box for them; return None without."""
+        """Generate rows with `sampling` and query the black box; return None without `sampling`."""
         if self.sampling is None or self.sampling == OUT_OF_FOLD:
             return None
         seed = draw_seed(getattr(self, "random_state", 0))
@@ -535,7 +534,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return sampler.query(training, self.oracle_)
 
     def _predict_out_of_fold(self, X: Any, y: Any, task: str, sample_weight: Any) -> np.ndarray:
-        """Return the labels of the training rows by clones that were not fitted on them."""
+        """Predict the training rows by clones of the black box that were not fitted on them."""
         if y is None or self.estimator_ is self.estimator or is_prefit(self.estimator):
             raise ValueError(
                 f"sampling={OUT_OF_FOLD!r} fits clones of the black box, which is fitted already. "
@@ -565,7 +564,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def _refit_fallback(self, X: Any, extraction: Extraction, n_rows: int) -> None:
         """Predict the black box's majority class or mean among the uncovered training rows.
 
-        Fallbacks of the algorithm itself and those of complete rules stay as they are.
+        A fallback that the algorithm chose, and one of rules that cover all rows, does not change.
         """
         is_own = self.rules_.fallback != extraction.settings["fallback"]
         if is_own or self.uncovered != "default" or _cover_all_rows(self.rules_, extraction):
@@ -609,7 +608,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     ) -> None:
         """Add the target of the training rows to the statistics of the rules.
 
-        `labels` are the black box's predictions for these rows, and `weights` what each weighs.
+        `labels` are the black box's predictions for these rows, and `weights` their weights.
         """
         rows = X if self._encoder else extraction.X[: len(y)]
         predictions = finite_predictions(labels) if extraction.classes is None else None
@@ -618,10 +617,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def _weigh_statistics(
         self, X: Any, labels: np.ndarray, extraction: Extraction, weights: np.ndarray
     ) -> None:
-        """Count the training rows of each rule, and the covered ones, by their exact weights.
+        """Compute the statistics of the rules and `coverage_` with the exact weights of the rows.
 
-        `labels` are the black box's predictions for these rows. Rules are learned from whole rows,
-        but their figures must not depend on that rounding.
+        `labels` are the black box's predictions for these rows. Rules are learned with rounded
+        weights, but their statistics must not depend on the rounding.
         """
         rows = X if self._encoder else extraction.X[: len(labels)]
         if extraction.classes is None:
@@ -630,7 +629,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self.coverage_ = float(np.average(self.rules_.covers(rows), weights=weights))
 
     def _check_settings_of_fit(self) -> Callable[..., RuleSet] | None:
-        """Check the parameters that all extractors have; return the function that prunes."""
+        """Check the parameters that all extractors have; return the pruning function."""
         check_choice("uncovered", self.uncovered, UNCOVERED_POLICIES)
         if self.abstain_label is not None:
             check_label("abstain_label", self.abstain_label)
@@ -640,10 +639,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     @staticmethod
     def _repeat_rows(X: Any, y: Any, sample_weight: Any, task: str) -> tuple[Any, Any, np.ndarray]:
-        """Repeat rows and labels as often as they weigh; return what each repetition weighs, too.
+        """Repeat rows and labels according to their weights; return the weight of each copy, too.
 
-        The weights of all repetitions of a row add up to its weight. Weights whose sum is infinite,
-        and weights too small to be divided, are divided by the largest one first.
+        The weights of the copies of a row add up to its weight. If the sum of all weights is
+        infinite, or the weights are too small to be divided, they are first divided by the largest.
         """
         n_rows = _num_samples(X)
         index = repeated_rows(sample_weight, n_rows)
@@ -673,7 +672,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         names: Any,
         weights: np.ndarray | None,
     ) -> Extraction:
-        """Collect the input of the algorithm; set or delete `classes_`."""
+        """Return the input of the algorithm; set or delete `classes_`."""
         rows, predictions = training.rows, training.predictions
         if queried is not None:
             rows = np.concatenate([rows, queried.rows])
@@ -738,7 +737,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def _constrained_extraction(
         self, extraction: Extraction, chosen: np.ndarray | None, constraints: Constraints
     ) -> RuleSet:
-        """Learn rules from the features, steps and rows that the constraints leave."""
+        """Learn rules from the features, thresholds and rows that the constraints allow."""
         settings = extraction.settings
         names = [str(name) for name in settings["feature_names"]]
         X, predictions = extraction.X, extraction.predictions
@@ -753,7 +752,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             decoded = X if extraction.decode is None else extraction.decode(X)
             open_rows = remaining_rows(decoded, constraints, names)
         if not usable or open_rows.sum() < 2:
-            # Constant features, of which the algorithm makes a constant rule.
+            # From constant features the algorithm learns one constant rule.
             X, usable, open_rows = np.repeat(X[:1], len(X), axis=0), usable or [0], open_rows | True
         X = step_columns(X, constraints, names, extraction.categories)
         stepped = extraction.with_rows(X[open_rows], open_rows)
@@ -769,7 +768,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return bounds_on_steps(rules, constraints) if constraints.thresholds else rules
 
     def _expect(self, columns: Mapping[str, Sequence[Any] | None]) -> None:
-        """Store the names of the features and the values of categorical ones."""
+        """Store the names of the features, and the values of categorical features."""
         n_rows = max((len(values) for values in columns.values() if values), default=1)
         frame = pd.DataFrame(
             {
@@ -785,7 +784,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self.coverage_ = 1.0
 
     def _learn_sums(self, source: Any, rules: RuleSet) -> None:
-        """Store rules that were learned from sums."""
+        """Store rules that were learned from aggregated counts and sums instead of rows."""
         if source.classes is not None:
             self.classes_ = np.array(source.classes)
         self.rules_ = rules
@@ -802,7 +801,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return name_categories(self._extract(extraction), extraction.categories)
 
     def _pruner(self) -> Callable[..., RuleSet] | None:
-        """Return the pruning function, or None if the rules are not to be pruned."""
+        """Return the pruning function; None if `prune` is None."""
         if self.prune is None:
             return None
         # Imported here, because extraction without pruning needs no scores.
@@ -876,7 +875,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return rows, y
 
     def _check_rows(self, X: Any) -> _CheckedRows:
-        """Check the rows for a black box that is fitted already."""
+        """Check the rows for a fitted black box."""
         X, options = self._encode(X)
         if not (is_fitted(self.estimator) or is_unsupervised(self.estimator)):
             raise ValueError(
@@ -891,7 +890,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return _CheckedRows(self._encoder, rows, getattr(self, "feature_names_in_", None))
 
     def _encode(self, X: Any) -> tuple[Any, dict[str, Any]]:
-        """Encode the categories; return the rows and how scikit-learn is to check them."""
+        """Encode the categories; return the rows and the options of scikit-learn's checks."""
         self._encoder = CategoryEncoder(X if self.takes_categories else None)
         check_columns(X, type(self).__name__, self._encoder.categories)
         if self._encoder or _holds_objects(X):
@@ -956,12 +955,12 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return Fallback(majority, self.uncovered, tuple(counts), self.abstain_label)
 
     def _table(self, X: Any) -> Any:
-        """Check rows like :meth:`_rows`; columns of a frame that never changes are read once."""
+        """Check rows like :meth:`_rows`, with cached columns for a frame that never changes."""
         columns = self._shared_columns(X)
         return self._rows(X) if columns is None else columns
 
     def _shared_columns(self, X: Any) -> RowTable | np.ndarray | None:
-        """Return the columns of a frame that never changes; None for other rows."""
+        """Return the cached columns of a frame that never changes; None for other rows."""
         fixed_rows = fixed_rows_of(self.estimator)
         if not (hasattr(self, "rules_") and hasattr(X, "columns") and X in fixed_rows):
             return None
@@ -971,7 +970,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def _read_columns(self, X: Any) -> RowTable | np.ndarray | None:
         """Check and read all columns of a frame; None if some values are invalid.
 
-        Rules that do not use the column can still predict such rows.
+        Rules that do not use a column with invalid values can still predict the rows.
         """
         validate_data(self, X, reset=False, skip_check_array=True)
         try:
@@ -989,7 +988,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         X = convert_rows(X)
         names = getattr(self, "feature_names_in_", None)
         if names is None and not self._encoder and is_plain(X, self.n_features_in_):
-            return X  # for few rows the checks would take longer than the prediction
+            return X  # for a few rows, the checks would take longer than the prediction
         if self._encoder and not hasattr(X, "columns"):
             X = self._encoder.frame(X)
         if not (hasattr(X, "columns") and hasattr(X, "shape")):
@@ -997,7 +996,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         try:
             validate_data(self, X, reset=False, skip_check_array=True)
         except (TypeError, ValueError):
-            check_columns(X, type(self).__name__, only=())  # reports duplicate columns in detail
+            check_columns(X, type(self).__name__, only=())  # has a better message for duplicates
             raise
         # In a frame only the columns that occur in rules are checked.
         used = self.rules_.used_features
@@ -1010,7 +1009,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return rows
 
     def rows_of_rules(self, X: Any) -> Any:
-        """Check rows as :meth:`predict` does, and return them as the rules read them.
+        """Check rows like :meth:`predict`, and convert them to the input of the rules.
 
         Parameters
         ----------
@@ -1035,7 +1034,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray of shape (n_rows,)
-            Labels or numbers; `uncovered` decides about rows without a rule.
+            Labels or numbers; `uncovered` determines the prediction for rows without a rule.
         """
         rows = self._table(X)
         y_pred = self.rules_.predict(rows)
@@ -1071,7 +1070,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray of bool, shape (n_rows,)
-            False where `uncovered` decides about the prediction.
+            False for rows without a rule.
         """
         rows = self._table(X)  # raises an error if there are no rules yet
         return self.rules_.covers(rows)
@@ -1111,7 +1110,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             y, y_pred = y.astype(object) == y_pred, np.ones(len(y_pred), dtype=bool)
         labels = np.asarray(y).ravel()
         if labels.dtype == object and not any(isinstance(label, str) for label in labels):
-            y = label_array(labels.tolist())  # scikit-learn refuses numbers in object arrays
+            y = label_array(labels.tolist())  # scikit-learn rejects numbers in object arrays
         return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
 
     def fidelity(self, X: Any) -> float:
@@ -1125,7 +1124,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         float
-            At most 1, if the rules predict as the black box does.
+            At most 1, which means that all predictions agree.
         """
         self._rows(X)  # reports invalid rows before the black box does
         return self.score(X, self.oracle_.query(X))
@@ -1133,17 +1132,17 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def features_without_influence(
         self, X: Any, *, n_repeats: int = 3, random_state: int = 0
     ) -> list[str]:
-        """List features in the rules that do not change the black box when they are permuted.
+        """List features in the rules whose permutation does not change the black box's output.
 
         A feature that is correlated with another may occur in the rules although the black box does
-        not use it. Class probabilities are compared if the black box has them, otherwise labels or
-        numbers. If no output of n rows changes, then with 95 % confidence at most 3 / n of all
-        outputs depend on the feature.
+        not use it. Class probabilities are compared if the black box predicts them, otherwise
+        labels or numbers. If no output of n rows changes, then with 95 % confidence at most 3 / n
+        of all outputs depend on the feature.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows. The black box is queried for them and for copies with one feature of the rules
+            The rows. The black box is queried for them and for copies in which one feature is
             permuted.
         n_repeats : int, default=3
             Number of permutations per feature.
@@ -1208,13 +1207,13 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # in rules; a black box may refuse them
+        tags.input_tags.allow_nan = True  # rules support NaN, although a black box may not
         try:
             inner = get_tags(self.estimator)
-        except (AttributeError, TypeError):  # reported by fit, which can explain it
+        except (AttributeError, TypeError):  # fit raises an error that explains the problem
             return tags
         tags.estimator_type = inner.estimator_type
-        if inner.classifier_tags is not None:  # one output, whatever the black box could do
+        if inner.classifier_tags is not None:  # rules have one output
             tags.classifier_tags = replace(inner.classifier_tags, multi_label=False)
         tags.regressor_tags = inner.regressor_tags
         tags.target_tags.required = not (
@@ -1245,26 +1244,26 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
 #: Description of `n_features_to_select` in all docstrings.
 SELECTION = """\
-Largest number of features in rules, at least 1. The most important features are selected, each
-    by itself: by the variance or Gini impurity of the predictions between eight intervals with
-    equally many rows, or between categories. If some features are significant (F test at 5 % with
-    Bonferroni correction), only those are used. None: all."""
+Largest number of features in rules, at least 1. Each feature is ranked by itself: by the
+    variance or Gini impurity of the predictions between its categories, or between eight intervals
+    with equally many rows. If some features are significant (F test at 5 % with Bonferroni
+    correction), only those are used. None: all."""
 
 #: Description of `sampling` and `n_queries` in all docstrings.
 SAMPLING = """\
 sampling : str, callable or None, default=None
     Generator of the rows that the black box is queried for in addition to the training rows:
     "permute", "permute-near", "permute-mixed", "interpolate", "boundary" or "uniform", see
-    :class:`RowGenerator`. None: no further rows, as in the paper. A callable
-    ``f(X, n_rows, random_state)`` gets the training rows and returns rows with the same columns.
-    The statistics of the rules count training rows only. "out-of-fold" generates no rows: rules are
-    learned from labels of the training rows by clones of the black box that were fitted on other
-    folds, for an estimator that is not fitted yet.
+    :class:`RowGenerator`. None: no further rows, as in the paper. A callable ``f(X, n_rows,
+    random_state)`` gets the training rows and returns rows with the same columns. The statistics of
+    the rules count training rows only. "out-of-fold" generates no rows: clones of an unfitted black
+    box, fitted on the other folds, label the training rows.
 n_queries : int, default=8000
     Number of rows that `sampling` generates.
 """
 
-_PARTS = {
+#: Parts of the docstrings of several extractors.
+PARTS = {
     "estimator": """
 estimator : estimator
     The black box: a scikit-learn classifier or regressor. An unfitted one is cloned and fitted
@@ -1273,8 +1272,8 @@ estimator : estimator
 """,
     "grid": """
 max_rules : int or None, default=16
-    Largest number of rules, at least 1. Boxes are cut one at a time, the box with the largest gain
-    first, each along the one feature that reduces the scatter most (Gini impurity or squared
+    Largest number of rules, at least 1. Boxes are cut one at a time, always the box with the
+    largest gain, along the feature that reduces the impurity most (Gini impurity or squared
     residuals). None: every box is cut along all features at once, as in the paper.
 n_features_to_select : int or None, default=5
     """
@@ -1292,26 +1291,25 @@ depth : int, default=3
     "selection": SELECTION,
     "cells": """
 min_examples : int, default=1
-    Smallest number of predictions per cell. In cells with fewer rows the black box is queried at
-    uniform random points. With 0 or 1 there are no such points and nothing is random.
+    Smallest number of predictions per cell. In cells with fewer rows, the black box is queried at
+    uniform random points. With 0 or 1 no points are drawn and nothing is random.
 level_strategies : sequence of mappings, optional
-    One mapping per level with ``n_slices`` and ``importance_threshold``; it replaces the parameters
-    of these names and `depth`.
+    One mapping per level with ``n_slices`` and ``importance_threshold``. They replace the
+    parameters of the same names and `depth`.
 importances : array-like of shape (n_features,), optional
-    Importance of each feature, for `importance_threshold`. By default the F statistic of the
-    feature against the black box's predictions (analysis of variance, or linear regression),
-    divided by the largest.
+    Importance of each feature, for `importance_threshold`. By default its F statistic for the black
+    box's predictions (analysis of variance in classification, linear regression otherwise), divided
+    by the largest one.
 """,
     "loss": """
 criterion : str or None, default=None
     Loss that is summed over the rows: "errors" in classification, "squared_error" or
-    "absolute_error" in regression. None is "errors" or "squared_error"; "absolute_error" takes much
-    longer.
+    "absolute_error" (much slower) in regression. None is "errors" or "squared_error".
 """,
     "common": """
 features : sequence of str or int, optional
     Features that rules may use, by name or index; by default all. The black box always gets all
-    columns: in queried points, the other features have the values of the training row that is
+    columns: queried points take the values of the other features from the training row that is
     nearest in the chosen features.
 """
     + SAMPLING
@@ -1320,8 +1318,8 @@ features : sequence of str or int, optional
     :func:`skescore.prune`; None keeps all rules.
 uncovered : {"default", "nearest", "abstain"}, default="default"
     Prediction for rows without a rule: the black box's majority class or mean among the training
-    rows without a rule (among all training rows if each has one), the prediction of the nearest
-    rule, or `abstain_label` (NaN in regression).
+    rows without a rule (among all training rows if rules cover them all), the prediction of the
+    nearest rule, or `abstain_label` (NaN in regression).
 abstain_label : str, int or float, optional
     Prediction of ``uncovered="abstain"`` in classification.
 batch_size : int, optional
@@ -1337,12 +1335,12 @@ completeness_ : float
 """,
     "proof": """
 frontier_ : Frontier
-    Bounds of the loss and the best rules found, for each number of rules.
+    Lower bound of the loss and best rules found for each number of rules.
 lower_bounds_ : ndarray of shape (n_sizes,)
     Lower bounds of the training loss of rule sets with at most 1, 2, ... rules.
 gap_ : float
-    Difference of the training loss and its lower bound at the largest size; 0 if the rules are
-    proven to be optimal.
+    Difference between the training loss and its lower bound at the largest size; 0 if the rules are
+    proven optimal.
 status_ : str
     "optimal", or the limit that ended the search: "node_limit", "time_limit" or "memory_limit".
 """,
@@ -1356,11 +1354,11 @@ classes_ : ndarray of shape (n_classes,)
 n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (`n_features_in_`,)
-    Their names, if X had string column names.
+    Names of the features, if X had string column names.
 """,
 }
 
 
-def documented(cls: T, parts: dict[str, str] = _PARTS) -> T:
-    """Replace names in braces in the docstring of a class by the shared parts."""
+def documented(cls: T, parts: dict[str, str] = PARTS) -> T:
+    """Insert the shared parts into the docstring of a class, in place of names in braces."""
     return fill_docstring(cls, parts)

@@ -1,4 +1,4 @@
-"""Tables that are known only through histograms, for algorithms that need no rows."""
+"""Tables of which only histograms are available, for algorithms that do not need rows."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from skescore.rules import (
 )
 from skescore.rules.exporters import readable_outputs
 
-#: Linear equations of measured columns, one per row: the constant, then the coefficients.
+#: Linear functions of measured columns, one per row: the constant, then the coefficients.
 Equations: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table and the bins that it is divided into.
+    """Column of a table and its bins.
 
     Parameters
     ----------
     name : str
-        The feature.
+        Name of the feature.
     low, high : float, default=0.0
-        The range of its numbers.
+        Smallest and largest number.
     cuts : tuple of float, default=()
-        Numbers between the bins, increasing; a value equal to a cut lies in the bin below it.
+        Increasing numbers between the bins; a value equal to a cut is in the bin below it.
     values : tuple, optional
-        The values of a categorical column, which are its bins; None for numbers.
+        Values of a categorical column, one per bin; None for numbers.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Column:
 
     @property
     def n_bins(self) -> int:
-        """Number of bins, without the one for missing values."""
+        """Number of bins, without the bin for missing values."""
         return len(self.cuts) + 1 if self.values is None else len(self.values)
 
     def values_in(self, bins: NDArray[np.intp]) -> NDArray[Any]:
@@ -84,7 +84,7 @@ class LabelMoments:
     standard_deviation: float
 
     def describe_rule(self, rule: Rule) -> Rule:
-        """Add the moments to the rule of the node; its output is the mean unless it is linear."""
+        """Add the moments to the node's rule; set its output to the mean unless it is linear."""
         statistics = RuleStatistics(
             self.weight, mean=self.mean, standard_deviation=self.standard_deviation
         )
@@ -94,18 +94,18 @@ class LabelMoments:
 
 @dataclass(frozen=True)
 class MeasuredColumn:
-    """A column in linear equations, whose numbers are expressed as steps from a center.
+    """Column in linear functions, whose numbers are expressed as steps from a center.
 
     Parameters
     ----------
     name : str
-        The column.
+        Name of the column.
     index : int
-        Its index among the columns.
+        Index of the column.
     center : float
-        A number not larger than any number of the column.
+        Lower bound of the numbers of the column.
     step : float
-        A power of two, so large that every number is within one step of the center.
+        Power of two such that every number is within one step of the center.
     """
 
     name: str
@@ -115,27 +115,26 @@ class MeasuredColumn:
 
 
 class HistogramSource(Protocol):
-    """Rows that are available only as sums over bins.
+    """Source of sums of rows over bins; the rows themselves are not available.
 
-    Sums are whole numbers, so they do not depend on the order of the rows. Multiply a sum by its
-    unit to get its value. A classification has one sum of weights per class. A regression has the
-    sums of the weights w, of w y and of w y², where y is the difference of the label from `center`.
-    If columns are measured, these sums are followed by the weighted sums of the columns, of the
-    products of each column with itself and with the columns after it, and of the products of the
-    columns with the labels.
+    Sums are integers, so they do not depend on the order of the rows; the value of a sum is its
+    product with a unit. In classification, there is one sum of weights per class. In regression,
+    the sums are those of the weights w, of w y and of w y², where y is the label minus `center`.
+    They are followed by the weighted sums of the measured columns, of the products of each measured
+    column with itself and the later ones, and of the products of the measured columns with y.
     """
 
     @property
     def columns(self) -> Sequence[Column]:
-        """The features."""
+        """Columns with their bins."""
 
     @property
     def classes(self) -> Sequence[Any] | None:
-        """The labels of a classification."""
+        """Class labels; None in regression."""
 
     @property
     def label_range(self) -> tuple[float, float]:
-        """Smallest and largest label of a regression."""
+        """Smallest and largest label in regression."""
 
     @property
     def weighted(self) -> bool:
@@ -159,48 +158,48 @@ class HistogramSource(Protocol):
 
     @property
     def measured(self) -> Sequence[MeasuredColumn]:
-        """Columns that linear equations may use."""
+        """Columns that linear functions may use."""
 
     @property
     def product_unit(self) -> float:
-        """Value of a sum of 1 of measured columns and their products."""
+        """Value that a sum of 1 of measured columns or their products represents."""
 
     def use(self, columns: Sequence[int], measured: Sequence[int] = ()) -> None:
-        """Restrict the sums to the bins of some columns, and set the measured columns."""
+        """Restrict the histograms to some columns, and set the measured columns."""
 
     def histograms(self, nodes: RuleSet | None, totals: Sequence[Sums] | None) -> list[list[Sums]]:
         """Return the sums of each node's rows, one array of shape (n_bins + 1, n_sums) per column.
 
-        The last row of an array is for rows with a missing value. The nodes are disjoint rules;
-        None means one node with all rows. It is an error if the sums differ from the nodes'
-        `totals`, where these are known. In a column that is not used all rows are in the first bin.
+        The last row of an array is for missing values. The nodes are disjoint rules; None stands
+        for one node with all rows. Sums that differ from the `totals` of a node, if given, raise an
+        error. In columns that are not used, all rows are in the first bin.
         """
 
     def cells(self) -> tuple[NDArray[np.intp], Sums]:
         """Return the occupied combinations of bins, one column per feature, and their sums."""
 
     def labels(self, nodes: RuleSet) -> list[LabelMoments]:
-        """Return the moments of the labels of each node's rows in a regression."""
+        """Return the moments of the labels of each node's rows in regression."""
 
     def residuals(
         self, nodes: RuleSet, equations: Sequence[Equations], totals: Sequence[Sums]
     ) -> list[list[Fraction]]:
-        """Return the weighted sums of absolute residuals of the labels from equations.
+        """Return weighted sums of absolute residuals of the labels from linear functions.
 
-        Each node has its own equations. They predict the difference of the label from the center,
-        from a constant and the coefficients of the measured columns in steps.
+        Each node has its own functions. They predict the label minus the center from a constant and
+        the measured columns in steps.
         """
 
 
 def needs_rows(extractor: Any, **settings: bool | str) -> None:
-    """Raise a ValueError for a setting that needs the rows themselves.
+    """Raise a ValueError for a setting that requires the rows themselves.
 
     Parameters
     ----------
     extractor : BaseExtractor
         The extractor with the settings.
     **settings : bool or str
-        For each setting whether it needs rows, or the remedy if it does.
+        For each setting, whether it requires rows, or the remedy if it does.
     """
     for name, needed in settings.items():
         if needed:
@@ -212,12 +211,12 @@ def needs_rows(extractor: Any, **settings: bool | str) -> None:
 
 
 class BinnedTable:
-    """The columns of a source as bin numbers, without missing values and categories.
+    """Columns of a source as bin numbers, without missing values and categories.
 
-    A numeric column with missing values becomes two features, as for rows in memory. The first has
-    its numbers, with missing values at the end of the range whose labels are most similar. The
-    second tells whether a value is missing. The values of a category, including a missing one, are
-    ordered by their mean label.
+    As for rows in memory, a numeric column with missing values becomes two features: its numbers,
+    with missing values at the end of the range with the more similar labels, and an indicator of
+    missing values. The values of a categorical column, including missing values, are ordered by
+    their mean label.
 
     Parameters
     ----------
@@ -227,11 +226,11 @@ class BinnedTable:
     Attributes
     ----------
     total : ndarray
-        The sums of all rows.
+        Sums of all rows.
     domain : Domain
-        The box around the rows.
+        Box around the rows.
     category_order : dict of str to list
-        Ordered values of each categorical column; None is the missing value.
+        Ordered values of each categorical column; None stands for missing values.
     """
 
     def __init__(self, source: HistogramSource) -> None:
@@ -277,12 +276,12 @@ class BinnedTable:
     def _order(self, sums: Sums) -> NDArray[np.intp]:
         means = sums if self._source.classes is not None else sums[:, 1:2]
         weights = self._weights(sums)
-        occupied = np.flatnonzero(weights)  # a value may have rows of weight 0 only
+        occupied = np.flatnonzero(weights)  # a value may have only rows of weight 0
         order = occupied[order_of_means(weights[occupied], means[occupied])]
         return np.concatenate([order, np.flatnonzero(weights == 0)])
 
     def _fill(self, sums: Sums) -> int:
-        """Return the bin for rows with a missing value."""
+        """Return the bin that rows with a missing value are added to."""
         occupied = np.flatnonzero(self._weights(sums[:-1]))
         if not len(occupied):
             return 0
@@ -309,7 +308,7 @@ class BinnedTable:
         )
 
     def _features(self, raw: list[Sums]) -> list[Sums]:
-        """Return histograms of the algorithm's features from those of the columns."""
+        """Convert histograms of the columns to histograms of the algorithm's features."""
         result, gap_histograms = [], []
         for j, sums in enumerate(raw):
             if j in self._orders:
@@ -338,7 +337,7 @@ class BinnedTable:
         return important_histograms(weights, means, scatter, n, self._terms.categories)
 
     def use(self, features: NDArray[np.intp], *, measure: bool = False) -> None:
-        """Restrict histograms to some features; `measure` columns without missing values."""
+        """Restrict histograms to some features; `measure` those without missing values."""
         self._used = frozenset(features.tolist())
         assert self._first is not None
         self._first = [self._narrowed(features) for features in self._first]
@@ -347,7 +346,7 @@ class BinnedTable:
         if measure:
             unmeasured = {*self._terms.fill, *self._orders}
             measured = [j for j in range(len(self._source.columns)) if j not in unmeasured]
-            self._first = None  # it lacks the sums of measured columns
+            self._first = None  # its sums do not include measured columns
         self._source.use(sorted(columns), measured)
 
     def _narrowed(self, features: list[Sums]) -> list[Sums]:
@@ -359,7 +358,7 @@ class BinnedTable:
         ]
 
     def moments(self, sums: Sums) -> NDArray[np.float64]:
-        """Compute the weight, mean and sum of squared deviations of the labels from sums."""
+        """Compute the weight, mean and sum of squared deviations of labels from their sums."""
         source, result = self._source, np.empty((len(sums), 3))
         for row, (weight, first, second, *_) in enumerate(sums.tolist()):
             total_weight = Fraction(source.unit) * weight
@@ -371,7 +370,7 @@ class BinnedTable:
         return result
 
     def box(self, margin: float) -> Domain:
-        """Return the box around the bins with rows, widened by a share of its sides."""
+        """Return the box around the occupied bins, with a margin as a share of its sides."""
         assert self._first is not None
         occupied_bins = [np.flatnonzero(self._weights(sums)) for sums in self._first[0]]
         ends = np.array(
@@ -394,7 +393,7 @@ class BinnedTable:
         Returns
         -------
         list of lists of ndarray
-            Per node and feature.
+            Histograms per node and feature.
         """
         if list(paths) == [()] and self._first is not None:
             histograms, self._first = self._first, None
@@ -418,12 +417,12 @@ class BinnedTable:
     def residuals(
         self, paths: Sequence[Path], equations: Sequence[Equations], totals: Sequence[Sums]
     ) -> list[list[Fraction]]:
-        """Return summed absolute residuals of the labels of nodes, see :meth:`fetch_histograms`."""
+        """Return summed absolute residuals of nodes, given as in :meth:`fetch_histograms`."""
         return self._source.residuals(self.named(self._nodes(paths)), equations, totals)
 
     def sides(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the side lengths of boxes of bins, in the units of the columns."""
-        sides = np.zeros(lower.shape)  # columns that mark missing values have 0
+        sides = np.zeros(lower.shape)  # 0 for indicators of missing values
         for j, column in enumerate(self._source.columns):
             if column.values is None:
                 ends = np.array([column.low, *column.cuts, column.high])
@@ -438,7 +437,7 @@ class BinnedTable:
         return rules.replace(rules=list(map(LabelMoments.describe_rule, moments, rules.rules)))
 
     def finish_rules(self, rules: RuleSet, uncovered: str, abstain_label: Any) -> RuleSet:
-        """Add the fallback and make the outputs readable, as :meth:`BaseExtractor.fit` does."""
+        """Add the fallback and round the outputs, like :meth:`BaseExtractor.fit`."""
         source, rules = self._source, rules.without_repeated_end()
         if source.classes is not None:
             counts = (self.total * source.unit).tolist()
@@ -453,17 +452,17 @@ class BinnedTable:
         return readable_outputs(rules, np.array(source.label_range))
 
     def named(self, ruleset: RuleSet) -> RuleSet:
-        """Express rules about bin numbers in the units of the table.
+        """Convert rules on bin numbers to the units of the table.
 
         Parameters
         ----------
         ruleset : RuleSet
-            Rules about bin numbers.
+            Rules on bin numbers.
 
         Returns
         -------
         RuleSet
-            Rules about the columns of the source; the domain is the box around its rows.
+            Rules on the columns of the source; the domain is the box around its rows.
         """
         columns = self._source.columns
         ranked = name_categories(ruleset, self._ranked)
@@ -478,7 +477,7 @@ class BinnedTable:
     def _in_units(self, condition: Condition) -> Condition:
         if not isinstance(condition, Interval):
             return condition
-        # The last bin below the interval, and the last one inside.
+        # The last bin below the interval, and the last bin inside.
         cuts, low, high = self._source.columns[condition.feature].cuts, -np.inf, np.inf
         if not np.isinf(condition.lower):
             lower = condition.lower

@@ -39,10 +39,9 @@ _CRITERIA = {
     "classification": ("gini", "entropy", "log_loss"),
     "regression": ("squared_error", "absolute_error", "poisson"),
 }
-#: Default number of leaves, which suits most tables and stays readable, and the largest default for
-#: more classes.
+#: Default number of leaves, and the largest default if there are more classes.
 _LEAVES, _MOST_LEAVES = 6, 8
-#: Number of leaves up to which a search tries all sizes of a tree.
+#: Largest number of leaves up to which a search tries all sizes of a tree.
 PATH_LEAVES = 32
 #: Largest number in single precision.
 _LARGEST = float(np.finfo(np.float32).max)
@@ -52,37 +51,39 @@ _LARGEST = float(np.finfo(np.float32).max)
 class CARTExtractor(BaseExtractor):
     """Rules from a decision tree that imitates the black box.
 
-    The first extractor to try: fast, complete, and hard to beat at few rules. The black box is
-    queried once. Categorical and text columns of a DataFrame are split into sets of their values.
+    Try this extractor first: it is fast, covers all rows, and other extractors are rarely more
+    faithful with the same small number of rules. The black box is queried once. Categorical and
+    text columns of a DataFrame are split into sets of values.
 
     Parameters
     ----------
     {estimator}
     max_leaf_nodes : int, None or "auto", default="auto"
-        Most leaves, that is rules; the tree then grows best first. At least 1, a constant. None: no
-        limit but `max_depth`. "auto": None where a `max_depth` is given; else 6, or as many as
-        there are classes, up to 8.
+        Largest number of leaves, each of which is a rule, at least 1; the tree grows best first.
+        None: limited only by `max_depth`. "auto": None if `max_depth` is set, otherwise the number
+        of classes, but at least 6 and at most 8.
     max_depth : int or None, default=None
-        Most conditions on the way to a leaf; None for no limit.
+        Largest number of splits on a path to a leaf; None for no limit.
     n_features_to_select : int or None, default=100
         {selection}
     max_features : int, float, {"sqrt", "log2"} or None, default=None
-        Features tried at each split, as in scikit-learn's trees.
+        Number of features that each split considers, as in scikit-learn's trees.
     criterion : str or None, default=None
-        Split criterion of scikit-learn's tree; None is gini or squared_error.
+        Split criterion of scikit-learn's tree; None: "gini" or "squared_error".
     min_samples_leaf : int or float, default=1
-        Least rows of a leaf, as in scikit-learn's trees.
+        Smallest number (or share) of rows in a leaf, as in scikit-learn's trees.
     ccp_alpha : float, default=0.0
-        Cost-complexity pruning, 0 or more.
+        Complexity parameter of cost-complexity pruning, at least 0.
     simplify : bool, default=True
-        True: an ordered list, read from the top, without the conditions that the rules before make
-        superfluous. False: one rule per leaf, each of which stands by itself.
+        True: return an ordered list without conditions that earlier rules make redundant. False:
+        return one independent rule per leaf.
     merge_leaves : bool, default=False
-        Whether to turn a split whose leaves all predict the same class into a leaf, which saves
-        rules without changing a prediction. No effect in regression.
+        Whether to replace a subtree whose leaves all predict the same class by a leaf. This saves
+        rules without changing predictions, and has no effect in regression.
     {common}
     random_state : int, RandomState instance or None, default=None
-        Decides between equally good splits. Pass an int for the same rules on every run.
+        Seed for the choice between equally good splits. Pass an int for the same rules on every
+        run.
 
     Attributes
     ----------
@@ -90,18 +91,18 @@ class CARTExtractor(BaseExtractor):
         The rules.
     {sizes}
     tree_ : DecisionTreeClassifier or DecisionTreeRegressor
-        The tree, fitted on the black box's predictions. It knows categories by their index in
+        The tree, fitted on the black box's predictions. Categories are encoded by their index in
         `category_order_`.
     category_order_ : dict of str to list
-        The values of each categorical feature, in the order in which the tree splits them.
+        Values of each categorical feature, in the order in which the tree splits them.
     {fitted}
 
     Notes
     -----
-    The values of a categorical feature are put in order once, by the black box's mean prediction
-    or, with more than two classes, along the first principal component of their class
-    probabilities; the tree then splits them by an index in that order. A value never seen in
-    training satisfies only conditions that exclude others ("color ≠ red").
+    The values of a categorical feature are ordered once: by the black box's mean prediction or,
+    with more than two classes, along the first principal component of their class probabilities.
+    The tree splits their indices in this order. Values that did not occur in training satisfy only
+    conditions that exclude other values ("color ≠ red").
 
     References
     ----------
@@ -127,7 +128,7 @@ class CARTExtractor(BaseExtractor):
     takes_categories = True
     _orders_categories = True
     _keeps_monotone = True
-    #: Factor of the number of leaves of trees without directions; 0 keeps directions.
+    #: Factor of the number of leaves of trees that ignore monotonicity; 0: trees satisfy it.
     _growth: int = 0
 
     def __init__(
@@ -174,12 +175,12 @@ class CARTExtractor(BaseExtractor):
     def fit_sums(self, source: HistogramSource) -> CARTExtractor:
         """Learn rules from the histograms of any number of rows.
 
-        The black box is not queried; the rules imitate the labels of the rows.
+        The black box is not queried; the rules describe the labels of the rows.
 
         Parameters
         ----------
         source : HistogramSource
-            The rows; :func:`skescore.sources.extract_source` calls this method with them.
+            Source of the histograms; :func:`skescore.sources.extract_source` calls this method.
 
         Returns
         -------
@@ -194,8 +195,8 @@ class CARTExtractor(BaseExtractor):
 
         Notes
         -----
-        The rules are those of :meth:`fit` on bin numbers, except that ties between splits go to the
-        first feature.
+        The rules are those of :meth:`fit` on bin numbers, except that the first feature is used if
+        several splits are equally good.
         """
         classes = None if source.classes is None else list(source.classes)
         task = "regression" if classes is None else "classification"
@@ -218,7 +219,8 @@ class CARTExtractor(BaseExtractor):
             model, simplify=self.simplify, feature_names=table.names, classes=classes, missing=False
         )
         if classes is None:
-            # The rows of a leaf are those whose first rule in the ordered list is the leaf's.
+            # In the ordered list, the rows of a leaf are those whose first matching rule is its
+            # own.
             leaves = tree_to_ruleset(model, feature_names=table.names, missing=False)
             moments = source.labels(table.named(leaves))
             rules = rules.replace(rules=list(map(LabelMoments.describe_rule, moments, rules.rules)))
@@ -311,10 +313,10 @@ class CARTExtractor(BaseExtractor):
     def _other_constrained_rules(
         self, extraction: Extraction, rows: Any, labels: np.ndarray, native: Collection[str]
     ) -> list[ConstrainedRules]:
-        """Grow trees without directions, whose leaves then get outputs that respect them.
+        """Grow trees without monotonicity constraints, and then adjust the outputs of their leaves.
 
-        Splits of scikit-learn's monotone trees bound the outputs of all later leaves, which costs
-        more agreement than the outputs of a larger tree.
+        In scikit-learn's monotone trees, splits bound the outputs of all leaves below. Adjusting
+        the outputs of a larger tree reduces the fidelity less.
         """
         constraints = self._constraints
         if constraints is None or not constraints.monotone:
@@ -337,7 +339,7 @@ class CARTExtractor(BaseExtractor):
         return results
 
     def _monotone_signs(self, extraction: Extraction) -> list[int] | None:
-        """Return the monotone direction of each column, as scikit-learn's trees read it."""
+        """Return the monotonicity constraints of the columns in scikit-learn's format."""
         if self._constraints is None or self._growth:
             return None
         names, classes = extraction.settings["feature_names"], extraction.classes
@@ -347,7 +349,7 @@ class CARTExtractor(BaseExtractor):
         return monotone_signs(self._constraints, list(map(str, names)), labels)
 
     def _columns(self, extraction: Extraction, exponents: np.ndarray) -> np.ndarray:
-        """Return the rows that the tree is fitted on: selected features, scaled."""
+        """Return the input of the tree: scaled rows, with other features set constant."""
         X, n_features = extraction.X, self.n_features_to_select
         if n_features is not None and n_features < X.shape[1]:
             chosen = once(
@@ -360,7 +362,7 @@ class CARTExtractor(BaseExtractor):
         return _times_two_to(X, exponents)
 
     def _fit_tree(self, extraction: Extraction, exponents: np.ndarray, n_classes: int) -> Any:
-        """Return the tree on the predictions; candidates of a search share the largest one."""
+        """Fit the tree to the predictions; candidates of a search share the largest tree."""
         n_rows = len(extraction.X)
         is_path = self.max_depth is None and self.ccp_alpha == 0 and self.max_features is None
         max_leaves = self._most_leaves(n_classes)
@@ -408,8 +410,8 @@ def _with_weight(rule: Rule, weight: float) -> Rule:
 def _exponents(domain: Domain) -> np.ndarray:
     """Return powers of two that scale features with small numbers above 1.
 
-    A tree treats numbers that differ by less than 1e-7 as equal, in any unit. Above 1 this is no
-    more than the rounding to single precision.
+    Trees treat numbers that differ by less than 1e-7 as equal, regardless of the unit. Above 1,
+    this is within the rounding of single precision.
     """
     largest = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
     return np.where((largest > 0) & (largest < 1), 1 - np.frexp(largest)[1], 0)
@@ -424,7 +426,7 @@ def _times_two_to(X: np.ndarray, exponents: np.ndarray) -> np.ndarray:
 
 
 def _in_units(ruleset: RuleSet, exponents: np.ndarray) -> RuleSet:
-    """Undo the scaling in the rules; powers of two change no digits."""
+    """Undo the scaling in the rules, which is exact for powers of two."""
 
     def unscale(bound: float, feature: int) -> float:
         return math.ldexp(bound, -int(exponents[feature]))

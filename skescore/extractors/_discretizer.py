@@ -22,9 +22,9 @@ from skescore.rules import Interval
 
 _STRATEGIES = ("quantile", "tree", "given")
 
-#: Number of groups of neighboring values that trees distinguish at first.
+#: Largest number of groups of neighboring values that trees distinguish at first.
 _MOST_GROUPS = 4096
-#: Number of leaves of the tree on all features, and of rows that it is fitted to.
+#: Largest numbers of leaves and of rows of the joint tree on all features.
 _JOINT_LEAVES, _JOINT_ROWS = 32, 20_000
 
 
@@ -41,7 +41,7 @@ def quantile_boundaries(ordered: np.ndarray, n_bins: int, min_rows: int) -> np.n
         target_position = n_rows * k / n_bins
         value = ordered[min(int(target_position), n_rows - 1)]
         sides = [int(np.searchsorted(ordered, value, side)) for side in ("left", "right")]
-        # Of equally near places the lower one.
+        # The lower one of equally near positions is used.
         for cut in sorted(sides, key=lambda side: abs(side - target_position)):
             if cut - begin >= min_rows and n_rows - cut >= min_rows:
                 cuts.append(cut - 1)
@@ -55,11 +55,11 @@ def tree_boundaries(
 ) -> np.ndarray:
     """Return positions in sorted values after which to cut for bins that are leaves of a tree.
 
-    The predictions go with the sorted values: floats, or class labels coded from 0.
-    Of very many distinct values, groups of neighbors are told apart first; then each cut is moved
-    to where it is best within the groups on either side.
+    `target` belongs to the sorted values: floats, or class labels coded from 0. Many distinct
+    values are first grouped with their neighbors; then each cut is moved to the best position
+    within the groups on both sides.
     """
-    ends = np.flatnonzero(ordered[:-1] < ordered[1:])  # the last places of distinct values
+    ends = np.flatnonzero(ordered[:-1] < ordered[1:])  # last positions of distinct values
     coarse = ends
     if len(ends) > _MOST_GROUPS:
         positions = np.arange(1, _MOST_GROUPS) * (len(ordered) / _MOST_GROUPS)
@@ -81,13 +81,13 @@ def tree_boundaries(
 
 
 def _grow(ends: np.ndarray, target: np.ndarray, n_leaves: int, min_rows: int) -> np.ndarray:
-    """Grow a tree on groups of rows; the indices of the `ends` between its leaves."""
+    """Grow a tree on groups of rows; return the indices of the `ends` between its leaves."""
     n_rows, n_groups = len(target), len(ends) + 1
     sizes = np.diff(ends, prepend=-1, append=n_rows - 1)
     group = np.repeat(np.arange(n_groups), sizes)
     if target.dtype.kind == "f":
         kind, weights = DecisionTreeRegressor, sizes.astype(float)
-        values = np.bincount(group, weights=target) / sizes  # what lies within counts nowhere
+        values = np.bincount(group, weights=target) / sizes  # variance within groups is constant
         group = np.arange(n_groups)
     else:
         n_labels = int(target.max()) + 1
@@ -97,7 +97,8 @@ def _grow(ends: np.ndarray, target: np.ndarray, n_leaves: int, min_rows: int) ->
         group, values = np.divmod(cells, n_labels)
     tree = kind(
         max_leaf_nodes=n_leaves,
-        # Half a row less, so that rounding errors do not exclude bins of exactly this size.
+        # Half a row is subtracted, so that rounding errors do not exclude bins of exactly this
+        # size.
         min_weight_fraction_leaf=(min_rows - 0.5) / n_rows,
         random_state=0,  # has no effect with a single feature
     )
@@ -112,11 +113,11 @@ def _fitted(tree: Any, rows: np.ndarray, target: np.ndarray, weights: Any = None
 
 
 def joint_cuts(rows: np.ndarray, target: np.ndarray) -> list[np.ndarray]:
-    """Return the cuts of one tree on all features; many rows are thinned evenly."""
+    """Return the cuts of one tree on all features; of many rows, evenly spaced ones are used."""
     if len(rows) > _JOINT_ROWS:
         row_index = np.arange(_JOINT_ROWS) * len(rows) // _JOINT_ROWS
         rows, target = rows[row_index], target[row_index]
-    # Trees round numbers to 32 bits, but not ranks.
+    # Trees round numbers to single precision, in which ranks are exact.
     ranks = np.column_stack([np.unique(column, return_inverse=True)[1] for column in rows.T])
     kind = DecisionTreeRegressor if target.dtype.kind == "f" else DecisionTreeClassifier
     tree = _fitted(kind(max_leaf_nodes=_JOINT_LEAVES, random_state=0), ranks, target)
@@ -132,7 +133,7 @@ def joint_cuts(rows: np.ndarray, target: np.ndarray) -> list[np.ndarray]:
 
 
 def united(values: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Merge two sets of cuts; keep only the first of cuts between the same two values."""
+    """Merge two sets of cuts; keep only the first cut between the same two values."""
     cuts = np.concatenate([first, second])
     positions = np.searchsorted(np.sort(values), cuts, side="right")
     return cuts[np.unique(positions, return_index=True)[1]]
@@ -141,8 +142,9 @@ def united(values: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndar
 class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Replace the values of numeric features by bin numbers.
 
-    Use it before an extractor or model for discrete columns; :class:`REALExtractor` has it as a
-    parameter. Bins are adjacent and the outer ones are unbounded, so every finite number has a bin.
+    Use it before an extractor or model that requires discrete columns; :class:`REALExtractor` has
+    it as a parameter. Bins are adjacent and the outer ones are unbounded, so every finite number
+    has a bin.
 
     Parameters
     ----------
@@ -151,36 +153,36 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         small decision tree per feature on y, so that y differs between bins; pass the black box's
         predictions as y. ``"given"``: the cuts in `cut_points`.
     n_bins : int, default=4
-        Largest number of bins per feature, at least 2. A feature with few distinct values gets
-        fewer, a constant one gets one. Not used by ``"given"``.
+        Largest number of bins per feature, at least 2. Features with few distinct values get fewer
+        bins, and constant features get one. Not used by ``"given"``.
     min_bin_share : float, default=0.02
         Smallest share of rows in a bin, from 0 to 0.5. Not used by ``"given"``.
     joint : bool, default=False
-        For ``"tree"``: whether to add the cuts of one tree on all features with 32 leaves, which
-        finds interactions. There may then be more than `n_bins` bins.
+        For ``"tree"``: whether to add the cuts of a single tree with 32 leaves on all features,
+        which detects interactions. There may then be more than `n_bins` bins.
     cut_points : mapping or sequence of sequences, optional
         For ``"given"``: increasing numbers per feature, as a mapping from the feature's index or
-        name (features left out are not cut), or as one sequence for each feature.
+        name (other features are not cut), or as one sequence for each feature.
 
     Attributes
     ----------
     cut_points_ : list of ndarray
-        Cuts of each feature, increasing; a value equal to a cut lies in the bin below it.
+        Increasing cuts of each feature; a value equal to a cut is in the bin below it.
     n_bins_ : ndarray of int, shape (`n_features_in_`,)
-        Bins of each feature, one more than it has cuts.
+        Number of bins of each feature, which is the number of its cuts plus 1.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X had string column names.
+        Names of the features, if X had string column names.
 
     Notes
     -----
     Cuts lie halfway between two neighboring values of the data, and trees are fitted to ranks, so
-    the scale of a feature does not matter. More than 4096 distinct values are grouped into 4096
-    groups of neighbors at first; the cuts are then refined within the adjacent groups. The joint
-    tree is fitted to at most 20000 evenly spaced rows. Regression trees are used if y holds floats,
-    otherwise classification trees (Gini impurity), grown best first to `n_bins` leaves. Nothing is
-    random.
+    the scale of a feature does not matter. More than 4096 distinct values are first divided into
+    4096 groups of neighbors; the cuts are then refined within the adjacent groups. The joint tree
+    is fitted to at most 20000 evenly spaced rows. Trees are regression trees if y holds floats,
+    otherwise classification trees (Gini impurity), and grow best first to `n_bins` leaves. Nothing
+    is random.
 
     Text columns raise an error. Exclude them with ``ColumnTransformer(...,
     remainder="passthrough")``. Extractors that accept categories pass only the numeric columns to
@@ -300,7 +302,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         list of Interval
-            One per bin, ``lower < x <= upper``; together they hold for every number.
+            Intervals ``lower < x <= upper``, one per bin; together they cover all numbers.
 
         Raises
         ------

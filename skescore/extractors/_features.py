@@ -17,8 +17,8 @@ from skescore.rules import AtLeast, Domain, Linear, LinearOutput, RuleSet
 
 # --- importance -----------------------------------------------------------------------------------
 
-#: Share of unexplained variance below which a feature determines the predictions; the rest is
-#: rounding error.
+#: Share of unexplained variance below which a feature determines the predictions, up to rounding
+#: errors.
 _NOTHING = 1e-12
 
 
@@ -42,8 +42,8 @@ def feature_importances(X: np.ndarray, predictions: np.ndarray, task: str) -> np
             degrees = len(X) - 2
             target = _standardized(predictions[:, None])[:, 0]
             statistic, _ = f_regression(values[:, varies], target, force_finite=False)
-        explained = statistic / degrees  # over unexplained variance
-    certain = ~(np.abs(explained) < 1 / _NOTHING)  # rounding may leave less than nothing
+        explained = statistic / degrees  # ratio of explained and unexplained variance
+    certain = ~(np.abs(explained) < 1 / _NOTHING)  # rounding may make the ratio negative
     if certain.any():
         result[varies] = certain
     elif (largest := explained.max()) > 0:
@@ -52,9 +52,9 @@ def feature_importances(X: np.ndarray, predictions: np.ndarray, task: str) -> np
 
 
 def _standardized(columns: np.ndarray) -> np.ndarray:
-    """Shift and scale columns to mean 0 and variance 1; those that are constant become 0.
+    """Shift and scale columns to mean 0 and variance 1; constant columns become 0.
 
-    Sums of squares lose all digits where a feature lies far from 0.
+    Without the shift, sums of squares of features far from 0 would lose all precision.
     """
     lower, upper = columns.min(axis=0), columns.max(axis=0)
     width = (upper - lower) / 2
@@ -66,7 +66,7 @@ def _standardized(columns: np.ndarray) -> np.ndarray:
 
 
 def given_importances(importances: Any, n_features: int) -> np.ndarray:
-    """Check the importances of a user: one number per feature."""
+    """Check the user's importances, one number per feature."""
     try:
         result = np.asarray(importances, dtype=float)
     except (TypeError, ValueError):
@@ -81,7 +81,7 @@ def given_importances(importances: Any, n_features: int) -> np.ndarray:
 
 #: Number of intervals with equally many rows between which predictions are compared.
 _INTERVALS = 8
-#: Family-wise error rate of calling an uninformative feature important.
+#: Family-wise error rate of the tests for important features.
 _LEVEL = 0.05
 
 
@@ -92,12 +92,13 @@ def important_features(
     n: int | None,
     categories: Container[int] = (),
 ) -> np.ndarray:
-    """Return the indices of the at most `n` most important features, in order of columns.
+    """Return the indices of at most `n` most important features, in the order of columns.
 
     The importance is the share of the predictions' variance (or Gini impurity) between intervals of
-    the feature with equally many rows, or between its `categories`. So non-monotonic effects count
-    as well. If some of the features are significant (F test with Bonferroni correction), only those
-    are returned. None, or at least the number of features, returns all. Ties go to the first.
+    the feature with equally many rows, or between its `categories`, so it includes non-monotonic
+    effects. If some features are significant (F test with Bonferroni correction), only those are
+    returned. If n is None or at least the number of features, all are returned. Of equally
+    important features, the first are returned.
     """
     n_rows, n_features = X.shape
     if n is None or n >= n_features:
@@ -127,7 +128,7 @@ def important_histograms(
     n: int | None,
     categories: Container[int] = (),
 ) -> np.ndarray:
-    """Return the most important features from histograms, as :func:`important_features`.
+    """Return the most important features like :func:`important_features`, from histograms.
 
     Parameters
     ----------
@@ -140,12 +141,12 @@ def important_histograms(
     n : int or None
         Largest number of features; None for all.
     categories : container of int, default=()
-        Features whose bins are the values of a category.
+        Features whose bins are categories.
 
     Returns
     -------
     ndarray of int
-        The indices of the features, in order of columns.
+        Indices of the features, in the order of columns.
     """
     if n is None or n >= len(weights):
         return np.arange(len(weights))
@@ -182,9 +183,9 @@ def _most_significant(share: np.ndarray, groups: np.ndarray, n_rows: float, n: i
 
 # --- nearest rows ---------------------------------------------------------------------------------
 
-#: Largest number of features for which a k-d tree is faster than all distances.
+#: Largest number of features for which a k-d tree is faster than computing all distances.
 _MAX_TREE_FEATURES = 8
-#: Distances that are computed at once, so few that they stay in the cache of the processor.
+#: Number of distances that are computed at once; they fit into the CPU cache.
 _MAX_DISTANCES = 262_144
 #: Rounding errors of squared distances, relative to the squared size of the rows.
 _ROUNDING = 1e-11
@@ -202,13 +203,13 @@ def nearest_row_search(rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     -------
     callable
         Maps points of shape (n_points, n_features) to the indices of rows. With more than eight
-        features, the first one of equally near rows is chosen.
+        features, the first of equally near rows is chosen.
 
     Notes
     -----
-    With many features a k-d tree visits almost all rows. Then a product of matrices gives all
-    distances up to rounding errors, and only rows within these of the nearest one are compared
-    exactly, so that the result does not depend on the order of additions in the product.
+    With many features, a k-d tree would visit almost all rows. A matrix product then gives all
+    distances up to rounding errors. Rows that may be nearest within these errors are compared
+    exactly, so the result does not depend on the order of additions in the product.
 
     Examples
     --------
@@ -240,7 +241,7 @@ def nearest_row_search(rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 
 def _nearest_rows(points: np.ndarray, rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     distances = (-2 * points) @ rows.T
-    distances += sizes  # without the sizes of the points
+    distances += sizes  # up to the squared size of each point
     best = distances.argmin(axis=1)
     smallest = distances[np.arange(len(points)), best]
     largest = (points**2).sum(axis=1) + sizes.max()
@@ -256,12 +257,12 @@ def _nearest_rows(points: np.ndarray, rows: np.ndarray, sizes: np.ndarray) -> np
 
 
 def chosen_features(features: Any, names: Sequence[str]) -> np.ndarray:
-    """Return the indices of columns given by name or index, in order.
+    """Return the sorted indices of columns given by name or index.
 
     Raises
     ------
     TypeError, ValueError
-        If it is not a sequence of names and indices, is empty, or has an unknown column.
+        If `features` is not a sequence of names and indices, is empty, or has an unknown column.
     """
     if isinstance(features, str | bytes) or not isinstance(features, Sequence | np.ndarray):
         raise TypeError(
@@ -288,8 +289,8 @@ def chosen_features(features: Any, names: Sequence[str]) -> np.ndarray:
 def narrowed(extraction: Any, chosen: np.ndarray) -> Any:
     """Restrict an Extraction to some features.
 
-    When the black box is queried at a point, the other features take the values of the training row
-    that is nearest in the chosen features.
+    In queried points, the other features take the values of the training row that is nearest in the
+    chosen features.
     """
     X, settings = extraction.X, extraction.settings
     domain: Domain = settings["domain"]

@@ -13,12 +13,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-#: Integers, so sums do not depend on the order of addition.
+#: Integers, whose sums do not depend on the order of addition.
 Sums: TypeAlias = NDArray[np.int64]
-#: Path from the root to a node: feature, last bin on the left, and whether the node is on the left.
+#: Path from the root to a node: for each split the feature, the last bin on the left, and whether
+#: the path goes left.
 Path: TypeAlias = tuple[tuple[int, int, bool], ...]
-#: Returns the histograms of nodes: per feature the sums of each bin, of shape (n_bins, n_sums). The
-#: total sums of the nodes are passed as well, except for the root.
+#: Returns the histograms of nodes: the sums of each bin, of shape (n_bins, n_sums) per feature. The
+#: arguments are the paths of the nodes and their total sums, which are None for the root.
 FetchHistograms: TypeAlias = Callable[[Sequence[Path], Sequence[Sums] | None], list[list[Sums]]]
 
 #: Number of nodes whose histograms are requested together.
@@ -29,8 +30,8 @@ _BATCH = 256
 class Growth:
     """Parameters of a tree.
 
-    A classification has one sum of weights per class. A regression has the sums of the weight and
-    of the label times the weight. Sums times their unit are values.
+    In classification, there is one sum of weights per class. In regression, the sums are those of
+    the weights and of the weights times the labels. The value of a sum is its product with a unit.
 
     Parameters
     ----------
@@ -43,14 +44,14 @@ class Growth:
     min_weight : float
         Smallest weight of a leaf; 0 for no limit.
     unit, label_unit : float, default=1.0
-        Weight that a sum of weights of 1 represents, and value that a sum of labels of 1 does.
+        Values that a sum of weights of 1 and a sum of labels of 1 represent.
 
     Notes
     -----
-    The best split of a node has the smallest impurity, as computed by scikit-learn. Ties go to the
-    first feature and then to the lowest threshold; a threshold lies midway between two occupied
-    bins. Among equally good nodes, the oldest is split first. In a regression, a node is split as
-    long as the means of some bins differ.
+    The best split of a node has the smallest impurity, as computed by scikit-learn. Of equally good
+    splits, the one with the first feature and then the lowest threshold is used; thresholds are
+    midway between two occupied bins. Of equally good nodes, the oldest is split first. In
+    regression, a node is split as long as the means of some bins differ.
     """
 
     task: str
@@ -67,7 +68,7 @@ class Growth:
         return np.asarray(weight_sum * self.unit)
 
     def impurity(self, sums: Sums) -> NDArray[np.float64]:
-        """Return the impurity of a classification from sums along the last axis."""
+        """Return the impurity in classification from sums along the last axis."""
         counts, weight = sums * self.unit, self.weight(sums)
         if self.criterion == "gini":
             return np.asarray(1.0 - (counts * counts).sum(axis=-1) / (weight * weight))
@@ -76,7 +77,7 @@ class Growth:
         return np.asarray(-(shares * logs).sum(axis=-1))
 
     def is_final(self, sums: Sums, depth: int) -> bool:
-        """Return whether a node must be a leaf, whatever its bins are."""
+        """Return whether a node must be a leaf, regardless of its bins."""
         if self.max_depth is not None and depth >= self.max_depth:
             return True
         if float(self.weight(sums)) < 2 * self.min_weight:
@@ -112,7 +113,7 @@ class Growth:
         first, second = self.weight(left), self.weight(right)
         if self.task == "classification":
             return -second * self.impurity(right) - first * self.impurity(left)
-        # Difference of the left sum from its value under equal means.
+        # Deviation of the left sum from its value if both means were equal.
         mean = float(total[1]) / float(total[0])
         deviation = left[:, 1] - left[:, 0] * mean
         return np.asarray(deviation * deviation * (1 / first + 1 / second))
@@ -140,7 +141,7 @@ class _HistogramSplit:
 
 
 def _means_differ(bins: Sequence[Sums], total: Sums) -> bool:
-    """Return whether the exact means of some bins differ from that of the node."""
+    """Return whether the exact mean of some bin differs from that of the node."""
     weight, sum_of_all = int(total[0]), int(total[1])
     return any(int(part[1]) * weight != sum_of_all * int(part[0]) for sums in bins for part in sums)
 
@@ -162,16 +163,16 @@ def grow(fetch: FetchHistograms, growth: Growth) -> SimpleNamespace:
     Parameters
     ----------
     fetch : callable
-        Returns the histograms of nodes. It is called once per level, for the lighter one of each
-        two siblings; the histograms of the other one are differences.
+        Returns the histograms of nodes. It is called once per level, for the lighter sibling of
+        each pair; the histograms of the other sibling are differences.
     growth : Growth
         Parameters of the tree.
 
     Returns
     -------
     namespace
-        An object with ``tree_``, ``classes_`` and ``criterion`` like a scikit-learn tree that was
-        fitted on bin numbers, but without impurities. Leaves of a regression have values in the
+        Object with ``tree_``, ``classes_`` and ``criterion`` like a scikit-learn tree that was
+        fitted on bin numbers, but without impurities. In regression, leaves have values in the
         units of the labels.
     """
     bins = fetch([()], None)[0]
@@ -199,7 +200,7 @@ class _Grower:
             node.improvement = growth.improvement(node.split, node.total, self._all)
 
     def _divide(self, nodes: Sequence[_TreeNode], *, last: bool = False) -> None:
-        """Make the children of nodes; find their splits unless they are the `last` ones."""
+        """Create the children of nodes; find their splits unless they are the `last` level."""
         pairs = []
         for node in nodes:
             split = node.split
@@ -246,7 +247,7 @@ class _Grower:
         add(self._root)
         while n_splits > 0 and frontier:
             if frontier[0][2].children is None:
-                # Nodes that are likely to be split next are divided together.
+                # Nodes that will probably be split next are divided together.
                 near = [entry[2] for entry in heapq.nsmallest(n_splits, frontier)]
                 self._divide([n for n in near if n.children is None], last=n_splits == 1)
             node = heapq.heappop(frontier)[2]

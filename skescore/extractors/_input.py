@@ -26,9 +26,9 @@ def frame_column(X: Any, position: int) -> pd.Series:
 
 
 def column_numbers(column: pd.Series) -> np.ndarray:
-    """Return a column as floats, missing values as NaN; dates count units of time since 1970."""
+    """Return a column as floats: NaN for missing values, time units since 1970 for dates."""
     numbers = column.to_numpy(dtype=float, na_value=np.nan)
-    if column.dtype.kind in "mM":  # pandas converts NaT to the smallest integer.
+    if column.dtype.kind in "mM":  # pandas converts NaT to the smallest integer
         numbers = np.where(column.isna(), np.nan, numbers)
     return numbers
 
@@ -123,7 +123,7 @@ def category_order(
     Parameters
     ----------
     codes : ndarray of int, shape (n_rows,)
-        Code of each row's value; each value occurs.
+        Code of each row's value; all codes occur.
     predictions : ndarray of shape (n_rows,)
         Predictions of the black box: numbers, or indices of classes.
     n_values : int
@@ -134,13 +134,14 @@ def category_order(
     Returns
     -------
     ndarray of int, shape (n_values,)
-        Codes of the values in order.
+        Codes of the values, in order.
 
     Notes
     -----
-    For two classes or a number, ordering the values by the mean prediction makes the best of all
-    splits into two sets a threshold. For more classes the values are ordered along the first
-    principal component of their class probabilities, which nearly always gives the best split.
+    In regression and with two classes, the values are ordered by their mean prediction; the best
+    split into two sets is then a threshold. With more classes, the values are ordered along the
+    first principal component of their class probabilities, which nearly always gives the best
+    split.
 
     References
     ----------
@@ -164,12 +165,12 @@ def category_order(
 
 
 def order_of_means(total: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """Order values by their mean prediction, from the number of rows and sums of predictions.
+    """Order values by their mean prediction, given numbers of rows and sums of predictions.
 
     The sums have the shape (n_values, 1), or (n_values, n_classes) with the counts of classes.
     Values without rows are ordered by the prediction of all rows.
     """
-    # Values without rows count as the mean of all rows.
+    # Values without rows get the mean of all rows.
     means = np.where(
         (total > 0)[:, None], sums / np.maximum(total, 1)[:, None], sums.sum(axis=0) / total.sum()
     )
@@ -192,14 +193,14 @@ def order_of_means(total: np.ndarray, sums: np.ndarray) -> np.ndarray:
 def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> RuleSet:
     """Convert intervals of category ranks to sets of values.
 
-    They become conditions such as ``color in {blue, red}``. A set of more than half of the values
-    is written as its complement, ``color ≠ green``, which also holds for unseen values. A rule that
-    holds for no value is dropped.
+    The conditions become ``color in {blue, red}``. A set of more than half of the values is written
+    as its complement, ``color ≠ green``, which also holds for unseen values. Rules that hold for no
+    value are dropped.
 
     Raises
     ------
     ValueError
-        If a linear output or weight uses a rank.
+        If a linear output or condition uses a rank.
     """
     rules = []
     for rule in ruleset.rules:
@@ -241,8 +242,8 @@ def _one_of(interval: Interval, values: tuple[Any, ...]) -> OneOf | bool:
 def without_vacuous_conditions(ruleset: RuleSet) -> RuleSet:
     """Drop conditions on categories that hold for all values of the domain.
 
-    A condition such as ``sex in {female, male}`` says nothing about a column without missing values
-    and other categories.
+    For example, ``sex in {female, male}`` always holds in a column without missing values and other
+    categories.
     """
     domain = ruleset.domain
     if domain is None or not domain.categories:
@@ -329,14 +330,14 @@ class CategoryEncoder:
             if values is None:
                 columns[name] = column_numbers(column)
                 continue
-            # With objects pandas does not convert text to an Arrow array first.
+            # With objects, pandas does not convert text to an Arrow array first.
             values_of_rows = pd.Index(column.to_numpy(dtype=object), dtype=object)
             codes = pd.Index(values, dtype=object).get_indexer(values_of_rows)
             columns[name] = np.where(codes < 0, np.nan, codes)
         return pd.DataFrame(columns)
 
     def frame(self, X: Any) -> Any:
-        """Convert rows without column names to a frame like that of training."""
+        """Convert rows without column names to a frame with the columns of training."""
         rows = np.asarray(X, dtype=object)
         if rows.ndim != 2 or rows.shape[1] != len(self._names):
             return X  # scikit-learn's check reports the error
@@ -345,7 +346,7 @@ class CategoryEncoder:
         return frame.astype(dict.fromkeys(numeric, float))
 
     def decode(self, points: np.ndarray) -> Any:
-        """Convert points with codes to a frame like that of training."""
+        """Convert points with codes to a frame with the columns and values of training."""
         columns = {}
         for position, name in enumerate(self._names):
             column: Any = points[:, position]
@@ -389,7 +390,7 @@ def has_categories(X: Any) -> bool:
 def is_categorical(column: pd.Series) -> bool:
     """Return whether a column holds declared categories, only text, or only booleans.
 
-    Columns of numbers with single texts and of numbers written as text are not categorical.
+    Columns that mix numbers and text, and columns of numbers written as text, are not categorical.
 
     Parameters
     ----------
@@ -408,7 +409,7 @@ def is_categorical(column: pd.Series) -> bool:
     observed = column.dropna()
     if not len(observed) or pd.api.types.infer_dtype(observed) != "string":
         return False
-    # Of Arrow columns, pandas does not recognize the NaN of texts that are no numbers.
+    # In Arrow columns, pandas does not recognize the NaN of texts that are not numbers.
     distinct_values = observed.drop_duplicates().to_numpy(dtype=object)
     return bool(pd.isna(pd.to_numeric(distinct_values, errors="coerce")).any())
 

@@ -1,11 +1,11 @@
 """Linear models of the black box's predictions in boxes, for joining such boxes.
 
-The sufficient statistics of a least-squares fit are additive, so the model of a union needs no
-rows. Its mean absolute residual does. Every cell is a range in one list of row numbers.
-Rows are looked up in pieces.
+The sufficient statistics of a least-squares fit are additive, so the model of a union is computed
+without rows. Its mean absolute residual requires them. The rows of a cell are a range in a list of
+row numbers and are processed in pieces.
 
-All features and predictions are shifted and scaled to about 1, so that neither large offsets nor
-small units cost digits.
+All features and predictions are shifted and scaled to about 1, so that large offsets and small
+units do not reduce the precision.
 """
 
 from __future__ import annotations
@@ -17,43 +17,44 @@ import numpy as np
 
 from skescore.rules import Conclusions, LinearOutput
 
-#: Number of rows that are looked up at once; they fit into the processor's cache.
+#: Number of rows that are processed at once; they fit into the CPU cache.
 CHUNK = 4096
-#: Groups of at most so many rows are processed together.
+#: Largest number of rows in groups that are processed together.
 _SMALL = 512
 #: Smallest standard deviation of a varying feature, in units of the rows' range.
 _FLAT = 1e-12
-#: Relative size below which effects and intercepts are rounding errors.
+#: Relative size below which effects and intercepts are regarded as rounding errors.
 _ROUNDING = 1e-12
-#: Ridge that makes every system solvable, and the refinement steps that remove its effect.
+#: Ridge that makes every system solvable, and number of refinement steps that remove its effect.
 _TINY_RIDGE, _REFINEMENTS = 1e-10, 2
-#: Boxes with fewer points than this times (varying features + 2) are fitted with a ridge.
+#: Boxes with fewer points than this factor times (varying features + 2) are fitted with a ridge.
 _FEW = 2
-#: Share of unexplained variance below which a feature is a copy of others.
+#: Share of unexplained variance below which a feature is redundant.
 _COPY = 1e-9
-#: Relative difference of gains below which features are ties.
+#: Relative difference below which gains are regarded as equal.
 _EQUAL = 1e-9
 #: Number of boxes or pairs of boxes whose linear models are computed together.
 _BLOCK = 1024
-#: Difference of mean residuals, as a share of the predictions' range, below which they are ties.
+#: Difference below which mean residuals are regarded as equal, as a share of the predictions'
+#: range.
 TIE = 1e-9
-#: Shares of one model's mean absolute residual and of the deviation for the default threshold.
+#: Default threshold: shares of one model's mean absolute residual and of the standard deviation.
 _SHARE_OF_RESIDUAL, _SHARE_OF_DEVIATION = 0.5, 0.01
 
 
 def ridge_slopes(n: np.ndarray, gram: np.ndarray) -> np.ndarray:
     """Return the slopes of the least-squares models of many boxes.
 
-    They are computed from the numbers of points and the sums of products of deviations from the
-    mean, with the predictions last. Features that are constant in a box get 0.
+    `n` holds the numbers of points, and `gram` the sums of products of deviations from the mean,
+    with the predictions last. Features that are constant in a box get the slope 0.
 
     Features are standardized in each box, so the inverted matrix is their correlation. Among
     equally good models of correlated features, it is approximately the one with the smallest norm.
 
-    A model of few points fits them too closely and is steep where a feature varies little among
-    them. With d varying features and n < 2 (d + 2) points the slopes minimize,
-    in units of the rows' ranges, the mean squared residual plus d/n times the mean variance of the
-    features times the sum of the squared slopes.
+    A model of few points overfits and is steep along features that vary little among them. With d
+    varying features and n < 2 (d + 2) points, the slopes minimize the mean squared residual plus
+    d/n times the mean variance of the features times the sum of the squared slopes, all in units of
+    the rows' ranges.
     """
     moments = gram[:, :-1, :-1] / n[:, None, None]
     variance = np.einsum("bjj->bj", moments)
@@ -80,8 +81,8 @@ def ridge_slopes(n: np.ndarray, gram: np.ndarray) -> np.ndarray:
 def sparse_slopes(n: np.ndarray, gram: np.ndarray, max_terms: int | None) -> np.ndarray:
     """Return slopes of linear models with at most `max_terms` nonzero slopes; None: no limit.
 
-    Forward selection chooses the features that reduce the squared residual most. The model of these
-    is then fitted by :func:`ridge_slopes`.
+    Forward selection chooses the features that reduce the squared residual most. Their model is
+    then fitted by :func:`ridge_slopes`.
     """
     n_boxes, n_features = gram.shape[0], gram.shape[1] - 1
     if max_terms is None or max_terms >= n_features:
@@ -91,11 +92,11 @@ def sparse_slopes(n: np.ndarray, gram: np.ndarray, max_terms: int | None) -> np.
     chosen = np.empty((n_boxes, max_terms), dtype=np.intp)
     useful = np.empty((n_boxes, max_terms), dtype=bool)
     for term in range(max_terms):
-        # The information of the selected features is removed.
+        # Project out the selected features.
         left = np.einsum("bjj->bj", residual_gram)[:, :-1]
         free = (left > _COPY * variance) & (variance > n[:, None] * _FLAT**2)
         gain = np.where(free, residual_gram[:, :-1, -1] ** 2 / np.where(free, left, 1.0), 0.0)
-        # Ties up to rounding errors go to the first feature.
+        # The first of features with equal gains, up to rounding errors, is selected.
         near = gain >= gain.max(axis=1, keepdims=True) * (1 - _EQUAL)
         best = chosen[:, term] = near.argmax(axis=1)
         useful[:, term] = gain[box, best] > _ROUNDING * gram[:, -1, -1]
@@ -113,7 +114,7 @@ def sparse_slopes(n: np.ndarray, gram: np.ndarray, max_terms: int | None) -> np.
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Origin and unit of every feature, with the predictions last.
+    """Origin and unit of every feature, and at the end of the predictions.
 
     A number x is scaled to ``(x - origin) / unit``. Features that are constant, or whose slope
     would overflow, are not usable.
@@ -125,7 +126,7 @@ class Units:
 
     @classmethod
     def of(cls, lower: np.ndarray, upper: np.ndarray, predictions: np.ndarray) -> Units:
-        """Return the midpoints and ranges of a domain and of predictions."""
+        """Return units with the midpoints and ranges of a domain and of predictions."""
         low, high = np.append(lower, predictions.min()), np.append(upper, predictions.max())
         span = high - low
         usable = span[:-1] > 1e-280 * max(span[-1], 1e-20)
@@ -133,7 +134,7 @@ class Units:
         return cls(low / 2 + high / 2, unit, usable)
 
     def models(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return intercepts and slopes in the original units from residual vectors."""
+        """Convert residual vectors to intercepts and slopes in the original units."""
         slopes = -vectors[:, :-2] * (self.unit[-1] / self.unit[:-1])
         level = self.origin[-1] - vectors[:, -1] * self.unit[-1]
         intercepts = level - slopes @ self.origin[:-1]
@@ -145,7 +146,7 @@ class Units:
 class Groups:
     """Points grouped by box.
 
-    A group is a range in `order`, a list of point numbers; without it a range of points.
+    A group is a range in `order`, a list of point numbers; without `order` it is a range of points.
     """
 
     begin: np.ndarray
@@ -154,7 +155,7 @@ class Groups:
 
     @classmethod
     def of(cls, parts: Sequence[np.ndarray]) -> Groups:
-        """Return the groups from a list of point numbers per group."""
+        """Create groups from arrays of point numbers."""
         size = np.array([len(part) for part in parts], dtype=np.intp)
         order = np.concatenate(parts) if parts else np.empty(0, np.intp)
         return cls(np.cumsum(size) - size, size, order)
@@ -186,7 +187,7 @@ class Points:
         order = np.argsort(box.astype(np.uint16) if n_boxes <= 1 << 16 else box, kind="stable")
         # The row of zeros at the end represents absent points.
         self._rows = np.zeros((n_points + 1, n_features + 2))
-        # Repeated for every row of a block, so that NumPy processes whole blocks.
+        # Repeated for every row of a block, so that NumPy can process whole blocks.
         origin = np.tile(np.append(units.origin, 0.0), (_SMALL, 1))
         factor = np.tile(np.append(np.append(units.usable, True) / units.unit, 1.0), (_SMALL, 1))
         for begin in range(0, n_points, _SMALL):
@@ -211,8 +212,8 @@ class Points:
     def pieces(self, groups: Groups) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Iterate over the points of all groups.
 
-        Yield group numbers and their points, padded by rows of zeros; the next iteration overwrites
-        them. A large group is yielded alone and in several pieces.
+        Yields group numbers and their points, padded with rows of zeros; the next iteration
+        overwrites the points. A large group is yielded alone, in several pieces.
         """
         order, nothing = groups.order, len(self._rows) - 1
         for g in np.flatnonzero(groups.size > _SMALL).tolist():
@@ -237,10 +238,10 @@ class Points:
 
 @dataclass(eq=False)
 class Fits:
-    """Number, mean and second moments of the points in boxes, which determine their models.
+    """Numbers, means and second moments of the points in boxes, which determine linear models.
 
-    The moments are sums of products of deviations from the mean, of the features and, last, the
-    predictions.
+    The second moments are sums of products of deviations from the mean, for the features and at the
+    end for the predictions.
     """
 
     n: np.ndarray
@@ -258,9 +259,7 @@ class Fits:
             totals = (rows[:, None, :, -1] @ rows)[:, 0]
             n, mean = totals[:, -1], totals[:, :-1] / totals[:, -1:]
             centered = buffer[: rows.shape[0] * rows.shape[1]].reshape(*rows.shape[:2], size)
-            np.multiply(
-                mean[:, None, :], rows[:, :, -1:], out=centered
-            )  # 0 where there is no point
+            np.multiply(mean[:, None, :], rows[:, :, -1:], out=centered)  # 0 for empty groups
             np.subtract(rows[:, :, :-1], centered, out=centered)
             piece = cls(n, mean, centered.transpose(0, 2, 1) @ centered)
             if len(group) == 1:  # possibly a later piece of the group
@@ -282,7 +281,7 @@ class Fits:
         )
 
     def restricted(self, varies: np.ndarray) -> Fits:
-        """Return the moments with some features set constant in each box."""
+        """Return the moments with features that do not vary set constant in each box."""
         in_gram = np.append(varies, np.ones((len(varies), 1), bool), axis=1)
         return Fits(self.n, self.mean, self.gram * (in_gram[:, :, None] & in_gram[:, None, :]))
 
@@ -291,12 +290,12 @@ class Fits:
         n = self.n + other.n
         share = other.n / n
         apart = other.mean - self.mean
-        # A sum of nonnegative terms loses no digits, unlike a difference of squares.
+        # Unlike a difference of squares, a sum of nonnegative terms loses no precision.
         between = apart[:, :, None] * (apart * (self.n * share)[:, None])[:, None, :]
         return Fits(n, self.mean + apart * share[:, None], self.gram + other.gram + between)
 
     def vectors(self, slopes: np.ndarray) -> np.ndarray:
-        """Return models as vectors whose product with (x, prediction, 1) is the residual."""
+        """Return residual vectors, whose product with (x, prediction, 1) is the residual."""
         result = np.empty((len(self.n), self.mean.shape[1] + 1))
         result[:, :-2] = -slopes
         result[:, -2] = 1.0
@@ -309,7 +308,7 @@ def absolute_residuals(
 ) -> np.ndarray:
     """Return sums of absolute residuals of groups of points from linear models.
 
-    There is one sum per pair of a group and a model, sorted by group; models are residual vectors.
+    There is one sum per pair of a group and a model, sorted by group. Models are residual vectors.
     """
     result = np.zeros(len(group))
     first = np.searchsorted(group, np.arange(len(groups.size) + 1))
@@ -328,8 +327,8 @@ def absolute_residuals(
 class LinearModels:
     """Final linear models of boxes.
 
-    `full` are the residual vectors with all slopes, `vectors` those without the dropped slopes;
-    numbers are scaled by `units`.
+    `full` holds the residual vectors with all slopes, `vectors` those without the dropped slopes.
+    Both are scaled by `units`.
     """
 
     units: Units
@@ -376,7 +375,7 @@ class LinearModels:
         return self._conclusions(n_rows, self.vectors)
 
     def conclude_in_full(self, n_rows: np.ndarray) -> Conclusions:
-        """Return the outputs and statistics without dropped slopes."""
+        """Return the outputs and statistics with all slopes."""
         return self._conclusions(n_rows, self.full)
 
     def _conclusions(self, n_rows: np.ndarray, vectors: np.ndarray) -> Conclusions:
@@ -396,7 +395,7 @@ class LinearModels:
 
 
 class LinearBox:
-    """The points of one box and the moments that determine its linear model."""
+    """Points of one box and the moments that determine its linear model."""
 
     __slots__ = ("_fits", "_table", "points")
 
@@ -418,7 +417,7 @@ class LinearBox:
     def union_impurities(
         self, candidates: Sequence[LinearBox], threshold: float
     ) -> Sequence[float | None]:
-        """Return the rank of the union with each box; None if they may not join."""
+        """Return the rank of the union with each candidate; None if they may not join."""
         points = self._table.points
         unknown = [other for other in candidates if other._fits is None]
         if unknown:
@@ -449,13 +448,13 @@ class LinearTable:
     """Boxes with linear models that may be joined.
 
     The impurity of a box is the mean absolute residual of its model. Models have at most
-    `max_terms` slopes. Slopes with a smaller effect across their box than `tolerance`, a share of
-    the predictions' range, are dropped at the end.
+    `max_terms` slopes. At the end, slopes are dropped if their effect across the box is less than
+    `tolerance`, a share of the predictions' range.
     """
 
     def __init__(self, points: Points, tolerance: float, max_terms: int | None) -> None:
         self.points, self.max_terms, self._tolerance = points, max_terms, tolerance
-        # The moments of small boxes would take more memory than their points.
+        # Moments of small boxes would take more memory than the points and are not stored.
         large = points.by_box.size > len(points.units.usable) + 1
         self._place = np.where(large, np.cumsum(large) - 1, -1)
         self._known = Fits.collect(points, points.by_box.take(np.flatnonzero(large)))
@@ -483,7 +482,7 @@ class LinearTable:
         return all_fits.take(order)
 
     def split_boxes(self, index: np.ndarray) -> list[LinearBox]:
-        """Return boxes as separate objects."""
+        """Return the boxes at `index` as separate objects."""
         stored_index = self._place[index].tolist()
         return [
             LinearBox(
@@ -495,7 +494,7 @@ class LinearTable:
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
         """Return whether each pair of adjacent boxes may join, and the rank of their union."""
         residual = np.empty(len(pairs))
-        # Pairs are sorted by box, so that the points of a box are looked up once.
+        # Pairs are sorted by box, so that the points of a box are copied only once.
         order = np.argsort(pairs.min(axis=1), kind="stable")
         for begin in range(0, len(pairs), _BLOCK):
             block = order[begin : begin + _BLOCK]
@@ -563,7 +562,7 @@ def _vectors(fits: Fits, max_terms: int | None) -> np.ndarray:
 
 
 def threshold_of(residual: float, deviation: float) -> float:
-    """Return the default threshold from one model's mean absolute residual and the deviation."""
-    # Boxes with equal predictions join for any positive threshold.
+    """Compute the default threshold from one model's mean absolute residual and the deviation."""
+    # Any positive threshold joins boxes with equal predictions.
     smallest = float(np.finfo(float).tiny)
     return max(_SHARE_OF_RESIDUAL * residual, _SHARE_OF_DEVIATION * deviation, smallest)

@@ -16,20 +16,20 @@ GAP = "\0missing"
 
 
 class FilledTable:
-    """An extraction with missing values filled in.
+    """Extraction with missing values filled in.
 
     A numeric column with missing values becomes two: the filled numbers, and an indicator of
-    missing values (0 or 1). Missing values are replaced by one end of the column's range: the end
-    of the half whose predictions are more similar to those of the rows with missing values. So a
-    rule can combine them, ``age ≤ 30 or missing``, or separate them, ``age is missing``. In a
-    categorical column a missing value is an additional category.
+    missing values (0 or 1). Missing values are replaced by the end of the column's range in the
+    half whose predictions are more similar to those of rows with missing values. A rule can
+    therefore combine them with numbers (``age ≤ 30 or missing``) or separate them (``age is
+    missing``). In a categorical column, missing values are an additional category.
 
     Parameters
     ----------
     extraction : Extraction
         Rows with NaN, also among the codes of categories.
     margin : float
-        Share of a feature's range by which the domain is widened.
+        Margin of the domain, as a share of each feature's range.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class FilledTable:
         )
 
     def _decode(self, points: np.ndarray) -> Any:
-        """Convert points of the algorithm to rows of the table."""
+        """Convert points with filled values to rows of the table."""
         rows = points[:, : self._n_features].copy()
         for j, values in self._categories.items():
             if values[-1] == GAP:
@@ -93,16 +93,16 @@ class FilledTable:
 
 @dataclass(frozen=True)
 class GapTerms:
-    """Conversion of rules about a filled table to rules about the table with missing values.
+    """Conversion of rules on a filled table to rules on the table with missing values.
 
     Parameters
     ----------
     fill : mapping of int to float
-        Number that replaces missing values, by numeric feature.
+        Number that replaces missing values of each numeric feature.
     marked : mapping of int to int
-        Features of the indicator columns.
+        Feature of each indicator column.
     categories : mapping of int to tuple
-        Ordered values of the categorical features, with `GAP` for a missing value.
+        Ordered values of the categorical features, with `GAP` for missing values.
     """
 
     fill: Mapping[int, float]
@@ -120,7 +120,7 @@ class GapTerms:
                     if (table_condition := self._condition(c)) is not None
                 ]
                 rules.append(Rule(tuple(conditions), rule.output, rule.statistics, rule.weight))
-            except ValueError:  # no row satisfies it: a value would be missing and observed
+            except ValueError:  # no row satisfies the rule: a value would be missing and observed
                 continue
         return ruleset.replace(rules=rules, feature_names=feature_names, domain=domain)
 
@@ -178,12 +178,12 @@ class _NeverHoldsError(ValueError):
 
 
 def known_value(value: Any) -> Any:
-    """Return a category value of the table: None for a missing value."""
+    """Convert a category value to a value of the table, which is None for missing values."""
     return None if value == GAP else value
 
 
 def _fillings(extraction: Any, gaps: np.ndarray, features: Sequence[int]) -> dict[int, float]:
-    """Return the number that replaces missing values, by feature."""
+    """Return the number that replaces missing values of each feature."""
     n_classes = None if extraction.classes is None else len(extraction.classes)
     X, predictions = extraction.X, extraction.predictions
     return {j: _filling(X[:, j], gaps[:, j], predictions, n_classes) for j in features}

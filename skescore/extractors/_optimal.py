@@ -1,4 +1,4 @@
-"""Optimal trees and lists: rules with the smallest possible loss, and the proof."""
+"""Optimal trees and lists: rules with the smallest possible loss, and its proof."""
 
 from __future__ import annotations
 
@@ -35,47 +35,49 @@ _CRITERIA = {
     "classification": ("errors",),
     "regression": ("squared_error", "absolute_error"),
 }
-#: Work of a search without other limits, in seconds of a common processor core.
+#: Work of a search without other limits, in CPU seconds of a typical core.
 _WORK = 2.0
-#: Share of the limits for local search over all cuts, where the proof uses fewer cuts.
+#: Share of the limits for local search over all cuts if the proof uses fewer cuts.
 _GROWTH_SHARE = 0.4
-#: Cuts per feature that are tried for local search, and splits that it must be able to evaluate.
+#: Numbers of cuts per feature that local search may use, and smallest number of splits that it must
+#: be able to evaluate with them.
 _GROWTH_CUTS, _MIN_SPLITS = (None, 256, 64), 500
-#: Seconds of a common processor per row and feature, or per cut, of the evaluation of a split.
+#: CPU seconds per row and feature, or per cut, of the evaluation of a split.
 _SPLIT_WORK = 1e-8
-#: Seconds of a common processor per multiplication in a matrix product.
+#: CPU seconds per multiplication in a matrix product.
 _PRODUCT_WORK = 4e-11
-#: Nodes per rule that a search for lists must be able to evaluate, and the bytes that it may use.
+#: Smallest number of nodes per rule that a search for lists must be able to evaluate, and its
+#: memory limit in bytes.
 _NODES_PER_RULE, _LIST_MEMORY = 40, 2**29
-#: Number of sizes of which local search passes its trees on to the proof.
+#: Largest number of tree sizes that local search optimizes for the proof.
 _MAX_GROWN_SIZES = 31
-#: Up to this many rows CART's trees also minimize absolute errors, which takes long.
+#: Largest number of rows for which CART's trees minimize absolute errors, which is slow.
 _MAX_MEDIAN_ROWS = 1000
 #: Parts of the docstrings of both extractors.
 _DOCUMENTATION = {
     "limits": """
 max_work : float, None or "auto", default="auto"
-    Work of the search, counted in operations and expressed in seconds of a common processor core.
-    The same work gives the same rules on every machine. "auto": 2, or no limit if `max_nodes` or
-    `time_limit` is set. None: no limit.
+    Largest work of the search, counted in operations and converted to CPU seconds of a typical
+    core. The same work gives the same rules on every machine. "auto": 2, or no limit if `max_nodes`
+    or `time_limit` is set. None: no limit.
 max_nodes : int, optional
-    Largest number of nodes of the search. The time per node depends on the table.
+    Largest number of nodes of the search. The time per node depends on the data.
 time_limit : float, optional
-    Largest time of the search in seconds. The rules then depend on the speed of the machine.
+    Largest wall time of the search in seconds. The rules then depend on the speed of the machine.
 """,
     "proof": """
 frontier_ : Frontier
-    Bounds of the loss and the best rules found, for each number of rules; its `space` lists all
+    Lower bound of the loss and best rules found for each number of rules; its `space` lists all
     cuts.
 lower_bounds_ : ndarray of shape (n_sizes,)
     Lower bounds of the training loss of rule sets with at most 1, 2, ... rules.
 gap_ : float
-    Difference of the training loss and its lower bound at the largest size; 0 if the rules are
-    proven to be optimal.
+    Difference between the training loss and its lower bound at the largest size; 0 if the rules are
+    proven optimal.
 status_ : str
-    Result of the search and its space, such as "optimal over all cuts", "optimal over 16 cuts per
-    feature" or "work limit reached over all cuts"; with a note if CART or `start` have a smaller
-    loss that rules of the space cannot have.
+    Result of the search and its search space, such as "optimal over all cuts", "optimal over 16
+    cuts per feature" or "work limit reached over all cuts". A note is added if CART or `start` has
+    a smaller loss with rules outside of the search space.
 """,
 }
 _STATUS_TEXTS = {
@@ -102,9 +104,9 @@ class _CutChoice:
     cuts : Cuts
         The cuts.
     is_complete : bool
-        Whether these are all cuts of the features.
+        Whether the features have no other cuts.
     text : str
-        Description, for people.
+        Description for messages.
     """
 
     cuts: Cuts
@@ -113,7 +115,7 @@ class _CutChoice:
 
 
 class BaseOptimalExtractor(BaseExtractor):
-    """Base of the extractors that search for optimal rules and prove their optimality."""
+    """Base of the extractors that search for rules with a proof of optimality."""
 
     takes_categories = True
 
@@ -125,14 +127,14 @@ class BaseOptimalExtractor(BaseExtractor):
     max_nodes: int | None
     time_limit: float | None
 
-    #: Kind of the rules, a key of :data:`skescore.optimal.SOLVERS`.
+    #: Kind of rules, a key of :data:`skescore.optimal.SOLVERS`.
     _kind: str
-    #: Cuts per feature where all cuts would take too long.
+    #: Number of cuts per feature if all cuts would take too long.
     _few_cuts: int
 
     @abstractmethod
     def _space(self, cuts: Cuts) -> SearchSpace:
-        """Return the space of rules over some cuts."""
+        """Return the search space of rules over some cuts."""
 
     @abstractmethod
     def _affords(self, extraction: Extraction, cuts: Cuts, seconds: float) -> bool:
@@ -163,12 +165,12 @@ class BaseOptimalExtractor(BaseExtractor):
             )
 
     def _start(self) -> Any:
-        """Return the rules that the search starts from; None without any."""
+        """Return the rules of `start`; None if it is None."""
         return getattr(self.start, "rules_", self.start)
 
     @property
     def _limits(self) -> SolverLimits:
-        """Limits of the search."""
+        """Return the limits of the search."""
         max_work = self.max_work
         if isinstance(max_work, str):
             is_limited = self.time_limit is not None or self.max_nodes is not None
@@ -230,7 +232,7 @@ class BaseOptimalExtractor(BaseExtractor):
             limits=limits,
             **problem.options,
         )
-        # No rules have a loss below 0, whatever their cuts.
+        # No other cuts can reduce a loss of 0.
         space_text = choice.text if frontier.upper[-1] > 0 else _ALL_CUTS
         text = space_text + self._describe_better_rules(frontier, incumbents, problem)
         self._keep(_named_frontier(frontier, extraction), text, stacklevel=6)
@@ -258,7 +260,7 @@ class BaseOptimalExtractor(BaseExtractor):
     def _grow_trees(
         self, extraction: Extraction, problem: _TrainingProblem, incumbents: Sequence[RuleSet]
     ) -> list[RuleSet]:
-        """Search trees over as many cuts as local search can use, whatever the proof can."""
+        """Search trees by local search, over as many cuts as it can use within its limits."""
         seconds = _GROWTH_SHARE * _seconds(self._limits)
         all_cuts = _cuts_to_compare(extraction, None, self.n_features_to_select)
         for per_feature in _GROWTH_CUTS:
@@ -284,7 +286,7 @@ class BaseOptimalExtractor(BaseExtractor):
     def _describe_better_rules(
         self, frontier: Frontier, incumbents: Sequence[RuleSet], problem: _TrainingProblem
     ) -> str:
-        """Return a note if CART or `start` have a smaller loss outside the space; else ""."""
+        """Return a note if CART or `start` has a smaller loss outside the search space; else ""."""
         losses = losses_of_partitions(
             problem.table, problem.predictions, incumbents, **problem.options
         )
@@ -304,10 +306,10 @@ class BaseOptimalExtractor(BaseExtractor):
 
     @abstractmethod
     def _space_text(self) -> str:
-        """Return a description of the rules of the space, for people."""
+        """Return a description of the rules of the search space, for messages."""
 
     def _keep(self, frontier: Frontier, space_text: str, *, stacklevel: int) -> None:
-        """Store the frontier and the proof, and warn of a remaining gap."""
+        """Store the frontier and the attributes of the proof, and warn if a gap remains."""
         self.frontier_, self.lower_bounds_ = frontier, frontier.lower
         self.gap_ = float(frontier.gap[-1])
         self.status_ = f"{_STATUS_TEXTS[frontier.status[-1]]} over {space_text}"
@@ -333,7 +335,7 @@ class _TrainingProblem:
     predictions : ndarray
         Class indices or numbers.
     options : dict
-        The loss and the classes, as the solvers take them.
+        Loss and classes, as keyword arguments of the solvers.
     """
 
     table: RowTable
@@ -342,14 +344,14 @@ class _TrainingProblem:
 
 
 def _seconds(limits: SolverLimits) -> float:
-    """Return the time that a search may take, in seconds of a common processor."""
+    """Return the time that a search may take, in CPU seconds of a typical core."""
     if limits.max_work is None and limits.time_limit is None:
         return _WORK
     return min(limits.work_limit, limits.deadline(0.0))
 
 
 def _remaining_limits(limits: SolverLimits, seconds: float) -> SolverLimits:
-    """Return what local search leaves of the limits."""
+    """Return the limits that remain after a local search of so many seconds."""
     time_limit, max_work = limits.time_limit, limits.max_work
     return replace(
         limits,
@@ -359,7 +361,7 @@ def _remaining_limits(limits: SolverLimits, seconds: float) -> SolverLimits:
 
 
 def _few_cuts_of(extraction: Extraction, all_cuts: Cuts, per_feature: int) -> Cuts:
-    """Return cuts near the quantiles of the features that have cuts."""
+    """Return cuts near the quantiles, for the features that have cuts in `all_cuts`."""
     cuts = candidate_cuts(extraction.X, per_feature, categories=list(extraction.categories))
     return cuts.select({*all_cuts.thresholds, *all_cuts.categories})
 
@@ -415,7 +417,7 @@ class _NeverHoldsError(ValueError):
 def _coded(
     condition: Condition, features: Sequence[int], categories: Mapping[int, tuple[Any, ...]]
 ) -> Condition | None:
-    """Return a condition on other columns and on codes; None if all rows satisfy it."""
+    """Return a condition with renumbered features and with codes; None if all rows satisfy it."""
     if isinstance(condition, Linear):
         terms = tuple((features[j], weight) for j, weight in condition.terms)
         return replace(condition, terms=terms)
@@ -437,7 +439,7 @@ def _coded(
     codes = [float(i) for i, value in enumerate(categories[j]) if value in condition.values]
     if codes:
         return replace(condition, feature=j, values=tuple(codes))
-    # No training row has one of these values.
+    # No training row has any of these values.
     if condition.negated:
         return None if condition.missing else Missing(j, negated=True)
     if condition.missing:
@@ -491,7 +493,7 @@ def _named_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
 
 
 def _documented(cls: T) -> T:
-    """Complete the docstring of an optimal extractor."""
+    """Insert the shared parts into the docstring of an optimal extractor."""
     return documented(documented(cls, _DOCUMENTATION))
 
 
@@ -502,33 +504,34 @@ def _documented(cls: T) -> T:
 class OptimalTreeExtractor(BaseOptimalExtractor):
     """Decision tree with the smallest loss among all trees with a limited number of leaves.
 
-    The tree has the fewest errors on the training rows among all trees over the cuts of a stated
-    space, and for every number of leaves there is a proven lower bound of the errors. If the proof
-    takes too long, the best tree found is returned with a ``ConvergenceWarning`` that states
-    both bounds. The tree never has more errors than the tree of :class:`CARTExtractor` with as many
-    leaves. Its leaves are the rules, and no row satisfies two of them. The black box is queried
-    once. Categories and missing values are supported.
+    No tree over the cuts of the search space in ``status_`` has fewer errors on the training rows,
+    and for every number of leaves there is a proven lower bound of the errors. If the proof takes
+    too long, the best tree found is returned, and a ``ConvergenceWarning`` states its loss and the
+    lower bound. The tree never has more errors than the tree of :class:`CARTExtractor` with the
+    same number of leaves. Its leaves are disjoint rules. The black box is queried once. Categories
+    and missing values are supported.
 
     Parameters
     ----------
     {estimator}
     max_leaf_nodes : int, default=4
-        Most leaves, from 2 to 10,000.
+        Largest number of leaves, from 2 to 10,000.
     cuts_per_feature : int, None or "auto", default="auto"
-        Most cuts of a numeric feature, those nearest to its quantiles. None: all cuts between
-        neighboring values. "auto": all cuts if the proof may then succeed within the limits; else
-        local search uses all cuts, and the proof 16 cuts per feature and the cuts of the trees that
-        local search found. The cuts of CART's tree and of `start` are always added. Categories are
-        compared with single values and with the sets of values in these rules.
+        Largest number of cuts of a numeric feature; the cuts nearest to its quantiles are used.
+        None: all cuts between neighboring values. "auto": all cuts if the proof may then succeed
+        within the limits. Otherwise local search uses all cuts, and the proof uses 16 cuts per
+        feature and the cuts of the trees that local search found. The cuts of CART's tree and of
+        `start` are always added. Tests on categories compare with single values and with the sets
+        of values in CART's tree and `start`.
     n_features_to_select : int or None, default=20
         {selection}
     {loss}
     start : RuleSet or fitted extractor, optional
-        Rules about the same features that the search starts from. The tree never has more errors
-        than these rules if they divide the training rows as a tree of at most `max_leaf_nodes`
-        leaves does; rows without a rule count as one more leaf. Otherwise the nearest tree is used,
-        and ``status_`` states if the rules are better. The outputs of the rules are not used, so
-        linear outputs can have a smaller loss. M-of-N rules are usually no tree of this size.
+        Rules on the same features from which the search starts. If they partition the training rows
+        like a tree with at most `max_leaf_nodes` leaves (uncovered rows count as one more leaf),
+        the result never has more errors. Otherwise the most similar tree is used, and ``status_``
+        states if the rules are better. The outputs of the rules are not used, so linear outputs may
+        have a smaller loss. M-of-N rules usually do not correspond to a tree of this size.
     {limits}
     {common}
 
@@ -542,7 +545,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
 
     See Also
     --------
-    skescore.optimal.optimal_trees : The search, and what it compares.
+    skescore.optimal.optimal_trees : The search and its search space.
 
     Examples
     --------
@@ -608,15 +611,15 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         super()._check_settings(task)
 
     def fit_sums(self, source: HistogramSource) -> OptimalTreeExtractor:
-        """Find the best tree from the sums of rows in bins.
+        """Find the best tree from sums of rows in bins.
 
-        Rows in the same bins form a cell. The sums of the cells determine all trees over the cuts.
-        At most 262144 cells are supported.
+        Rows in the same bins form a cell; at most 262144 cells are supported. The sums of the cells
+        determine the loss of all trees over the cuts between bins.
 
         Parameters
         ----------
         source : HistogramSource
-            The rows; :func:`skescore.sources.extract_source` calls this method with them.
+            The rows; :func:`skescore.sources.extract_source` calls this method.
 
         Returns
         -------
@@ -655,7 +658,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
             y = np.array(list(classes), dtype=object)[label]
             weights = sums[cell, label] * source.unit
         else:
-            # Two rows reproduce the sums of a cell, and so its loss in every leaf.
+            # Two rows with the sums of a cell have the same loss as the cell in every leaf.
             weight, mean, deviation = table.moments(sums).T
             cell = np.tile(np.arange(len(sums)), 2)
             spread = np.sqrt(deviation / weight)
@@ -696,7 +699,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
     def _affords(self, extraction: Extraction, cuts: Cuts, seconds: float) -> bool:
         if self.max_leaf_nodes == 2:
             return True
-        # Medians cannot be computed from sums, which takes about as long as many products.
+        # Medians cannot be computed from sums; they take about as long as many products.
         n_sums = 3 if extraction.classes is None else len(extraction.classes)
         n_sums = 200 if self.criterion == "absolute_error" else n_sums
         n_products = float(cuts.n_cuts) ** 2 * len(extraction.X) * n_sums
@@ -711,34 +714,35 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
 class OptimalListExtractor(BaseOptimalExtractor):
     """Ordered list with the smallest loss among all lists with a limited number of rules.
 
-    The list has the fewest errors on the training rows among all lists over the cuts of a stated
-    space, and for every number of rules there is a proven lower bound of the errors. If the proof
-    takes too long, the best list found is returned with a ``ConvergenceWarning`` that states
-    both bounds. The list never has more errors than the tree of :class:`CARTExtractor` with as many
+    No list over the cuts of the search space in ``status_`` has fewer errors on the training rows,
+    and for every number of rules there is a proven lower bound of the errors. If the proof takes
+    too long, the best list found is returned, and a ``ConvergenceWarning`` states its loss and the
+    lower bound. The list never has more errors than the tree of :class:`CARTExtractor` with as many
     leaves if that tree can be written as a list of rules with at most `max_conditions` tests;
-    otherwise ``status_`` states if the tree is better. The last rule always holds and counts. The
-    black box is queried once. Categories and missing values are supported.
+    otherwise ``status_`` states if the tree is better. The last rule has no conditions and counts
+    as a rule. The black box is queried once. Categories and missing values are supported.
 
     Parameters
     ----------
     {estimator}
     max_rules : int, default=4
-        Most rules, from 1 to 10,000.
+        Largest number of rules, from 1 to 10,000.
     max_conditions : {1, 2, 3}, default=2
-        Most tests in a premise; an interval with two bounds is two of them.
+        Largest number of tests in a premise; an interval with two bounds counts as two tests.
     cuts_per_feature : int, None or "auto", default="auto"
-        Most cuts of a numeric feature, those nearest to its quantiles. None: all cuts between
-        neighboring values. "auto": all cuts if that is affordable within the limits, else 8. The
-        cuts of CART's tree and of `start` are always added. Categories are compared with single
-        values and with the sets of values in these rules.
+        Largest number of cuts of a numeric feature; the cuts nearest to its quantiles are used.
+        None: all cuts between neighboring values. "auto": all cuts if the proof may then succeed
+        within the limits, otherwise 8. The cuts of CART's tree and of `start` are always added.
+        Tests on categories compare with single values and with the sets of values in CART's tree
+        and `start`.
     n_features_to_select : int or None, default=20
         {selection}
     {loss}
     start : RuleSet or fitted extractor, optional
-        Rules about the same features that the search starts from. The list never has more errors
-        than these rules if they divide the training rows as a list of the space does, and rows
-        without a rule count as one more rule. Otherwise the nearest list is used, and ``status_``
-        states if the rules are better. The outputs of the rules are not used.
+        Rules on the same features from which the search starts. If they partition the training rows
+        like a list of the search space (uncovered rows count as one more rule), the result never
+        has more errors. Otherwise the most similar list is used, and ``status_`` states if the
+        rules are better. The outputs of the rules are not used.
     {limits}
     {common}
 
@@ -752,7 +756,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
 
     See Also
     --------
-    skescore.optimal.optimal_lists : The search, and what it compares.
+    skescore.optimal.optimal_lists : The search and its search space.
 
     Examples
     --------

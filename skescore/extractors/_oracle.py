@@ -42,15 +42,15 @@ _HASHED_ROWS = 65536
 
 
 class ResultCache:
-    """Cache with a size limit in bytes that drops the least recently used results first.
+    """Cache with a size limit that drops the least recently used results first.
 
-    Copies and pickles of a cache are empty, which keeps messages to other processes small.
+    Copies and pickles of a cache are empty, so that they are quickly sent to other processes.
 
     Parameters
     ----------
     max_bytes : int, default=268435456
-        Size limit of all results; a single result may take half of it, as the default number of
-        query rows does for some 2000 columns.
+        Size limit of all results. A single result may use up to half of it, which is enough for the
+        default number of query rows with 2000 columns.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class ResultCache:
 
 
 def _bytes_of(value: Any) -> int:
-    """Return the size in bytes of the arrays in a result, including tuples and attributes."""
+    """Return the size in bytes of all arrays in a result, its items and its attributes."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, tuple):
@@ -112,10 +112,10 @@ def digest(*arrays: np.ndarray) -> bytes:
 
 
 class FixedRows:
-    """Tables that do not change, with cached results that depend only on their rows.
+    """Tables that are never modified, with a cache of results that depend only on their rows.
 
-    A search extracts rules from the same few tables many times. Their rows need to be checked,
-    encoded and hashed only once. Tables are recognized by identity. Copies and pickles are empty.
+    A search extracts rules from the same few tables many times, but checks, encodes and hashes
+    their rows only once. Tables are identified by their ``id``. Copies and pickles are empty.
 
     Examples
     --------
@@ -132,20 +132,20 @@ class FixedRows:
     """
 
     def __init__(self) -> None:
-        # References to the tables ensure that no other object gets the id of a table.
+        # References to the tables ensure that no other object gets the same id.
         self._tables: dict[int, tuple[Any, dict[Hashable, Any]]] = {}
 
     def add(self, X: Any) -> None:
-        """Add a table, which must not be changed afterward."""
+        """Add a table, which must not be modified from then on."""
         self._tables.setdefault(id(X), (X, {}))
 
     def __contains__(self, X: Any) -> bool:
         return id(X) in self._tables
 
     def once(self, X: Any, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the result of a key for a table; callers must not change the result.
+        """Return the result of a key for a table; callers must not modify it.
 
-        The result is computed once for tables that were added, and at each call for others.
+        The result is computed once for tables that were added, and in every call for others.
         """
         if X not in self:
             return make()
@@ -167,12 +167,12 @@ class Oracle:
     estimator : estimator
         A fitted black box with ``predict``.
     like : array-like or DataFrame, optional
-        Training rows of the extractor, whose container and column types the black box may need. A
-        black box with ``feature_names_in_`` gets a DataFrame with these columns, and a scikit-learn
-        model without names gets an array. Any other black box gets a data frame if `like` is one,
-        and otherwise the rows unchanged.
+        Training rows of the extractor, in the container and with the column types that the black
+        box may require. A black box with ``feature_names_in_`` gets a DataFrame with these columns,
+        and a scikit-learn model without this attribute gets an array. Any other black box gets a
+        DataFrame if `like` is one, and otherwise the rows unchanged.
     feature_names : sequence of str, optional
-        Column names for arrays that are converted to data frames.
+        Column names of arrays that are converted to data frames.
     batch_size : int, optional
         Largest number of rows in one call; by default all rows.
 
@@ -185,10 +185,10 @@ class Oracle:
     n_rows_cached : int
         Number of rows whose predictions came from the cache.
     seconds : float
-        Duration of these calls.
+        Total duration of these calls in seconds.
     first_query : bytes or None
         Digest of the rows of the first query, which are the training rows of an extractor. None if
-        the rows contain anything but numbers and text.
+        the rows contain values other than numbers and text.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class Oracle:
 
     @property
     def cost(self) -> QueryCost:
-        """Number of rows that the black box predicted, and the time for these predictions."""
+        """Number of rows that the black box predicted, and the duration in seconds."""
         return QueryCost(self.n_rows, self.seconds)
 
     def query(self, X: Any, *, cache: bool = True) -> np.ndarray:
@@ -243,7 +243,7 @@ class Oracle:
         return self._query(X, key, cache)
 
     def query_outputs(self, X: Any) -> np.ndarray:
-        """Return class probabilities if the black box has them, otherwise its predictions.
+        """Return class probabilities if the black box predicts them, otherwise its predictions.
 
         Parameters
         ----------
@@ -285,8 +285,8 @@ class Oracle:
         converted = self._convert_rows(X)
         n_rows = len(converted)
         size = self.batch_size or max(1, n_rows)
-        # Rows in one call need no second digest in a cached black box, if it alone determines how
-        # they are converted.
+        # If all rows are in one call and their conversion depends only on the black box, a cached
+        # black box can reuse their digest.
         is_own = converted is X or (hasattr(X, "columns") and self._has_own_names)
         key_of_all = key if is_own and n_rows <= size else None
         parts = [
@@ -301,7 +301,7 @@ class Oracle:
     def count_again(self, n_rows: int) -> None:
         """Count a query whose predictions are already available.
 
-        The counts of an extractor must not depend on earlier queries by other extractors.
+        The counts of an extractor must not depend on queries that other extractors made before.
 
         Parameters
         ----------
@@ -393,11 +393,11 @@ class Oracle:
 
 
 class FrameKinds:
-    """Types of the columns of a data frame, which query points get back.
+    """Column types of a data frame, to which query points are converted.
 
-    Points are arrays of floats. Columns of integers become integers again if all points are whole
-    numbers. A black box that encodes columns of booleans or of numbers with the type ``object``
-    accepts only values that occurred, so points are moved to the nearest of these values.
+    Points are arrays of floats. Columns of integers become integers again if all their numbers are
+    whole. A black box that encodes booleans, or numbers in columns of type ``object``, accepts only
+    values that it was fitted on, so points are moved to the nearest of these values.
     """
 
     def __init__(self, like: Any) -> None:
@@ -450,9 +450,9 @@ class FrameKinds:
         return self.restored(frame, {names[j] for j in np.flatnonzero(is_whole).tolist()})
 
     def restored(self, frame: pd.DataFrame, converted: Collection[Any] = ()) -> pd.DataFrame:
-        """Restore the types of columns, and move values of encoded columns to observed ones.
+        """Restore the types of columns, and replace values of encoded columns by observed ones.
 
-        Integer columns whose names are in `converted` already have their type.
+        Integer columns in `converted` already have their type.
         """
         for name, dtype in self._integer_types.items():
             if name in frame.columns and name not in converted:
@@ -469,13 +469,13 @@ class FrameKinds:
 
 
 def _are_whole(numbers: np.ndarray) -> np.ndarray:
-    """Return for each column (or a single one) whether all its numbers are exact integers."""
+    """Return for each column (or for one array) whether all its numbers are exact integers."""
     whole = (numbers == np.round(numbers)) & (np.abs(numbers) < 2.0**53)
     return np.asarray(whole.all(axis=0))
 
 
 def _as_array(X: Any) -> np.ndarray:
-    """Convert rows to an array; columns of several types become floats if possible.
+    """Convert rows to an array; columns of mixed types become floats if possible.
 
     Text is never converted: "01" and "1" are different codes.
     """
@@ -503,7 +503,7 @@ def _content_key(X: Any) -> bytes | None:
         content.update(",".join(map(str, X.columns)).encode())
     array = _as_array(others)
     if array.dtype.kind not in "fiub" and isinstance(others, pd.DataFrame):
-        # In columns of objects, pandas gives 1 and "1" the same hash.
+        # In columns of objects, 1 and "1" have the same hash in pandas.
         kinds = [_kind(column) for _, column in others.items()]
         if {"mixed", "mixed-integer"} & {*kinds}:
             return None
@@ -520,7 +520,7 @@ def _content_key(X: Any) -> bytes | None:
 
 def _update(content: Any, array: np.ndarray) -> None:
     """Add the content, type and shape of an array to a digest."""
-    for start in range(0, len(array), _HASHED_ROWS):  # copies a column-wise array in parts
+    for start in range(0, len(array), _HASHED_ROWS):  # limits the size of copies
         content.update(np.ascontiguousarray(array[start : start + _HASHED_ROWS]).data)
     content.update(f"{array.shape}{array.dtype}".encode())
 
@@ -532,9 +532,9 @@ def _kind(column: pd.Series) -> str:
 
 
 class CachedBlackBox(FrozenEstimator):
-    """Fitted black box with a cache, for many estimators that query the same rows.
+    """Fitted black box with a cache that is shared by estimators that query the same rows.
 
-    A search passes it to all its candidates; ``fit`` and ``clone`` do not change it.
+    A search passes it to all candidates; ``fit`` and ``clone`` do not change it.
 
     Parameters
     ----------
@@ -546,10 +546,9 @@ class CachedBlackBox(FrozenEstimator):
     oracle : Oracle
         Counts the queries that reach the black box.
     cache : ResultCache
-        Shared results of estimators that query the same rows. It is limited in size and not
-        copied or pickled.
+        Shared results, limited in size. They are not copied or pickled.
     fixed_rows : FixedRows
-        Tables that the search does not change. They are not copied or pickled.
+        Tables that the search does not modify. They are not copied or pickled.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -559,7 +558,7 @@ class CachedBlackBox(FrozenEstimator):
         self.fixed_rows = FixedRows()
 
     def __sklearn_tags__(self) -> Any:
-        # Every check requests the tags, and the deep copy of a frozen estimator would be slow.
+        # Every check requests the tags, and copying those of a frozen estimator would be slow.
         black_box = self.estimator
         while isinstance(black_box, FrozenEstimator):
             black_box = black_box.estimator
@@ -568,27 +567,27 @@ class CachedBlackBox(FrozenEstimator):
         return tags
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict rows, from the cache if they were queried before."""
+        """Predict rows, or return cached predictions."""
         return self.oracle.query(X)
 
 
 def fixed_rows_of(estimator: Any) -> FixedRows:
-    """Return the tables that a search does not change; none if the black box is not cached."""
+    """Return the tables that a search does not modify; no tables if the black box is not cached."""
     return estimator.fixed_rows if isinstance(estimator, CachedBlackBox) else FixedRows()
 
 
 # --- fast predictions of forests --------------------------------------------
 
-# An extractor queries its black box hundreds of times, with a few hundred points each time. A
-# forest spends most of the time of such a call on checks, threads and the encoder. The functions
-# below call its trees directly and in the same order, so predictions are bit-identical.
+# An extractor queries its black box hundreds of times, with a few hundred points each time. In such
+# a call, a forest spends most of the time on checks, threads and the encoder. The functions below
+# call its trees directly and in the same order, so predictions are bit-identical.
 
 _CLASSIFIERS = (RandomForestClassifier, ExtraTreesClassifier)
 _REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor)
 
 
 def quick_predict(estimator: Any, X: Any) -> np.ndarray:
-    """Return ``estimator.predict(X)``, with a faster computation for forests.
+    """Return ``estimator.predict(X)``, computed faster for forests.
 
     The faster computation applies to forests, alone or in a pipeline after a
     :class:`~sklearn.compose.ColumnTransformer` that one-hot encodes columns or passes them through.
@@ -623,12 +622,12 @@ def quick_predict(estimator: Any, X: Any) -> np.ndarray:
         rows = _numbers(forest, X) if first is None else _encoded(first, X)
         if rows is not None and _is_sound(forest, rows):
             return _of_trees(forest, rows)
-    # Some models change rows in place, so they get a copy.
+    # Some models modify rows in place, so they get a copy.
     return one_dimension("The prediction of the black box", estimator.predict(own_rows(X)))
 
 
 def _is_simple(forest: Any) -> bool:
-    """Return whether a fitted forest has one output, one thread and no verbose messages."""
+    """Return whether a fitted forest has one output and one thread, and is not verbose."""
     fitted = hasattr(forest, "estimators_") and forest.n_outputs_ == 1
     return fitted and forest.n_jobs in (None, 1) and not forest.verbose
 
@@ -672,12 +671,12 @@ def _numeric(columns: list[pd.Series]) -> np.ndarray | None:
 
 
 def _floats(numbers: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):  # too large numbers become infinite and raise an error later
+    with np.errstate(over="ignore"):  # overflow to infinity raises an error later
         return np.ascontiguousarray(numbers, dtype=np.float32)
 
 
 def _encoded(transformer: Any, X: Any) -> np.ndarray | None:
-    """Return the rows as transformed by a column transformer; None if it is not supported."""
+    """Return the rows transformed by a column transformer; None if it is not supported."""
     if type(transformer) is not ColumnTransformer or not isinstance(X, pd.DataFrame):
         return None
     if list(X.columns) != list(getattr(transformer, "feature_names_in_", ())):
@@ -722,7 +721,7 @@ def _one_hot(encoder: OneHotEncoder, columns: list[pd.Series]) -> np.ndarray | N
         labels, values = category_values.tolist(), column.to_numpy(dtype=object).tolist()
         if any(value is pd.NA for value in (*labels, *values)):
             return None
-        # For a few hundred rows a dict is faster than vectorized lookups.
+        # For a few hundred rows, a dict is faster than vectorized lookups.
         code_of = {value: code for code, value in enumerate(labels) if value == value}
         nan_code = len(code_of) if len(code_of) < len(labels) else -1  # NaN comes last
         codes = np.array(

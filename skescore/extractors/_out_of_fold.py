@@ -1,4 +1,4 @@
-"""Labels of training rows by models that were not fitted on them."""
+"""Predictions for training rows by models that were not fitted on them."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def out_of_fold_predictions(
 ) -> np.ndarray:
     """Predict each row by a clone of the black box that was fitted on the other folds.
 
-    An overfitted model repeats the labels of its training rows. These predictions are those that
-    such a model makes for unseen rows.
+    An overfitted model reproduces the labels of its training rows. Out-of-fold predictions show how
+    it predicts unseen rows.
 
     Parameters
     ----------
     estimator : estimator
-        The black box; clones are fitted.
+        The black box, clones of which are fitted.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,)
-        Their targets.
+        Targets of the rows.
     task : {"classification", "regression"}
-        Classes are stratified.
+        The task; classes are stratified.
     sample_weight : ndarray of shape (n_rows,), optional
         Weights of the rows.
     seed : int, default=0

@@ -1,4 +1,4 @@
-"""Rules of an earlier extraction, of which only some are extracted again."""
+"""Revision of earlier rules, of which only some are extracted again."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from skescore.rules.exporters import readable_bounds
 
 @documented
 class RevisedRulesExtractor(CARTExtractor):
-    """Earlier rules, of which some are replaced by a decision tree on the rows that they predict.
+    """Earlier rules, some of which are replaced by a decision tree on the rows that they predict.
 
-    Every other rule keeps its conditions, its conclusion and its rows word for word. A replaced
-    rule becomes as many rules as the tree has leaves. They have the conditions of the earlier rule
-    and further ones, so that together they predict the same rows.
+    All other rules keep their conditions, outputs and rows. A replaced rule becomes one rule per
+    leaf of its tree. The new rules have the conditions of the earlier rule and further ones, so
+    together they predict the same rows.
 
     Parameters
     ----------
     {estimator}
     rules : RuleSet, optional
-        The earlier rules, of which one predicts each row. `fit` needs them.
+        The earlier rules, which `fit` requires. The first matching rule predicts a row.
     changed : sequence of int, default=()
-        Indices of the rules to replace; the number of rules stands for the rows of no rule, which
-        then get rules of their own at the end.
+        Indices of the rules to replace. The index ``len(rules)`` stands for the rows without a
+        rule, which then get rules at the end.
     max_leaf_nodes : int, default=3
-        Most rules that replace one; at least 1, which changes the conclusion only.
+        Largest number of rules that replace one rule, at least 1; 1 changes only the output.
     features : sequence of str or int, optional
         Features that further conditions may use, by name or index.
     uncovered : {"default", "nearest", "abstain"}, default="default"
@@ -46,12 +46,12 @@ class RevisedRulesExtractor(CARTExtractor):
     batch_size : int, optional
         Largest number of rows in one call of the black box.
     random_state : int, RandomState instance or None, default=None
-        Decides between equally good splits.
+        Seed for the choice between equally good splits.
 
     Attributes
     ----------
     rules_ : RuleSet
-        The rules, with statistics of the new rows. It is ordered if the earlier rules overlap.
+        The rules, with statistics of the new rows. They are ordered if the earlier rules overlap.
     origins_ : tuple of int
         Index of the earlier rule that each rule repeats or replaces.
     {sizes}
@@ -59,9 +59,10 @@ class RevisedRulesExtractor(CARTExtractor):
 
     Notes
     -----
-    A rule whose class is none of the black box's classes is replaced as well. A rule that predicts
-    no row stays. With :meth:`set_constraints`, further conditions honor the constraints, and rules
-    that violate them are repaired after that; the others stay word for word if the repair permits.
+    Rules that predict a class that the black box no longer has are also replaced. Rules that
+    predict no row are kept. With :meth:`set_constraints`, the further conditions satisfy the
+    constraints, and rules that violate them are repaired afterwards; the repair changes other rules
+    only if necessary.
 
     Examples
     --------
@@ -174,12 +175,12 @@ class RevisedRulesExtractor(CARTExtractor):
             extraction,
             X=extraction.X[is_member],
             predictions=extraction.predictions[is_member],
-            # Rows of other groups share nothing with these.
+            # Results must not be shared with the rows of other groups.
             query_rows=("revised", k, str(self.rules), extraction.query_rows),
         )
         constraints = self._constraints
         with warnings.catch_warnings():
-            # Other rules may conclude the classes that these do not.
+            # Other rules may predict the classes that these rules do not.
             warnings.filterwarnings("ignore", "max_leaf_nodes=.* is less than the")
             names = part.settings["feature_names"]
             chosen = None if self.features is None else chosen_features(self.features, names)
@@ -193,12 +194,12 @@ class RevisedRulesExtractor(CARTExtractor):
         return readable_bounds(leaves, part.X)
 
     def _refit_fallback(self, X: Any, extraction: Extraction, n_rows: int) -> None:
-        """Fit the fallback again if it is to be replaced."""
+        """Fit the fallback again if `changed` includes it."""
         if len(self.rules) in self.changed:
             super()._refit_fallback(X, extraction, n_rows)
 
     def _enforce_constraints(self, X: Any, extraction: Extraction, labels: np.ndarray) -> None:
-        """Repair the rules where they violate constraints, and find out what became of each."""
+        """Repair the rules where they violate constraints, and update their origins."""
         extracted = self.rules_
         super()._enforce_constraints(X, extraction, labels)
         if self.rules_.rules != extracted.rules:
@@ -209,7 +210,7 @@ class RevisedRulesExtractor(CARTExtractor):
     def _other_constrained_rules(
         self, extraction: Extraction, rows: Any, labels: np.ndarray, native: Collection[str]
     ) -> list[ConstrainedRules]:
-        """Return no other rules: these are not the leaves of one tree."""
+        """Return no rules, because the rules are not the leaves of a single tree."""
         return []
 
     def _fallback_of(self, earlier: RuleSet, extraction: Extraction) -> Fallback:
@@ -224,7 +225,7 @@ class RevisedRulesExtractor(CARTExtractor):
 
 
 def _replacements(earlier: RuleSet, k: int, leaves: RuleSet | None) -> list[Rule]:
-    """Return the rules for the rows of an earlier rule: the rule itself without new ones."""
+    """Return the rules for the rows of an earlier rule; the rule itself if there are none."""
     conditions = earlier.rules[k].conditions if k < len(earlier) else ()
     if leaves is None:
         return [Rule(conditions, earlier.rules[k].output)] if k < len(earlier) else []
@@ -236,7 +237,8 @@ def _origins_of(
 ) -> tuple[int, ...]:
     """Return the index of the earlier rule of each repaired rule.
 
-    A rule with other words has the origin of most of its rows; without rows, it counts as new.
+    A rule whose text has changed gets the origin of most of its rows; without rows, it counts as
+    new.
     """
     before, after = np.asarray(extracted.assign(rows)), np.asarray(repaired.assign(rows))
     origin_of_rows = np.where(before < 0, n_earlier, np.append(origins, n_earlier)[before])

@@ -1,4 +1,4 @@
-"""Query rows: generated rows that the black box labels, so that rules explain the model."""
+"""Query rows: generated rows that the black box labels, in addition to the training rows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from skescore.rules import convert_rows
 
 #: Names of the generators of query rows.
 SAMPLINGS = ("permute", "permute-near", "permute-mixed", "interpolate", "boundary", "uniform")
-#: Number of query rows unless the user chooses another one.
+#: Default number of query rows.
 N_QUERIES = 8000
 #: Probability that a generated row takes a value from its second parent.
 _EXCHANGE = 0.5
-#: Number of nearest rows that may be the second parent of a generated row.
+#: Number of nearest rows from which the second parent of a generated row is drawn.
 _N_PARTNERS = 10
 #: Bisection steps towards the decision boundary.
 _N_BISECTIONS = 3
@@ -67,11 +67,11 @@ class ColumnKinds:
     Parameters
     ----------
     is_category : ndarray of bool, shape (n_features,)
-        Columns whose values are never computed, only copied: codes of categories.
+        Columns of category codes, whose values are only copied.
     is_whole : ndarray of bool, shape (n_features,)
-        Columns of numbers without fractions.
+        Columns of whole numbers.
     lower, upper : ndarray of shape (n_features,)
-        Smallest and largest observed value; NaN for a column without any.
+        Smallest and largest observed value; NaN for a column without values.
     """
 
     is_category: np.ndarray
@@ -96,12 +96,12 @@ class ColumnKinds:
         )
 
     def between(self, first: np.ndarray, second: np.ndarray, position: np.ndarray) -> np.ndarray:
-        """Return points between pairs of rows; values that cannot be computed are copied.
+        """Return points between pairs of rows; values that cannot be interpolated are copied.
 
         Parameters
         ----------
         first, second : ndarray of shape (n_rows, n_features)
-            The pairs.
+            First and second rows of the pairs.
         position : ndarray of shape (n_rows, 1)
             Position from 0 (the first row) to 1 (the second row).
 
@@ -176,7 +176,7 @@ class RowGenerator:
         Returns
         -------
         ndarray of shape (n_rows, n_features)
-            The rows. Every value, and every missing one, occurs in its column of the table.
+            The rows. Every value (and missing value) occurs in its column of the table.
         """
         first, second = (self._draw_rows(stream, n_rows) for stream in (_FIRST, _SECOND))
         return self._exchange(first, second)
@@ -208,7 +208,7 @@ class RowGenerator:
         Returns
         -------
         ndarray of shape (n_rows, n_features)
-            The rows: those farther away from the data, then those near it.
+            The rows of :meth:`permute`, followed by those of :meth:`permute_near`.
         """
         n_far = n_rows // 2
         return np.concatenate([self.permute(n_far), self.permute_near(n_rows - n_far)])
@@ -247,7 +247,7 @@ class RowGenerator:
         Returns
         -------
         ndarray of shape (n_rows, n_features)
-            The rows. As many values as in the table are missing, up to chance.
+            The rows. Values are missing with the same probability as in the table.
         """
         kinds, shares = self.kinds, self._uniform_cells(n_rows)
         is_counted = kinds.is_whole | kinds.is_category
@@ -257,7 +257,8 @@ class RowGenerator:
         points = np.where(is_counted, np.floor(points), points)
         points = np.clip(points, kinds.lower, kinds.upper)
         gap_shares = np.isnan(self.X).mean(axis=0)
-        # The first digits of a share decide on the value, so the last ones decide on gaps.
+        # The leading bits of a share determine the value, so the last bits determine missing
+        # values.
         is_missing = (shares * 2.0**26) % 1.0 < gap_shares
         return np.where(is_missing, np.nan, points)
 
@@ -267,7 +268,7 @@ class RowGenerator:
         Parameters
         ----------
         n_rows : int
-            Number of queries: each point takes several bisection steps, and all of their points are
+            Number of queries. Each bisection takes several steps, and the points of all steps are
             returned.
         query : callable
             Returns the predictions of the black box for rows.
@@ -275,8 +276,8 @@ class RowGenerator:
         Returns
         -------
         ndarray of shape (n_rows, n_features)
-            Points on lines between rows with different predictions, halved towards the change of
-            the prediction.
+            Points on lines between rows with different predictions, found by bisection towards the
+            change of the prediction.
         """
         n_lines = -(-n_rows // _N_BISECTIONS)
         predictions = query(self.X)
@@ -303,9 +304,9 @@ class RowGenerator:
         return nearest[first, np.minimum(choice, n_each - 1)]
 
     def _nearest_rows(self) -> np.ndarray:
-        """Return the indices of the nearest rows of each row, among a part of many rows."""
+        """Return the indices of the rows nearest to each row, among the first `_MAX_NEIGHBORS`."""
         scaled = self._scaled()
-        candidates = np.arange(len(scaled))[:_MAX_NEIGHBORS]  # the order is as good as random
+        candidates = np.arange(len(scaled))[:_MAX_NEIGHBORS]  # rows are in random order
         n_each = min(_N_PARTNERS + 1, len(candidates))
         search = NearestNeighbors(n_neighbors=n_each).fit(scaled[candidates])
         indices = search.kneighbors(scaled, return_distance=False)
@@ -323,14 +324,14 @@ class RowGenerator:
                 continue
             filled = np.where(is_missing, 0.0, values - np.nan_to_num(self.kinds.lower[j]))
             span = float(filled.max())
-            filled = filled / span if span > 0 else filled  # squares must not overflow
+            filled = filled / span if span > 0 else filled  # so that squares do not overflow
             filled[is_missing] = filled[~is_missing].mean() if not is_missing.all() else 0.0
             spread = float(filled.std())
             columns.append((filled / spread if spread > 0 else filled)[:, None])
         return np.hstack(columns)
 
     def _opposites(self, first: np.ndarray, predictions: np.ndarray) -> np.ndarray:
-        """Draw a partner with another prediction for each of some rows; any row if all agree."""
+        """Draw a row with another prediction for each row at `first`; any row if all agree."""
         order = np.argsort(predictions, kind="stable")
         ordered = predictions[order]
         start = np.searchsorted(ordered, predictions[first], side="left")
@@ -377,7 +378,7 @@ class QuerySampler:
     encoder : CategoryEncoder
         Converts codes to categories.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The training rows as the user passed them, for a function of the user.
+        The training rows as the user passed them, for a callable `sampling`.
     """
 
     sampling: Sampling
@@ -389,7 +390,8 @@ class QuerySampler:
     def query(self, training: QueriedRows, oracle: Oracle) -> QueriedRows:
         """Return the query rows with their predictions.
 
-        Candidates of a search that use the same rows share them through the cache of the black box.
+        Candidates of a search that use the same query rows share them through the black box's
+        cache.
 
         Parameters
         ----------
@@ -407,7 +409,7 @@ class QuerySampler:
         origin = name, self.n_queries, self.seed
         black_box, first_query = oracle.estimator, oracle.first_query
         cache = black_box.cache if isinstance(black_box, CachedBlackBox) else None
-        # A function may return other rows each time.
+        # A user's function may return different rows in every call, so they are not shared.
         is_shared = cache is not None and first_query is not None and not callable(self.sampling)
         key = "query rows", first_query, oracle.batch_size, *origin
         if cache is not None and is_shared and (shared := cache.get(key)) is not None:
@@ -427,7 +429,7 @@ class QuerySampler:
         training : QueriedRows
             The training rows.
         oracle : Oracle or None
-            Queries the black box; only needed for points near the decision boundary.
+            Queries the black box; required only for ``"boundary"``.
 
         Returns
         -------
@@ -488,12 +490,12 @@ def generate_rows(
 ) -> Any:
     """Generate rows that resemble the rows of a table, in its container and with its categories.
 
-    Use it to query a model for rows that it was not trained on.
+    Use it to query a model at rows that it was not trained on.
 
     Parameters
     ----------
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows: numbers, and in data frames also categories and missing values.
+        The rows: numbers or missing values; in data frames also categories.
     n_rows : int
         Number of rows to generate.
     sampling : str or callable, default="permute"

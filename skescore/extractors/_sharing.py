@@ -1,7 +1,7 @@
 """Shared intermediate results of search candidates that extract from the same rows.
 
-The cache belongs to the black box that a search passes to all its candidates, so black boxes share
-nothing. Keys contain a digest of the rows and their predictions.
+The cache belongs to the black box that a search passes to all candidates, so nothing is shared
+between black boxes. Keys contain a digest of the rows and their predictions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Sharing:
         about = (
             rows,
             digest(extraction.predictions, bounds),
-            # Codes of categories depend on more than the digest of the rows.
+            # The digest of the rows does not determine the meaning of codes.
             extraction.content_digest if extraction.categories else None,
             extraction.X.shape,
             n_classes,
@@ -49,7 +49,7 @@ class Sharing:
         return cls(black_box.cache, about)
 
     def narrowed(self, about: Hashable) -> Sharing:
-        """Return a part with separate keys for a further condition."""
+        """Return a part of the cache with separate keys for `about`."""
         return Sharing(self._cache, (self._about, about))
 
     def get(self, key: Hashable) -> Any:
@@ -57,12 +57,12 @@ class Sharing:
         return self._cache.get((self._about, key))
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Store a value, which must not be changed."""
+        """Store a value, which must not be modified."""
         self._cache.put((self._about, key), value)
 
 
 def once(sharing: Sharing | None, key: Hashable, make: Callable[[], T]) -> T:
-    """Return the shared value of a key, computed if necessary; it must not be changed."""
+    """Return the shared value of a key, computed if necessary; it must not be modified."""
     if sharing is None:
         return make()
     value = sharing.get(key)

@@ -11,8 +11,8 @@ import numpy as np
 def first_leaves(model: Any, n_leaves: int) -> Any:
     """Return the tree that would have been fitted with fewer leaves.
 
-    A tree that grows best first adds the children of one node at a time, so the nodes of a smaller
-    tree are the first nodes of a larger one.
+    A tree that grows best first splits one node at a time, so the nodes of a smaller tree are the
+    first nodes of a larger one.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def first_leaves(model: Any, n_leaves: int) -> Any:
     Returns
     -------
     DecisionTreeClassifier or DecisionTreeRegressor
-        A copy of the model with the smaller tree; the model itself if it has no more leaves.
+        A copy of the model with the smaller tree; the model itself if its tree is not larger.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def first_leaves(model: Any, n_leaves: int) -> Any:
     tree = model.tree_
     if tree.node_count <= n_nodes:
         return model
-    # The children of a node are neighbors, so either both are among the first nodes or neither.
+    # The children of a node have consecutive numbers, so both or neither are among the first nodes.
     return with_leaves(model, tree.children_left >= n_nodes)
 
 
@@ -55,7 +55,7 @@ def without_equal_siblings(model: Any) -> Any:
     Returns
     -------
     DecisionTreeClassifier
-        A copy of the model with the same predictions; the model itself if no split is superfluous.
+        A copy of the model with the same predictions; the model itself if no split is redundant.
     """
     is_superfluous = equal_siblings(model.tree_)
     return with_leaves(model, is_superfluous) if is_superfluous.any() else model
@@ -69,7 +69,7 @@ def equal_siblings(tree: Any, n_nodes: int | None = None) -> np.ndarray:
     tree : sklearn.tree._tree.Tree
         The tree of a classifier.
     n_nodes : int, optional
-        Number of first nodes of the tree to look at; by default all.
+        Number of first nodes of the tree to consider; by default all.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def equal_siblings(tree: Any, n_nodes: int | None = None) -> np.ndarray:
     labels = tree.value[:n_nodes, 0].argmax(axis=1)
     is_inner = (left >= 0) & (left < n_nodes)
     only_label = np.where(is_inner, -1, labels)
-    for node in np.flatnonzero(is_inner)[::-1]:  # children come after their parents
+    for node in np.flatnonzero(is_inner)[::-1]:  # children follow their parents
         below = only_label[left[node]], only_label[right[node]]
         if below[0] == below[1]:
             only_label[node] = below[0]
@@ -89,14 +89,14 @@ def equal_siblings(tree: Any, n_nodes: int | None = None) -> np.ndarray:
 
 
 def with_leaves(model: Any, is_leaf: np.ndarray) -> Any:
-    """Return a tree in which further nodes are leaves.
+    """Return the tree with some inner nodes replaced by leaves.
 
     Parameters
     ----------
     model : DecisionTreeClassifier or DecisionTreeRegressor
         A fitted tree.
     is_leaf : ndarray of bool, shape (n_nodes,)
-        The nodes to turn into leaves.
+        Nodes that become leaves.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Rules that any learner of rules finds in the black box's predictions."""
+"""Rules that any rule learner finds in the black box's predictions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skescore.rules.importers import AffineMap, in_user_units
 
 @documented
 class SurrogateExtractor(BaseExtractor):
-    """Rules of a rule learner from another library, fitted on the black box's predictions.
+    """Rules of a learner from another library that is fitted on the black box's predictions.
 
     Use it to compare rule learners with extractors on any table. The rules are read by
     :func:`skescore.rules.as_ruleset`.
@@ -29,14 +29,14 @@ class SurrogateExtractor(BaseExtractor):
     ----------
     {estimator}
     learner : estimator, callable or mapping, optional
-        An estimator with ``fit(X, y)``, which is cloned; or a function of ``(X, y, random_state)``
+        An estimator with ``fit(X, y)``, which is cloned; a function of ``(X, y, random_state)``
         that returns a fitted model or a :class:`~skescore.rules.RuleSet`; or a mapping from tasks
-        to these, ``{{"classification": ..., "regression": ...}}``. X is a DataFrame of floats, y
-        holds integers 0, 1, ... or floats. Rules may use some of the columns, by name and in any
-        order. By default a decision tree of scikit-learn with at most 8 leaves.
+        to either, ``{{"classification": ..., "regression": ...}}``. X is a DataFrame of floats, and
+        y holds class indices or floats. Rules may be on a subset of the columns, by name and in any
+        order. None: a decision tree of scikit-learn with at most 8 leaves.
     {common}
     random_state : int, RandomState instance or None, default=None
-        Passed on to learners whose parameter of this name is None.
+        Passed on to functions, and to estimators whose parameter of this name is None.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class SurrogateExtractor(BaseExtractor):
 
     takes_categories = True
     _orders_categories = True
-    #: Changed bounds could change the predictions of the learner.
+    #: Rounded bounds could change the predictions of the learner's rules.
     readable_bounds = False
 
     def __init__(
@@ -171,7 +171,7 @@ def _check_signature(function: Any) -> None:
     """Raise a TypeError if a function does not accept (X, y, random_state)."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some functions written in C have none
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return
     try:
         signature.bind(None, None, None)
@@ -184,7 +184,7 @@ def _check_signature(function: Any) -> None:
 
 
 def _on_columns(ruleset: RuleSet, learner: Any, names: list[str]) -> RuleSet:
-    """Convert rules about some columns, in any order, to rules about all columns."""
+    """Convert rules on some columns, in any order, to rules on all columns."""
     rule_names = list(ruleset.feature_names)
     n_fitted = getattr(learner, "n_features_in_", len(names))
     nameless = n_fitted != len(names) and not hasattr(learner, "feature_names_in_")
@@ -196,14 +196,14 @@ def _on_columns(ruleset: RuleSet, learner: Any, names: list[str]) -> RuleSet:
             "they "
             "keep their names."
         )
-    if unknown or rule_names == names:  # other names in the order of the columns, or the same names
+    if unknown or rule_names == names:  # other names for all columns in order, or the same names
         return ruleset
     column_index = [names.index(name) for name in rule_names]
     return in_user_units(ruleset, AffineMap.identity(tuple(names)).take(column_index))
 
 
 def _code(label: Any) -> int:
-    """Return a label as an integer, also if it is text; -1 if it is not an integer."""
+    """Convert a label, which may be text, to an integer; return -1 if it is not an integer."""
     try:
         return int(label) if float(label).is_integer() else -1
     except ValueError:
@@ -211,7 +211,7 @@ def _code(label: Any) -> int:
 
 
 def _relabeled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> RuleSet:
-    """Convert rules that predict 0, 1, ... to rules that predict the original classes."""
+    """Replace the predicted labels 0, 1, ... of rules by the original classes."""
     code_of = {label: _code(label) for label in ruleset.classes or ()}
     if wrong := [label for label, code in code_of.items() if code not in range(len(present))]:
         raise ValueError(

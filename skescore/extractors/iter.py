@@ -1,4 +1,4 @@
-"""ITER: boxes that grow step by step by the most similar adjacent strips."""
+"""ITER: boxes that grow stepwise by the adjacent strip with the most similar predictions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["ITERExtractor"]
 
 # --- predictions as vectors, and random points ----------------------
 
-# Predictions are encoded as vectors. The mean vector of a set of predictions determines its output
-# and its impurity. Gaps and impurities are integer multiples of `_UNIT`.
+# Predictions are encoded as vectors, whose mean over a set of rows determines its output and its
+# impurity. Gaps (distances of means) and impurities are integer multiples of `_UNIT`.
 
-#: Unit of gaps, as a share of the predictions' range; it hides rounding errors.
+#: Unit of gaps as a share of the predictions' range; rounding to it hides rounding errors.
 _UNIT = 1e-9
 #: Predictions are clipped to this range, so that their squares do not overflow.
 _LARGEST_PREDICTION, _LARGEST_SCALED, _LEAST_SCALE = 1e150, 1e100, 1e-150
@@ -46,7 +46,7 @@ class LabelVectors:
         return predictions
 
     def rows(self, index: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-        """Return class counts of some rows by group."""
+        """Return the class counts of some rows by group."""
         return self.sums(self._codes[index], group, n_groups)
 
     def sums(self, encoded: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
@@ -55,7 +55,7 @@ class LabelVectors:
         return flat.reshape(n_groups, self.width).astype(float)
 
     def gaps(self, means: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        """Return half the sum of absolute differences of class probabilities."""
+        """Return the total variation distances of class probabilities."""
         return np.round(np.abs(means - mean).sum(axis=1) * (0.5 / _UNIT))
 
     def impurities(self, means: np.ndarray) -> np.ndarray:
@@ -67,7 +67,7 @@ class LabelVectors:
         return means.argmax(axis=1)
 
     def limit(self, threshold: float) -> float:
-        """Return the largest gap within a threshold; half a unit allows for rounding."""
+        """Return the largest gap within a threshold, plus half a unit for rounding errors."""
         return min(threshold / _UNIT + 0.5, _LARGEST_SCALED)
 
 
@@ -125,7 +125,7 @@ class PointSource:
     """Uniform points in boxes that depend only on the seed and the key of the box.
 
     All boxes use the same Latin hypercube sample with a cyclic shift, which is a hash of the seed
-    and the key of the box. So every point is uniform in its box and costs a few additions.
+    and the key of the box. Every point is uniform in its box and needs only a few additions.
     """
 
     def __init__(self, seed: int, n_points: int, n_features: int) -> None:
@@ -187,18 +187,18 @@ class RowOrder:
 
 
 class GrowingBoxes:
-    """Disjoint boxes that grow by their most similar strips.
+    """Disjoint boxes that grow by the most similar adjacent strips.
 
-    Face 2j is the lower one of feature j, face 2j + 1 the upper one. An open face has a strip, the
-    region that the box gains if the face moves by a step, or up to the next box. Boxes hold
-    ``lower <= x < upper``; a face on the border of the domain is at infinity.
+    Face 2j is the lower face of feature j, face 2j + 1 the upper one. An open face has a strip: the
+    region that the box gains if the face moves by one step, or as far as the next box. Boxes
+    contain ``lower <= x < upper``; a face on the border of the domain is at infinity.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features)
         The rows.
     predictions : Predictions
-        The black box's predictions on them.
+        The black box's predictions for the rows.
     lower, upper : ndarray of shape (n_features,)
         The domain.
     steps : ndarray of shape (n_features,)
@@ -223,11 +223,11 @@ class GrowingBoxes:
     n_boxes : int
         Number of boxes, which is the number of used rows in the arrays below.
     lower, upper : ndarray of shape (n_boxes, n_features)
-        Their bounds.
+        Bounds of the boxes.
     mean, first_mean : ndarray of shape (n_boxes, width)
         Current and first mean vector of the predictions in each box.
     far : ndarray of shape (n_boxes, n_faces)
-        The outer end of each strip.
+        Outer end of each strip.
     open : ndarray of bool, shape (n_boxes, n_faces)
         Whether the face has a strip.
     n, sums : ndarray of shape (n_boxes, n_faces) and (n_boxes, n_faces, width)
@@ -240,16 +240,15 @@ class GrowingBoxes:
     Notes
     -----
     Every box has one code per row: the sum of ``n_features + j`` over the features j along which
-    the row lies outside the box. Rows inside have 0. Rows outside along j alone have
-    ``n_features + j``, which is less than any sum of two, and only such rows can be in strips. When
-    a face moves, only the codes of rows between its old and new position change. So a step costs as
-    much as there are rows in this range of the feature.
+    the row lies outside the box. Rows inside have the code 0. Only rows outside along a single
+    feature can be in strips; their code ``n_features + j`` is less than any sum of two. When a face
+    moves, only the codes of rows between its old and new position change, so the cost of a step is
+    proportional to the number of these rows.
 
     When a box grows along another feature, a strip widens and its points represent a smaller share
-    of it. To update it, points are drawn uniformly in the whole strip. Points in the part that was
-    sampled before are not queried, because the old mean represents them. So the mean remains that
-    of uniform points. Many steps need no query, because no strip has widened much since the last
-    one.
+    of it. To update them, points are drawn uniformly in the whole strip, but only those in its new
+    part are queried; the old mean represents the others. Many steps need no query, because no strip
+    has widened much since the last one.
     """
 
     _fields: tuple[tuple[str, str, Any, float], ...] = (
@@ -320,7 +319,7 @@ class GrowingBoxes:
         self._code_type = np.min_scalar_type(largest)
         self._codes: OrderedDict[int, np.ndarray] = OrderedDict()
         self._most_codes = max(8, self.n_features, _KEPT_CODES // n_rows)
-        #: Bounds of boxes when their strips were sampled.
+        #: Bounds that boxes had when their strips were sampled.
         self._snapshots = np.empty((64, 2, self.n_features))
         self._n_snapshots = 0
         self._reserve(16)
@@ -340,7 +339,7 @@ class GrowingBoxes:
         self._capacity = capacity
 
     def around(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds one step to each side of a row; for a category those of its value."""
+        """Return bounds one step to each side of a row; those of its value for a category."""
         x = self.X[row]
         lower, upper = np.full(len(x), -np.inf), np.full(len(x), np.inf)
         for j in self.active:
@@ -350,9 +349,9 @@ class GrowingBoxes:
         return lower, upper
 
     def around_uncovered(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the bounds of :meth:`around`, reduced so that they meet no box.
+        """Return the bounds of :meth:`around`, reduced so that they overlap no box.
 
-        For each box that they meet, the face between the row and the box moves to the box, along
+        For each overlapping box, the face between the row and the box is moved to the box, along
         the feature with the largest distance in steps.
         """
         x, in_use = self.X[row], slice(0, self.n_boxes)
@@ -376,7 +375,7 @@ class GrowingBoxes:
                 upper[j] = box_lower[j]
 
     def add_box(self, lower: np.ndarray, upper: np.ndarray) -> int:
-        """Add a box that meets no other box and holds at least one row."""
+        """Add a box that overlaps no other box and contains at least one row."""
         check_deadline()
         b = self._new(lower, upper)
         rows = np.flatnonzero(self._code(b) == 0)
@@ -408,7 +407,7 @@ class GrowingBoxes:
         """Move a face of a box to the far end of its strip."""
         j, d = face >> 1, self.n_features
         slab, codes = self._slab(b, face), self._code(b)
-        left = codes[slab] - (d + j)  # all of them were outside along j
+        left = codes[slab] - (d + j)  # all these rows were outside along j
         codes[slab] = left
         near = left < 2 * d
         slab, left = slab[near], left[near]
@@ -488,12 +487,12 @@ class GrowingBoxes:
             self._codes.popitem(last=False)
 
     def _slab(self, b: int, face: int) -> np.ndarray:
-        """Return the rows between both ends of a strip, for any values of other features."""
+        """Return the rows between both ends of a strip, regardless of other features."""
         near, far = self.near_rank[b, face], self.far_rank[b, face]
         return self.order.between(face >> 1, *((near, far) if face & 1 else (far, near)))
 
     def _add_strip(self, b: int, face: int) -> None:
-        """Create the next strip at a face, ignoring other boxes; rows are not counted yet."""
+        """Create the next strip at a face, without regard to other boxes, and with zero counts."""
         j = face >> 1
         near = self.upper[b, j] if face & 1 else self.lower[b, j]
         self._forget(b, face)
@@ -506,7 +505,7 @@ class GrowingBoxes:
         self.far_rank[b, face] = self.order.rank(j, far)
 
     def _snap(self, j: int, bound: float) -> float:
-        """Return a bound, or a face or border of the domain at nearly the same position."""
+        """Snap a bound to a face or border of the domain at nearly the same position."""
         slack = _SNAP * self.steps[j]
         if bound >= self.domain_upper[j] - slack:
             return np.inf
@@ -519,14 +518,14 @@ class GrowingBoxes:
         return float(bound)
 
     def _make_room(self, b: int) -> tuple[list[int], list[int]]:
-        """Shorten strips of a box that reach into others, and strips of others that reach into it.
+        """Shorten strips of a box that overlap other boxes, and their strips that overlap the box.
 
         Return the faces of shortened strips of b, whose rows must be recounted, and the other boxes
         with shortened strips.
         """
         lower, upper = self.lower[: self.n_boxes], self.upper[: self.n_boxes]
         apart = (lower >= upper[b]) | (upper <= lower[b])
-        # Boxes that are separated along a single feature limit each other there.
+        # Boxes that are separated along a single feature limit each other's strips there.
         blocking_boxes = np.flatnonzero(apart.sum(axis=1) == 1)
         if not len(blocking_boxes):
             return [], []
@@ -570,7 +569,7 @@ class GrowingBoxes:
         self.far_rank[b, face] = self.near_rank[b, face]
 
     def _count(self, b: int, rows: np.ndarray, features: np.ndarray) -> None:
-        """Add rows outside a box along one feature to the strips that contain them."""
+        """Add rows that are outside a box along only one feature to the strips around them."""
         features = features.astype(np.intp)
         values = self.X[rows, features]
         faces = 2 * features + (values >= self.upper[b, features])
@@ -591,11 +590,11 @@ class GrowingBoxes:
     def step(self) -> bool:
         """Move a face or turn a strip into a box, after at most one query.
 
-        Return False if nothing is left to do.
+        Return False if no step is possible.
         """
         choice, stale = self._best(), self._stale()
         if stale.any():
-            # Before a new box is made, all strips that may be nearer are updated.
+            # Before a new box is created, all strips that may have smaller gaps are updated.
             nothing_near = choice is None or self.gap[choice] > self.limit
             if nothing_near or stale[choice]:
                 self._sample_strips(stale.size if nothing_near else max(4, self.n_features // 2))
@@ -612,7 +611,7 @@ class GrowingBoxes:
         return True
 
     def grow_all(self, most_steps: int, fill_gaps: bool) -> int:
-        """Grow boxes until nothing is left to do; return the number of steps.
+        """Grow boxes until no step is possible; return the number of steps.
 
         With `fill_gaps`, new boxes start at the first row without a box.
         """
@@ -647,7 +646,7 @@ class GrowingBoxes:
         return box, face
 
     def _undersampled(self, share: float) -> np.ndarray:
-        """Return strips with too few rows whose points represent less than a share of them."""
+        """Return a mask of strips with too few rows whose points represent less than a share."""
         in_use = slice(0, self.n_boxes)
         lacks = self.n[in_use] < self._min_examples
         return self.open[in_use] & lacks & (self.share[in_use] < share)
@@ -656,7 +655,7 @@ class GrowingBoxes:
         return self._undersampled(_FRESH)
 
     def _n_points(self, b: int) -> np.ndarray:
-        """Return the number of missing rows per strip that points replace."""
+        """Return the number of points per strip, which replace missing rows."""
         return np.maximum(self._min_examples - self.n[b], 0)
 
     def _means(self, b: int) -> np.ndarray:
@@ -675,7 +674,7 @@ class GrowingBoxes:
         gap = self.predictions.gaps(means, (self.mean if self._follow else self.first_mean)[b])
         impurity = self.predictions.impurities(means)
         if self._min_examples == 0:
-            # Empty strips can be joined, but last, and so that boxes grow evenly.
+            # Empty strips are joined last, in an order in which boxes grow evenly.
             unknown = np.flatnonzero((self.n[b] == 0) & self.open[b])
             gap[unknown] = self.limit
             features = unknown >> 1
@@ -687,10 +686,7 @@ class GrowingBoxes:
         self.gap[b], self.impurity[b] = gap, impurity
 
     def _sample_strips(self, max_strips: int) -> None:
-        """Sample the strips without points, and at most `max_strips` others, in one query.
-
-        The others are those that are used next.
-        """
+        """Sample the strips without points, and the `max_strips` next strips, in one query."""
         in_use = slice(0, self.n_boxes)
         flat = np.flatnonzero(self._undersampled(_NEARLY_ALL))
         unknown = self.share[in_use].ravel()[flat] == 0
@@ -763,9 +759,9 @@ def seed_boxes(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the bounds of the first boxes, which are disjoint.
 
-    They lie around the first rows of the first classes, or around rows with predictions nearest to
-    evenly spaced values (for one box, the middle of the range). If the boxes would meet, there are
-    fewer than `n_points`.
+    They lie around the first row of each of the first classes, or around rows with predictions
+    nearest to evenly spaced values (for one box, the middle of the range). There are fewer than
+    `n_points` boxes if that many would overlap.
     """
     if task == "classification":
         present = np.flatnonzero(np.bincount(predictions))
@@ -794,14 +790,14 @@ def seed_boxes(
 
 
 def _nearest(predictions: np.ndarray, order: np.ndarray, share: float) -> int:
-    """Return the first row whose prediction is nearest to a relative position in the range."""
+    """Return the first row whose prediction is nearest to a share of the predictions' range."""
     low, high = predictions[order[0]], predictions[order[-1]]
     target = low + share * (high - low)
     above = int(np.searchsorted(predictions, target, sorter=order))
     candidates = []
     if above < len(order):
         candidates.append(int(order[above]))
-    if above > 0:  # the first of the rows with the next lower prediction
+    if above > 0:  # first row with the next lower prediction
         below = np.searchsorted(predictions, predictions[order[above - 1]], sorter=order)
         candidates.append(int(order[below]))
     return min(candidates, key=lambda row: (abs(predictions[row] - target), row))
@@ -810,7 +806,7 @@ def _nearest(predictions: np.ndarray, order: np.ndarray, share: float) -> int:
 # --- the extractor --------------------------------------------------------------------------------
 
 
-#: Largest features; steps of larger ones would overflow.
+#: Largest magnitude of features; steps along larger ones would overflow.
 _LARGEST_FEATURE = 1e300
 
 
@@ -818,11 +814,12 @@ _LARGEST_FEATURE = 1e300
 class ITERExtractor(BaseExtractor):
     """Disjoint boxes that grow from seed rows by their most similar adjacent strips.
 
-    The algorithm starts with a small box around a row. In every step it considers the strips at the
-    faces of the boxes, one step wide. The strip whose predictions are nearest to its box joins the
-    box. If its gap exceeds `threshold`, it becomes a new box instead. Rows that remain without a
-    box get boxes at the end. ITER gives few simple rules, also where a grid needs many. Use it if
-    the black box can be queried freely and varies along few features.
+    The algorithm starts with small boxes around `n_points` rows. Every step considers the strips of
+    `min_update` width at the faces of the boxes. The strip with the smallest gap (the difference
+    between its predictions and those of its box) joins its box, or becomes a new box if the gap
+    exceeds `threshold`. Rows that remain without a box get boxes at the end. ITER gives a few
+    simple rules, even where a grid needs many. Use it if queries of the black box are cheap and its
+    predictions depend on few features.
 
     Parameters
     ----------
@@ -831,32 +828,32 @@ class ITERExtractor(BaseExtractor):
         Step size as a share of each feature's range, above 0 and at most 1. Smaller steps find more
         precise borders and need more iterations.
     n_points : int, default=3
-        Number of first boxes, at least 1: around one row of each of the first classes, or around
-        rows whose predictions are spread evenly over all. Fewer if the boxes would meet.
+        Number of initial boxes, at least 1: around one row of each of the first classes, or around
+        rows whose predictions are evenly spaced. There are fewer if the boxes would overlap.
     n_features_to_select : int or None, default=5
         {selection}
     max_rules : int or None, default=16
-        Largest number of boxes, at least 1; regions beyond them remain uncovered. None: limited
-        only by `max_iterations`.
+        Largest number of boxes, at least 1; the regions between them remain uncovered. None:
+        limited only by `max_iterations`.
     max_iterations : int, default=600
         Largest number of steps, at least 1.
     min_examples : int, default=100
-        Smallest number of predictions per strip. In strips with fewer rows the black box is queried
-        at uniform random points. With 0 there are no points and nothing is random.
+        Smallest number of predictions per strip. In strips with fewer rows, the black box is
+        queried at uniform random points. With 0 no points are drawn and nothing is random.
     threshold : float or None, default=None
-        Largest gap between a strip and the box that it joins: in regression between
-        their mean predictions (in the target's units), in classification between their class
-        probabilities, from 0 (the same) to 1 (no class in common). None stands for 0.15 in
-        classification, for half the standard deviation of the rows' predictions in regression.
+        Largest gap between a strip and the box that it joins: the difference of their mean
+        predictions in regression, the distance of their class probabilities in classification, from
+        0 (equal) to 1 (no class in common). None: 0.15 in classification, half the standard
+        deviation of the predictions in regression.
     fill_gaps : bool, default=True
-        Whether to start a new box at a row that no box holds, until there is none or
-        `max_iterations` is reached.
+        Whether to start new boxes at uncovered rows until all rows are covered or `max_iterations`
+        is reached.
     ignore_dimensions : sequence of int or str, default=()
-        Columns, by index or name, along which boxes have the full range.
+        Columns, by index or name, that rules do not use.
     refresh_output : bool, default=True
-        True: strips are compared with the current box, and rules predict the black box's majority
-        class or mean of their rows. False: strips and rules use the first prediction of the box, as
-        in PSyKE.
+        True: strips are compared with the current box, and rules predict the majority class or mean
+        of the black box's predictions. False: strips and rules use the first prediction of the box,
+        as in PSyKE.
     {common}
     random_state : int, RandomState instance or None, default=None
         Seed of the points. Pass an int for the same rules on every run.
@@ -864,27 +861,26 @@ class ITERExtractor(BaseExtractor):
     Attributes
     ----------
     rules_ : RuleSet
-        The rules, disjoint half-open boxes that each cover at least one training row.
+        The rules: disjoint half-open boxes, each of which covers at least one training row.
     n_iterations_ : int
-        Number of steps. The black box is queried for the rows and at most once per step.
+        Number of steps. The black box is queried once for the rows and at most once per step.
     {sizes}
     {fitted}
 
     Notes
     -----
-    The gap between class probabilities p and q is ``sum(abs(p - q)) / 2``. With majority
-    classes instead, nearly all gaps would be 0.
+    The gap between class probabilities p and q is ``sum(abs(p - q)) / 2``. Between majority
+    classes, nearly all gaps would be 0.
 
-    Ties between gaps go to the strip with most rows, then to the one with the smallest impurity,
-    then to the older box and the earlier feature, lower face first. A strip without rows becomes a
-    box only if no strip has rows. Boxes without rows become no rules.
+    Among equal gaps, the strip with the most rows is used, then the one with the smallest impurity,
+    then the one of the older box, the earlier feature and the lower face. A strip without rows
+    becomes a box only if no strip has rows. Boxes without rows do not become rules.
 
     The mean of a strip is computed from its rows and from points that replace missing rows. Points
-    remain valid while their face does not move. If the box grows along other features, only the new
-    part of the strip is queried, as soon as it makes up 30 % of the strip. Points depend on
-    `random_state`, box, face and number of draws, not on other queries. Where the
-    algorithm takes the first row, rows are ordered by a hash of their content, so that their order
-    does not matter and a row of weight 2 counts as two rows.
+    remain valid while their face does not move. If the box grows along other features, the new part
+    of the strip is queried once it makes up 30 % of the strip. Points depend on `random_state`,
+    box, face and number of draws, not on other queries. Rows are ordered by a hash of their
+    content, so that their original order does not matter and a row of weight 2 counts as two rows.
 
     In classification, boxes of the same class that share a full face are joined at the end, which
     changes no prediction. Features that are constant on the rows never appear in rules.
@@ -977,7 +973,8 @@ class ITERExtractor(BaseExtractor):
     def _extract(self, extraction: Extraction) -> RuleSet:
         extraction.check_magnitude(_LARGEST_FEATURE, "steps along them would overflow")
         extraction.check_predictions(_LARGEST_PREDICTION)
-        # Boxes start at the first suitable row, which must not depend on the order of the rows.
+        # Boxes start at the first suitable row; it must not depend on the original order of the
+        # rows.
         extraction, _ = extraction.in_content_order()
         X, domain, y_pred = extraction.X, extraction.settings["domain"], extraction.predictions
         lower, upper = np.array(domain.lower), np.array(domain.upper)
@@ -1030,7 +1027,7 @@ class ITERExtractor(BaseExtractor):
     def _conclude(
         self, extraction: Extraction, growing: GrowingBoxes
     ) -> tuple[BoxTable, Conclusions]:
-        """Make rules from the boxes with rows."""
+        """Convert the boxes that contain rows to rules."""
         owner, y_pred = growing.owner, extraction.predictions
         if owner.min() < 0:
             y_pred, owner = y_pred[owner >= 0], owner[owner >= 0]

@@ -1,4 +1,4 @@
-"""Trepan: a tree of M-of-N tests on the rows and on instances queried from the black box."""
+"""Trepan: a tree of M-of-N tests, grown on the rows and on instances that the black box labels."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ __all__ = ["TrepanExtractor"]
 
 # --- tests, the regions behind them, and the search for the best test ----------
 
-# A test holds if at least m of n literals hold. Along a path, conjunctions narrow a box and other
-# tests remain. Both outcomes of a test are tests, because "not at least m of n hold" is equivalent
-# to "at least n - m + 1 of the n opposites hold".
+# A test holds if at least m of its n literals hold. Along a path, conjunctions narrow a box; other
+# tests are listed. The negation of a test is a test, because "not at least m of n hold" is
+# equivalent to "at least n - m + 1 of the n negations hold".
 
-#: Largest number of bins per feature; more cuts are thinned evenly.
+#: Largest number of bins per feature; if there are more cuts, evenly spaced ones are used.
 MOST_BINS = 256
 #: Largest number of instances that are used to find cuts.
 _CUT_SAMPLE = 10_000
-#: Largest number of rows that are ranked once for all nodes; ranks of more would take much memory.
+#: Largest number of rows whose ranks are computed once for all nodes; more would take much memory.
 _MOST_RANKED_ROWS = 2**16
-#: Decimals of gains in comparisons, so that rounding errors do not break ties.
+#: Decimals to which gains are rounded in comparisons, so that rounding errors do not break ties.
 _DECIMALS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A condition on one feature: a number is at most `cut`, or a category one of `codes`.
+    """Condition on one feature: its number is at most `cut`, or its category is in `codes`.
 
     `codes` is empty for numbers; `opposite` negates the condition.
     """
@@ -65,7 +65,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """At least `m` of the literals hold; no two of them are on the same feature."""
+    """Test that at least `m` of the literals hold; each literal is on a different feature."""
 
     m: int
     literals: tuple[Literal, ...]
@@ -88,7 +88,7 @@ class Test:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Region behind the tests on a path: a box, and tests that are no conjunctions."""
+    """Region in which all tests on a path hold: a box, and the tests that are not conjunctions."""
 
     lower: np.ndarray
     upper: np.ndarray
@@ -97,7 +97,7 @@ class Region:
 
     @classmethod
     def everything(cls, n_features: int, n_categories: Mapping[int, int]) -> Region:
-        """Return the region without any test."""
+        """Return the region of all points."""
         free = np.full(n_features, np.inf)
         return cls(-free, free, {j: np.ones(n + 1, bool) for j, n in n_categories.items()})
 
@@ -119,7 +119,7 @@ class Region:
         return replace(self, tests=(*self.tests, *tests)).reduced()
 
     def reduced(self) -> Region:
-        """Return the same region without the literals that its box decides."""
+        """Return the same region without literals that hold everywhere or nowhere in its box."""
         region, tests = self, list(self.tests)
         is_reduced = False
         while not is_reduced:
@@ -159,13 +159,13 @@ class Region:
         return inside
 
     def conditions(self, categories: Mapping[int, tuple[Any, ...]]) -> list[Condition]:
-        """Write the region as conditions of a rule, given the values that codes stand for."""
+        """Return the region as conditions of a rule; `categories` holds the values of codes."""
         result: list[Condition] = []
         for j in range(len(self.lower)):
             if j in self.allowed:
                 mask = self.allowed[j]
                 if not mask.all():
-                    # Unseen values remain if the excluded values are listed.
+                    # Listing the excluded values keeps unseen values in the region.
                     listed = np.flatnonzero(mask[:-1] != mask[-1])
                     values = tuple(categories[j][code] for code in listed)
                     result.append(OneOf(j, values, negated=bool(mask[-1])))
@@ -194,22 +194,22 @@ def _condition(literal: Literal, categories: Mapping[int, tuple[Any, ...]]) -> C
     return Interval(j, upper=literal.cut)
 
 
-# The instances of a node are binned once per feature. One table of counts by class and bin, for all
-# features at once, then gives the gains of all tests that differ in one literal.
+# The instances of a node are binned once per feature. A single table of counts by class and bin of
+# all features then gives the gains of all tests that differ in one literal.
 
-#: Largest number of instances times features that are counted at once, to bound memory.
+#: Largest product of instances and features that are counted at once, to limit memory.
 _BLOCK_CELLS = 2**19
-#: Largest number of steps from an entry of the table of :func:`draw_indices`; then follows a binary
+#: Largest number of steps from an entry of the table in :func:`draw_indices` before a binary
 #: search.
 _MAX_STEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Binned:
-    """The instances of a node with binned features.
+    """Instances of a node with binned features.
 
-    The bins of all features are numbered in a row; `codes`, of shape (n_features, n_instances), are
-    relative to the first bin of the feature.
+    Bins are numbered consecutively over all features; `codes`, of shape (n_features, n_instances),
+    are relative to the first bin of the feature.
     """
 
     codes: np.ndarray
@@ -221,7 +221,7 @@ class Binned:
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """First bin of every feature, and the number of all bins."""
+        """First bin of every feature, and at the end the number of all bins."""
         return np.concatenate([[0], np.cumsum(self.n_bins)]).astype(np.intp)
 
     @cached_property
@@ -236,7 +236,7 @@ class Binned:
 
     @cached_property
     def cut_runs(self) -> tuple[np.ndarray, np.ndarray]:
-        """First bin below every cut, and the first bin above it."""
+        """For every cut, the first bin of its feature and the first bin above the cut."""
         is_below = ~self.is_categorical
         is_below[self.starts[1:] - 1] = False
         bins = np.flatnonzero(is_below)
@@ -250,7 +250,7 @@ class Binned:
 
     @cached_property
     def table(self) -> np.ndarray:
-        """Counts of the instances by class and bin; one more row counts the training rows."""
+        """Counts of the instances by class and bin; the last row counts the training rows."""
         return self._count_bins(None)
 
     def table_of(self, is_selected: np.ndarray) -> np.ndarray:
@@ -260,7 +260,7 @@ class Binned:
         return self._count_bins(np.flatnonzero(is_selected))
 
     def _count_bins(self, at: np.ndarray | None) -> np.ndarray:
-        """Count the instances (at the given positions) by class and bin, and the training rows."""
+        """Return the table of the instances at some positions; of all if `at` is None."""
         labels, n_rows = self.labels, self.n_rows
         if at is not None:
             labels, n_rows = labels[at], int(np.searchsorted(at, n_rows))
@@ -283,14 +283,14 @@ class Binned:
         return table
 
     def count(self, is_selected: np.ndarray | None = None) -> np.ndarray:
-        """Count the (selected) instances by class, and the training rows, as in a table."""
+        """Count the (selected) instances by class; the last entry counts the training rows."""
         labels, n_rows = self.labels, self.n_rows
         if is_selected is not None:
             labels, n_rows = labels[is_selected], int(np.count_nonzero(is_selected[:n_rows]))
         return np.append(np.bincount(labels, minlength=self.n_classes), n_rows)
 
     def holds(self, literal: Literal) -> np.ndarray:
-        """Return for every instance whether a literal made here holds."""
+        """Return for every instance whether a literal on these bins holds."""
         codes, cuts = self.codes[literal.feature], self.cuts[literal.feature]
         if cuts is None:
             inside = np.isin(codes, literal.codes)
@@ -301,9 +301,9 @@ class Binned:
 
 @dataclass(frozen=True, eq=False)
 class RankedColumn:
-    """A numeric feature as sorted distinct numbers, and the rank of each instance among them.
+    """Numeric feature as sorted distinct numbers and the rank of each instance among them.
 
-    With ranks the instances of a node can be binned without sorting. Not every number must occur.
+    Ranks allow binning the instances of a node without sorting. Numbers may have no instance.
     """
 
     numbers: np.ndarray
@@ -326,7 +326,7 @@ class RankedColumn:
         return RankedColumn(self.numbers, self.ranks.take(positions))
 
     def cuts(self, labels: np.ndarray, max_cuts: int) -> np.ndarray:
-        """Return cuts halfway between neighboring values where the class changes."""
+        """Return the cuts of :func:`find_cuts`."""
         label_of = np.full(len(self.numbers), -1, dtype=labels.dtype)
         label_of[self.ranks] = labels
         is_mixed = np.zeros(len(self.numbers), dtype=bool)
@@ -340,11 +340,11 @@ class RankedColumn:
             changes = changes[chosen]
         below, above = self.numbers[observed[changes]], self.numbers[observed[changes + 1]]
         middle = below / 2 + above / 2
-        # The middle of neighboring floats rounds to one of them.
+        # The midpoint of neighboring floats rounds to one of them.
         return np.where((middle >= below) & (middle < above), middle, below)
 
     def codes(self, cuts: np.ndarray) -> np.ndarray:
-        """Return the number of cuts below every instance, given at most one cut per gap."""
+        """Return the number of cuts below every instance; gaps have at most one cut each."""
         steps = np.zeros(len(self.numbers), dtype=np.uint8)
         steps[np.searchsorted(self.numbers, cuts, side="right")] = 1
         return np.cumsum(steps, dtype=np.uint8).take(self.ranks)
@@ -355,8 +355,8 @@ def find_cuts(
 ) -> np.ndarray:
     """Return cuts halfway between neighboring values where the class changes.
 
-    No other cut can have the largest information gain. More than 10 000 values are thinned evenly;
-    more than `max_cuts` cuts are thinned evenly.
+    No other cut can have the largest information gain. Of more than 10 000 values or `max_cuts`
+    cuts, evenly spaced ones are used.
 
     References
     ----------
@@ -375,7 +375,7 @@ def find_cuts(
 def bin_numbers(
     column: np.ndarray | RankedColumn, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cuts of a numeric feature, and the number of cuts below each value."""
+    """Return the cuts of a numeric feature and the number of cuts below each value."""
     if not isinstance(column, RankedColumn):
         if len(labels) > _CUT_SAMPLE:  # sorting a sample costs less
             cuts = find_cuts(column, labels)
@@ -422,10 +422,10 @@ def information_gain(inside: np.ndarray, total: np.ndarray, x_log_x: np.ndarray)
 
 
 def accuracy_gain(inside: np.ndarray, total: np.ndarray, x_log_x: np.ndarray) -> np.ndarray:
-    """Return by how much tests raise the share of instances in the larger of two classes.
+    """Return by how much the accuracy of tests exceeds the share of the larger of two classes.
 
-    Unlike the sides of a split, the two sides of a test conclude different classes. The arguments
-    are those of :func:`information_gain`, with two classes.
+    The two sides of a test predict different classes. The arguments are those of
+    :func:`information_gain`, with two classes.
     """
     n_right = total[0] - inside[..., 0, :] + inside[..., 1, :]
     return np.asarray((np.maximum(n_right, total.sum() - n_right) - total.max()) / total.sum())
@@ -439,10 +439,10 @@ def _weighted_entropy(counts: np.ndarray, x_log_x: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class BinRuns:
-    """The sets of bins that literals can accept, as runs in sequences of bins.
+    """Sets of bins that literals can accept, stored as contiguous runs in sequences of bins.
 
-    Run i has the bins ``bins[first[i] : end[i]]``, which belong to the feature ``features[i]``.
-    Runs are sorted by feature. `inside`, of shape (n_classes + 1, n_runs), has their counts.
+    Run i consists of ``bins[first[i] : end[i]]``, which belong to the feature ``features[i]``. Runs
+    are sorted by feature. `inside`, of shape (n_classes + 1, n_runs), holds their counts.
     """
 
     bins: np.ndarray
@@ -453,10 +453,10 @@ class BinRuns:
 
     @classmethod
     def of(cls, binned: Binned, table: np.ndarray) -> BinRuns:
-        """Return the runs to consider: those below cuts, and sets of categories.
+        """Return the candidate runs: the bins below each cut, and sets of categories.
 
-        Sets of categories are single ones, and prefixes in the order of a class's share. For two
-        classes they include the best of all sets.
+        Sets of categories are single categories, and prefixes of the categories sorted by the share
+        of a class. With two classes, they include the best of all sets.
 
         References
         ----------
@@ -483,9 +483,9 @@ class BinRuns:
 def _category_runs(
     binned: Binned, table: np.ndarray
 ) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
-    """Return sequences of the bins of categories, and the ends of runs in them.
+    """Return sequences of the bins of categories, and the first and end positions of their runs.
 
-    Positions count from the start of all sequences, after the sequence of all bins.
+    Positions refer to the concatenation of the sequence of all bins and these sequences.
     """
     n_all = table.shape[1]
     counts = table[:-1]
@@ -496,7 +496,7 @@ def _category_runs(
     singles = observed[n_observed[owners] >= 2]
     sequences: list[np.ndarray] = []
     firsts, ends = [singles], [singles + 1]
-    # Positions of the observed bins by feature, in any order within it.
+    # Observed bins are contiguous per feature; their order within a feature does not matter.
     start = np.searchsorted(owners, owners)
     size = np.arange(len(owners)) - start + 1
     is_prefix = (size >= 2) & (size <= n_observed[owners] - 2)
@@ -512,7 +512,7 @@ def _category_runs(
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A test, its gain, and how many of its literals hold for each instance."""
+    """A test, its gain, and the number of its literals that hold for each instance."""
 
     gain: float
     test: Test
@@ -536,8 +536,8 @@ class MofNSearch:
     def best_test(self, binned: Binned, used_features: Sequence[int] = ()) -> Test | None:
         """Return the best test at a node, or None if no test gains information.
 
-        The `used_features` occur in tests with several literals above the node. Such tests may not
-        use them again, so that their literals stay independent.
+        The `used_features` occur in tests with several literals above the node. New tests with
+        several literals may not use them, so that literals on a path stay independent.
         """
         total = binned.count()
         seed = self._best_seed(binned, total)
@@ -559,10 +559,10 @@ class MofNSearch:
         """Return the gain that an extension must add to the gain of its test.
 
         An extension moves some instances from one side to the other. By the chain rule its gain is
-        at most that of both partitions together, which split one side in two. If that split were
-        independent of the class, twice the added information (in nats) would have a chi-squared
-        distribution with (classes - 1) degrees of freedom. The level is divided by the number of
-        candidates: features, operators and directions.
+        at most that of both partitions together, which split one side in two. If that split is
+        independent of the class, twice the added information (in nats) has a chi-squared
+        distribution with (classes - 1) degrees of freedom. The significance level is divided by the
+        number of candidates: features, operators and directions.
         """
         degrees = max(1, np.count_nonzero(total[:-1]) - 1)
         level = self.significance / max(1, 4 * n_features)
@@ -576,7 +576,7 @@ class MofNSearch:
         used_features: Sequence[int],
         needed: float,
     ) -> list[_Candidate]:
-        """Return the best extensions by one literal that gain at least `needed`, best first."""
+        """Return extensions by one literal that gain at least `needed`, by descending gain."""
         extensions = [
             (gain, candidate, m, completions, position)
             for candidate in beam
@@ -605,7 +605,7 @@ class MofNSearch:
         used_features: Sequence[int],
     ) -> Iterator[Completions]:
         """Yield the literals that extend a candidate to an m-of-n test, if any can."""
-        # Instances that lack one literal pass if the new one holds; the others are decided.
+        # The new literal decides only for instances with m - 1 literals that hold.
         is_undecided = candidate.n_holding == m - 1
         if is_undecided.any():
             passing = binned.count(candidate.n_holding >= m)
@@ -637,9 +637,9 @@ class MofNSearch:
     ) -> Completions:
         """Compute the gains of all literals that complete a test.
 
-        Counts are by class, then rows: `table` has the instances for which the literal decides, by
-        bin; `passing` those for which the test holds in any case; `total` all. Direction False
-        considers literals, True their negations.
+        All counts are by class, with the training rows at the end: `table` counts the instances for
+        which the literal decides, by bin; `passing` those for which the test holds anyway; `total`
+        all. Direction False stands for literals, True for their negations.
         """
         runs = BinRuns.of(binned, table)
         undecided = table[:, : binned.n_bins[0]].sum(axis=1)
@@ -662,7 +662,7 @@ class MofNSearch:
 
 @dataclass(frozen=True, eq=False)
 class Completions:
-    """The literals that complete a test, with their gains by direction and run of bins."""
+    """Literals that complete a test, with their gains by direction and run of bins."""
 
     binned: Binned
     table: np.ndarray
@@ -678,13 +678,13 @@ class Completions:
 
     @cached_property
     def best_gains(self) -> np.ndarray:
-        """Largest gain per feature with runs and direction; directions vary fastest."""
+        """Largest gain per feature with runs and per direction; the direction varies fastest."""
         if not len(self._starts):
             return np.empty(0)
         return np.maximum.reduceat(self.gains, self._starts, axis=1).T.ravel()
 
     def gaining(self, gain: float, needed: float) -> Iterator[tuple[float, int]]:
-        """Yield the best gains, and their positions, that exceed a gain by as much as needed."""
+        """Yield the best gains that exceed `gain` by at least `needed`, and their positions."""
         for position in np.flatnonzero(self.best_gains - gain >= needed).tolist():
             yield float(self.best_gains[position]), position
 
@@ -713,17 +713,17 @@ class Completions:
 
 # A model treats features as independent: kernel density estimates for numbers, frequencies for
 # categories and for numbers with few distinct values. Instances that satisfy the tests on a path
-# can then be drawn without rejection: a box truncates single features, and for an M-of-N test the
-# literals that hold are drawn first, then the values.
+# are drawn without rejection: a box truncates single features, and for an M-of-N test the literals
+# that hold are drawn first, then the values.
 
-#: Largest number of rows, and so of kernels per feature, in a model.
+#: Largest number of rows in a model, which is the number of kernels per feature.
 MOST_KERNELS = 10_000
 #: Largest number of distinct values of a numeric feature that is drawn from these values.
 MOST_VALUES = 10
 #: Independent streams of random numbers per feature and point.
 _PICK, _POSITION, _LITERAL = 0, 1, 2
 _STREAMS = 3
-#: Stream for thinning, beyond the streams of all features.
+#: Stream of random numbers for thinning; larger than the streams of all features.
 _THINNING = 2**40
 
 
@@ -752,14 +752,14 @@ class Features:
                 values[j] = np.arange(float(n_categories[j]))
             elif len(np.unique(X[: 50 * MOST_VALUES, j])) <= MOST_VALUES:
                 distinct_values = np.unique(X[:, j])
-                # A continuous feature has few values if there are few rows.
+                # With few rows, a continuous feature has few distinct values, too.
                 if len(distinct_values) <= MOST_VALUES and 2 * len(distinct_values) <= len(X):
                     values[j] = distinct_values
         return cls(lower, upper, values, n_categories)
 
 
 def thinned(rows: np.ndarray, key: np.uint64, max_rows: int = MOST_KERNELS) -> np.ndarray:
-    """Draw one row at random from each of `max_rows` equal ranges of rows."""
+    """Draw one random row from each of `max_rows` equally long ranges of rows."""
     if len(rows) <= max_rows:
         return rows
     share = _uniform(combine(key, np.arange(max_rows)), _THINNING)
@@ -772,16 +772,16 @@ def _uniform(keys: np.ndarray, stream: Any) -> np.ndarray:
 
 
 class Kernels:
-    """Normal densities around the values of features (rows), cut off at limits.
+    """Normal densities around the values of features, truncated at limits.
 
     Parameters
     ----------
     low, high : ndarray of shape (n_features, 1)
-        The limits.
+        Limits of each feature.
     centers : ndarray of shape (n_features, n_kernels)
-        The values.
+        Values of each feature.
     widths : ndarray of shape (n_features, 1)
-        Standard deviations; with 0 all of the density is at the values.
+        Standard deviation for each feature; 0 for point masses at the values.
     """
 
     def __init__(
@@ -791,7 +791,7 @@ class Kernels:
         self.is_exact = widths == 0
         widths = np.where(self.is_exact, 1.0, widths)
         below, above = (low - centers) / widths, (high - centers) / widths
-        # Limits in the upper tail, where ndtr would round to 1, are mirrored.
+        # Limits in the upper tail are mirrored, because `ndtr` would round to 1.
         is_mirrored = below > 0
         self._lowest = ndtr(np.where(is_mirrored, -above, below))
         self._span = ndtr(np.where(is_mirrored, -below, above)) - self._lowest
@@ -818,8 +818,9 @@ class Kernels:
 class InstanceModel:
     """Independent distributions of the features, estimated from a sample of the rows.
 
-    The density of a number is the mean of normal densities around the rows' values, with standard
-    deviation ``s / sqrt(n_rows)``, where s is that of the values, cut off at the domain's limits.
+    The density of a numeric feature is the mean of normal densities around the rows' values,
+    truncated at the domain's limits. Their standard deviation is ``s / sqrt(n_rows)``, where s is
+    the standard deviation of the values.
     """
 
     def __init__(self, features: Features, sample: np.ndarray) -> None:
@@ -840,7 +841,7 @@ class InstanceModel:
         return np.ascontiguousarray(self.sample.T)
 
     def _limits(self, region: Region, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the smallest and largest numbers of features in the region, as columns."""
+        """Return the limits of features in the region's box, each of shape (n_features, 1)."""
         low, high = self.features.lower[numbers], self.features.upper[numbers]
         lower, upper = region.lower[numbers], region.upper[numbers]
         low = np.where(lower >= low, np.nextafter(lower, np.inf), low)
@@ -853,7 +854,7 @@ class InstanceModel:
         return np.asarray(self._kernels(region, np.array([j])).weights[0])
 
     def _value_counts(self, j: int) -> np.ndarray:
-        """Count the sample by the values of a discrete feature, once."""
+        """Count the values of a discrete feature in the sample; counts are cached."""
         if j not in self._counts:
             values = self.features.values[j]
             positions = np.searchsorted(values, self.sample[:, j])
@@ -866,7 +867,7 @@ class InstanceModel:
         return Kernels(low, high, self._columns[numbers], self._widths[numbers, None])
 
     def _listed(self, region: Region, j: int) -> np.ndarray:
-        """Return which values of a discrete feature are in the region."""
+        """Return a mask of the values of a discrete feature in the region."""
         if j in region.allowed:
             return region.allowed[j][:-1]
         values = self.features.values[j]
@@ -914,9 +915,9 @@ class InstanceModel:
         return np.where(is_possible, drawn, np.clip(low + position * (high - low), low, high))
 
     def draw(self, region: Region, key: np.uint64, n: int) -> np.ndarray:
-        """Draw n instances in a region, whose tests must not share features.
+        """Draw n instances in a region whose tests share no features.
 
-        They depend only on the key of the node and the region.
+        They depend only on the region and the key of the node.
         """
         points = np.empty((n, self.sample.shape[1]))
         if n == 0:
@@ -934,7 +935,7 @@ class InstanceModel:
                 fewer = np.maximum(needed - 1, 0)
                 chance = chances[i] * tails[i + 1, fewer] / tails[i, needed]
                 literal_holds = _uniform(keys, _STREAMS * j + _LITERAL) < chance
-                literal_holds |= tails[i + 1, needed] == 0  # certain in spite of rounding
+                literal_holds |= tails[i + 1, needed] == 0  # rounding must not make this uncertain
                 literal_holds &= tails[i + 1, fewer] > 0
                 needed = np.maximum(needed - literal_holds, 0)
                 for side, part in ((literal, literal_holds), (literal.negated(), ~literal_holds)):
@@ -948,7 +949,7 @@ class InstanceModel:
         return points
 
     def _chances(self, region: Region, test: Test) -> np.ndarray:
-        """Return the probability of every literal of a test in the region's box."""
+        """Return the probability in the region's box of every literal of a test."""
         chances, uninformed = np.empty(len(test.literals)), np.empty(len(test.literals))
         for i, literal in enumerate(test.literals):
             sides = [region.within([side]) for side in (literal, literal.negated())]
@@ -969,15 +970,15 @@ class InstanceModel:
         """Return whether the distribution of rows in a region differs from the model.
 
         Every feature is tested at the level `significance` divided by the number of features
-        (Bonferroni). The test compares the rows with the model's rows outside of the region, on the
-        range of the feature in the region, with weights according to the region's M-of-N tests. It
-        is the Kolmogorov-Smirnov test for numbers and the chi-squared test for discrete features.
+        (Bonferroni): numbers by the Kolmogorov-Smirnov test, discrete features by the chi-squared
+        test. The rows are compared with the model's rows outside of the region, restricted to the
+        feature's range in the region and weighted according to the region's M-of-N tests.
         """
         outside = np.flatnonzero(~region.holds(self.sample))
         if len(sample) < 2 or len(outside) < 2:
             return False
         level = significance / sample.shape[1]
-        # Features of M-of-N tests come last, because their weights cost most.
+        # Features of M-of-N tests come last, because their weights are the most expensive.
         tested = {literal.feature for test in region.tests for literal in test.literals}
         for j in sorted(set(range(sample.shape[1])) - tested):
             values = self.sample[outside, j]
@@ -1005,7 +1006,7 @@ class InstanceModel:
 
 
 def _box_weights(region: Region, j: int, values: np.ndarray) -> np.ndarray:
-    """Return 1 for the values of a feature inside of the region's box, else 0."""
+    """Return 1 for the values of a feature inside the region's box, else 0."""
     if j in region.allowed:
         return region.allowed[j][values.astype(np.intp)].astype(float)
     return ((values > region.lower[j]) & (values <= region.upper[j])).astype(float)
@@ -1014,19 +1015,19 @@ def _box_weights(region: Region, j: int, values: np.ndarray) -> np.ndarray:
 def draw_indices(weights: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Draw indices in proportion to weights, one per share in [0, 1).
 
-    For many draws, a search begins at the entry of a table of indices for equally spaced shares.
+    For many draws, each search starts from a table of indices for equally spaced shares.
 
     Parameters
     ----------
     weights : ndarray of shape (n_weights,)
-        Weights of the indices, of which at least one must be positive.
+        Weights of the indices; at least one must be positive.
     share : ndarray of shape (n_draws,)
         Random numbers in [0, 1).
 
     Returns
     -------
     ndarray of int, shape (n_draws,)
-        For each share, the first index whose cumulated weight exceeds that share of the total.
+        For each share, the first index whose cumulative weight exceeds that share of the total.
 
     References
     ----------
@@ -1043,7 +1044,7 @@ def draw_indices(weights: np.ndarray, share: np.ndarray) -> np.ndarray:
         entries = np.arange(n_entries) / n_entries * cumulated[-1]
         first = np.searchsorted(cumulated, entries, side="right")
         index = first.take((share * n_entries).astype(np.intp))
-        cumulated[-1] = np.inf  # rounding could give an index after the last weight
+        cumulated[-1] = np.inf  # rounding must not give an index after the last weight
         too_small = np.flatnonzero(cumulated.take(index, mode="clip") <= targets)
         for _ in range(_MAX_STEPS):
             if not len(too_small):
@@ -1055,7 +1056,7 @@ def draw_indices(weights: np.ndarray, share: np.ndarray) -> np.ndarray:
 
 
 def at_least(chances: np.ndarray) -> np.ndarray:
-    """Return at [i, k] the probability that at least k of the independent events from i happen."""
+    """Return at [i, k] the probability that at least k of the events i, i + 1, ... happen."""
     n = len(chances)
     tails = np.zeros((n + 1, n + 1))
     tails[:, 0] = 1.0
@@ -1065,7 +1066,7 @@ def at_least(chances: np.ndarray) -> np.ndarray:
 
 
 def given_at_least(chances: np.ndarray, m: int) -> np.ndarray:
-    """Return the probability of each independent event if at least m of them happen."""
+    """Return the probability of each independent event, given that at least m of them happen."""
     total_chance = at_least(chances)[0, m]
     chances_of_others = [at_least(np.delete(chances, i))[0, m - 1] for i in range(len(chances))]
     return chances * np.array(chances_of_others) / total_chance
@@ -1082,7 +1083,7 @@ def _reweighted(weights: np.ndarray, holds: np.ndarray, share: float) -> np.ndar
 
 
 def _size(weights: np.ndarray) -> float:
-    """Return the effective sample size (Kish)."""
+    """Return Kish's effective sample size."""
     squares = float((weights**2).sum())
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
@@ -1090,7 +1091,7 @@ def _size(weights: np.ndarray) -> float:
 def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
     """Return the p-value of the Kolmogorov-Smirnov test; the second sample is weighted.
 
-    It uses the asymptotic distribution.
+    The p-value is that of the asymptotic distribution.
     """
     n = _size(weights)
     if n == 0 or not len(a):
@@ -1099,7 +1100,7 @@ def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> flo
     steps = np.concatenate([np.full(len(a), 1 / len(a)), -weights / weights.sum()])
     order = np.argsort(values, kind="stable")
     values, heights = values[order], np.cumsum(steps[order])
-    last = np.r_[values[1:] != values[:-1], True]  # of each run of equal values
+    last = np.r_[values[1:] != values[:-1], True]  # last position of each run of equal values
     distance = float(np.abs(heights[last]).max())
     return float(kolmogorov(np.sqrt(len(a) * n / (len(a) + n)) * distance))
 
@@ -1125,7 +1126,7 @@ def chi_squared(listed: np.ndarray, a: np.ndarray, b: np.ndarray, weights: np.nd
 
 @dataclass(eq=False)
 class Node:
-    """A node of the tree; a leaf if it has no children."""
+    """Node of the tree; a leaf if it has no children."""
 
     key: np.uint64
     depth: int
@@ -1155,7 +1156,7 @@ class Node:
         return self.n_rows == 0 or self.fidelity == 1.0
 
     def drop_data(self) -> None:
-        """Drop the data that only splittable leaves need."""
+        """Release the data that only leaves that may be split need."""
         self.rows, self.points, self.model = self.rows[:0], self.points[:0], None
         self.point_labels = self.point_labels[:0]
 
@@ -1171,13 +1172,13 @@ class _NodeSplit:
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree as a list of nodes, parents before their children."""
+    """Tree as a list of nodes in which parents precede their children."""
 
     nodes: list[Node]
     n_splits: int
 
     def collapse(self) -> None:
-        """Turn nodes whose leaves all have the same class into leaves."""
+        """Turn each node whose leaves all have the same class into a leaf."""
         for node in reversed(self.nodes):
             if not node.children:
                 continue
@@ -1188,7 +1189,7 @@ class Tree:
                 node.counts = first.counts + second.counts
 
     def paths(self) -> dict[int, list[tuple[int, bool]]]:
-        """Return the path to every leaf: the nodes above, and whether their tests hold.
+        """Return the path to every leaf: the nodes above it, and whether their tests hold.
 
         Smaller subtrees come first, so that an ordered list can omit most conditions.
         """
@@ -1213,12 +1214,12 @@ class Tree:
 
 
 class CollapsedLeaves:
-    """Number of leaves that a growing tree will have after it is collapsed.
+    """Number of leaves that a growing tree will have once it is collapsed.
 
     Parameters
     ----------
     label : int
-        Class of the root. Nodes are numbered in the order in which they are added.
+        Class of the root. Nodes are numbered in the order of their addition.
     """
 
     def __init__(self, label: int) -> None:
@@ -1234,7 +1235,7 @@ class CollapsedLeaves:
         return self._counts[0]
 
     def split(self, number: int, labels: Sequence[int], max_leaves: float) -> bool:
-        """Add two leaves below a leaf and return True, or False if there would be too many."""
+        """Add two leaves below a leaf; return False without a change if there would be too many."""
         before = self._labels[:], self._counts[:]
         first = len(self._parents)
         self._parents += [number, number]
@@ -1263,9 +1264,9 @@ class CollapsedLeaves:
 class TreeGrower:
     """Grow a tree best first.
 
-    The black box is queried at most once for the root and for each node that is tried. Trees on the
-    same rows share nodes through `sharing`, because limits of a tree determine which nodes are
-    split, but not how. The other fields are parameters of :class:`TrepanExtractor`.
+    The black box is queried at most once for the root and for each node for which a split is
+    sought. Trees on the same rows share nodes through `sharing`: the limits of a tree determine
+    which nodes are split, but not how. The other fields are parameters of :class:`TrepanExtractor`.
     """
 
     extraction: Extraction
@@ -1325,7 +1326,7 @@ class TreeGrower:
         return self._shared(("Trepan's root", int(key), self.min_sample), make)[1][0]
 
     def _split(self, node: Node) -> tuple[Test | None, list[Node]]:
-        """Find a node's test and make its children; return None if no test is good enough."""
+        """Find a node's test and create its children; return None if no test is good enough."""
 
         def make() -> _NodeSplit:
             test = self._best_test(node)
@@ -1338,14 +1339,14 @@ class TreeGrower:
                     child.drop_data()
             return _NodeSplit(test, tuple(children), n_queries)
 
-        # The key determines the path from the root, the rest how nodes are made.
+        # The key identifies the path from the root; the other entries are the parameters of nodes.
         name = "Trepan's node", int(node.key), self.min_sample, self.significance, self.search
         return self._shared(name, make)
 
     def _shared(
         self, name: Hashable, make: Callable[[], _NodeSplit]
     ) -> tuple[Test | None, list[Node]]:
-        """Return a shared split, or make and share it."""
+        """Return the shared split, which is created if necessary."""
         split: _NodeSplit | None = None if self.sharing is None else self.sharing.get(name)
         if split is None:
             split = make()
@@ -1379,7 +1380,7 @@ class TreeGrower:
         n_categories = node.model.features.n_categories
         columns: Iterator[np.ndarray | RankedColumn]
         if len(node.points) or 4 * len(node.rows) < len(X) or len(X) > _MOST_RANKED_ROWS:
-            # One column at a time, to avoid a copy of the rows.
+            # Columns are ranked one at a time, to avoid a copy of the rows.
             columns = (
                 np.concatenate([X[node.rows, j], node.points[:, j]]) for j in range(X.shape[1])
             )
@@ -1425,7 +1426,7 @@ class TreeGrower:
         return children
 
     def _fill(self, nodes: Sequence[Node]) -> int:
-        """Draw the missing instances of nodes, query them in one call, and update the counts.
+        """Draw the missing instances of nodes, query the black box once, and update the counts.
 
         Return the number of queried instances.
         """
@@ -1451,16 +1452,16 @@ class TreeGrower:
 
 
 class TreeRefiner:
-    """Replace the tests of a grown tree so that it agrees with more predictions, test by test.
+    """Replace the tests of a grown tree one by one, so that it agrees with more predictions.
 
-    Only rows for which exactly one branch of a node is right depend on its test. The best test for
-    a node is therefore that of a problem with two classes: which branch is right. Every replacement
-    raises the number of rows for which the tree is right.
+    A row depends on the test of a node only if exactly one of the node's branches predicts it
+    correctly. The best test therefore solves a problem with two classes: the correct branch. Every
+    replacement increases the number of rows that the tree predicts correctly.
 
     Parameters
     ----------
     tree : Tree
-        The tree, whose nodes are replaced.
+        The tree, which is modified.
     extraction : Extraction
         Rows with predictions of the black box.
     search : MofNSearch
@@ -1481,7 +1482,7 @@ class TreeRefiner:
         self.searches = search, replace(search, gain=accuracy_gain)
         self.labels = [node.label for node in self.nodes]
         self.parents: dict[int, int] = {}
-        #: The nodes of the tree, parents first; collapsed ones are left out.
+        #: The nodes of the tree without collapsed ones; parents precede their children.
         self.order = [0]
         for number in self.order:
             children = self.nodes[number].children
@@ -1526,7 +1527,7 @@ class TreeRefiner:
         return leaves
 
     def _replace_test(self, number: int, rows: np.ndarray) -> bool:
-        """Replace the test of a node if another one makes the tree right for more rows."""
+        """Replace the test of a node if the tree then predicts more rows correctly."""
         test = self.nodes[number].test
         assert test is not None
         labels, y = np.array(self.labels), self.y[rows]
@@ -1548,7 +1549,7 @@ class TreeRefiner:
         return best is not None
 
     def _candidates(self, number: int, rows: np.ndarray, targets: np.ndarray) -> Iterator[Test]:
-        """Yield tests that tell apart the rows for which one or the other branch is right."""
+        """Yield tests that separate the rows by their correct branch."""
         columns = (self.X[rows, j] for j in range(self.X.shape[1]))
         binned = bin_instances(columns, targets, 2, self.n_categories, len(rows))
         used_features = sorted(self._features_above(number) | self._features_below(number))
@@ -1559,13 +1560,13 @@ class TreeRefiner:
                 yield test.negated()
 
     def _keeps_leaves(self, test: Test, rows: np.ndarray, leaves: Sequence[np.ndarray]) -> bool:
-        """Return whether each leaf that rows reach after a test has enough of them."""
+        """Return whether enough rows reach each nonempty leaf below a test."""
         reached = np.where(test.holds(self.X, rows), *leaves)
         n_rows = np.bincount(reached)
         return bool(n_rows[n_rows > 0].min() >= self.min_samples_leaf)
 
     def _features_in(self, number: int) -> set[int]:
-        """Return the features of a test with several literals, which others must not use."""
+        """Return the features of a test if it has several literals, else none."""
         test = self.nodes[number].test
         literals = () if test is None or len(test.literals) == 1 else test.literals
         return {literal.feature for literal in literals}
@@ -1604,7 +1605,7 @@ class TreeRefiner:
 # --- the extractor --------------------------------------------------------------------------------
 
 
-#: Largest features; distances between larger numbers would overflow.
+#: Largest magnitude of features; distances between larger numbers would overflow.
 _LARGEST = 1e300
 
 
@@ -1612,8 +1613,8 @@ _LARGEST = 1e300
 class TrepanExtractor(BaseExtractor):
     """Rules from a tree of M-of-N tests, with queries of the black box at nodes with few rows.
 
-    Use it for classifiers if a class depends on the number of conditions that hold, or if there are
-    few rows. Nodes with fewer than `min_sample` rows get additional instances, which are drawn at
+    Use it for classifiers if the class depends on how many conditions hold, or if there are few
+    rows. Nodes with fewer than `min_sample` rows get additional instances, which are drawn at
     random and labeled by the black box. Numbers and categories may be mixed.
 
     Parameters
@@ -1623,18 +1624,18 @@ class TrepanExtractor(BaseExtractor):
         wrap a fitted one in ``FrozenEstimator``, any other model's function in
         :class:`CallableClassifier`.
     max_leaf_nodes : int or None, default=None
-        Largest number of leaves, which are rules; at least 2. Siblings that conclude the same class
-        are joined and count as one. None: limited only by `max_nodes`.
+        Largest number of leaves, each of which is a rule; at least 2. Siblings that predict the
+        same class are joined and count as one. None: limited only by `max_nodes`.
     max_nodes : int or None, default=15
         Largest number of tests in the tree; None for no limit.
     max_depth : int or None, default=None
         Largest number of tests on a path; None for no limit.
     min_sample : int, default=1000
-        Smallest number of rows and instances at a node; missing ones are drawn. 0: nothing is
-        drawn, and the black box is queried once.
+        Smallest number of rows and instances at a node; missing instances are drawn. 0: no
+        instances are drawn, and the black box is queried once.
     min_samples_leaf : int, default=1
-        Smallest number of training rows on either side of a test. 0 allows leaves with drawn
-        instances only.
+        Smallest number of training rows on either side of a test. 0 allows leaves without training
+        rows.
     max_literals : int, default=4
         Largest number of conditions in a test, the N of M-of-N; 1 for ordinary tests.
     beam_width : int, default=2
@@ -1648,11 +1649,11 @@ class TrepanExtractor(BaseExtractor):
     min_gain : float, default=0.0
         Information gain (bits per instance) that a test must exceed.
     refinement_passes : int, default=0
-        Largest number of passes that improve the tests of the grown tree, see Notes. 0: none, as in
-        the paper.
+        Largest number of passes that improve the tests of the grown tree, see Notes. 0: as in the
+        paper.
     simplify : bool, default=True
-        True: an ordered list without conditions that earlier rules make redundant. False: one
-        independent rule per leaf.
+        True: return an ordered list without conditions that earlier rules make redundant. False:
+        return one independent rule per leaf.
     {common}
     random_state : int, RandomState instance or None, default=None
         Seed of the instances. Pass an int for the same rules on every run.
@@ -1660,12 +1661,12 @@ class TrepanExtractor(BaseExtractor):
     Attributes
     ----------
     rules_ : RuleSet
-        The rules. Their ``n_rows`` count training rows, their ``class_counts`` the black box's
-        predictions on those and on the instances drawn.
+        The rules. Their ``n_rows`` count training rows; their ``class_counts`` count the black
+        box's predictions for training rows and drawn instances.
     n_rules_ : int
-        Their number.
+        Number of rules.
     n_splits_ : int
-        Number of splits, before leaves of the same class are joined. The black box is queried once
+        Number of splits before leaves of the same class are joined. The black box is queried once
         for the rows, and at most once for the root and for each node for which a split is sought.
     coverage_ : float
         Share of the training rows that some rule covers: 1.
@@ -1675,45 +1676,45 @@ class TrepanExtractor(BaseExtractor):
 
     Notes
     -----
-    The tree grows best first: always the leaf with the largest ``reach * (1 - fidelity)``, where
-    reach is the share of the training rows that come there and fidelity the share of the leaf's
-    majority class. Siblings that conclude the same class are joined in the end, and a split after
-    which more than `max_leaf_nodes` leaves would remain is not made.
+    The tree grows best first: it always splits the leaf with the largest ``reach * (1 -
+    fidelity)``, where reach is the share of the training rows in the leaf and fidelity the share of
+    its majority class. Siblings that predict the same class are joined at the end. A split is
+    skipped if more than `max_leaf_nodes` leaves would then remain.
 
-    *Instances.* A node with fewer than `min_sample` rows draws the rest from a model that takes
-    features to be independent: for numbers the mean of normal densities around the rows, with
-    standard deviation ``s / sqrt(m)`` for m rows of standard deviation s, cut off at the limits of
-    the training rows; for categories, and for numbers with 10 different values at most, the rows'
-    frequencies. What is drawn satisfies all tests on the path; no draw is ever rejected. A node
-    makes a model of its own, from its own rows, where they differ significantly from those of the
-    model above (Kolmogorov-Smirnov or chi-squared test per feature, Bonferroni's correction);
-    otherwise it goes on with that model, and with its instances. Models use 10 000 rows at most.
+    *Instances.* A node with fewer than `min_sample` rows draws the missing instances from a model
+    with independent features. Numbers have the mean of normal densities around m rows, with
+    standard deviation ``s / sqrt(m)`` for values of standard deviation s, truncated at the limits
+    of the training rows. Categories, and numbers with at most 10 distinct values, have the
+    frequencies of the rows. All instances satisfy the tests on the path, without rejection. A node
+    gets its own model if its rows differ significantly from the model of its parent
+    (Kolmogorov-Smirnov or chi-squared test per feature, Bonferroni correction); otherwise it keeps
+    the model and instances of its parent. Models use at most 10 000 rows.
 
-    *Tests.* The best test of one feature by information gain is the seed: a cut half-way between
-    neighboring values where the class changes (255 of them at most), or a set of categories. The
-    beam search extends m-of-n to m-of-(n+1) or (m+1)-of-(n+1) by a further condition. An extension
-    must gain significantly more: ``2 N ln(2) (gain' - gain)`` must exceed the chi-squared quantile
-    with one degree of freedom per class but one, for N instances, at the level `significance`
-    divided by the number of ways to extend. No feature is used twice in one such test, or in two
-    such tests on one path, which keeps rules readable. The false side of "at least m of n hold" is
-    written as "at least n - m + 1 of the n opposites hold".
+    *Tests.* The seed is the test of one feature with the largest information gain: a cut halfway
+    between neighboring values where the class changes (at most 255 cuts), or a set of categories.
+    The beam search extends m-of-n to m-of-(n+1) or (m+1)-of-(n+1) by a further condition, if the
+    gain rises significantly: for N instances, ``2 N ln(2) (gain' - gain)`` must exceed the
+    chi-squared quantile with (classes - 1) degrees of freedom at the level `significance`, divided
+    by the number of possible extensions. No feature occurs twice in an M-of-N test, or in two such
+    tests on one path. The negation of "at least m of n hold" is written as "at least n - m + 1 of
+    the n opposites hold".
 
-    *Refinement.* With `refinement_passes` the tests of the grown tree are replaced one at a time,
-    from the leaves to the root, while the others stay (alternating optimization). Only rows for
-    which exactly one branch is right depend on a test; of the best tests of these rows by
-    information gain and by accuracy, one is used if the tree then agrees with more predictions for
-    the rows, query rows included. Drawn instances take no part. Leaves that no row reaches any
-    longer are removed.
+    *Refinement.* `refinement_passes` is the largest number of passes of alternating optimization:
+    from the leaves to the root, one test at a time is optimized while the others are fixed. A row
+    depends on a test only if exactly one branch predicts it correctly. The best tests of these rows
+    by information gain and by accuracy are tried; one of them is used if the tree then agrees with
+    more predictions for the rows, including query rows but not drawn instances. Leaves without rows
+    are removed.
 
-    Unlike the published algorithm, tests without training rows on one side are left out
-    (`min_samples_leaf`): they would spend rules on what never occurs.
+    Unlike the published algorithm, tests without training rows on one side are not used
+    (`min_samples_leaf`), because they would add rules that apply to no training row.
 
-    *Comparison with PSyKE.* Its Trepan draws no instances and has no M-of-N tests. This corresponds
-    to ``min_sample=0, max_literals=1, max_depth=3``, which has the fidelity of PSyKE's on held-out
-    rows in six of six splits of one-hot columns of iris (3 nearest neighbors; mean 0.971, ours by
-    default 0.970, from 0.89 to 1 by split and seed). Instances cost fidelity where features depend
-    on each other: pass a column of categories rather than its one-hot columns, which are drawn as
-    if a value could be two at once.
+    *Comparison with PSyKE.* PSyKE's Trepan draws no instances and has no M-of-N tests. It
+    corresponds to ``min_sample=0, max_literals=1, max_depth=3``, which had the same held-out
+    fidelity in all six splits of iris with one-hot columns (3 nearest neighbors; mean 0.971; 0.970
+    with our defaults, from 0.89 to 1 by split and seed). Drawn instances reduce fidelity if
+    features depend on each other: pass a categorical column rather than its one-hot columns, of
+    which instances may have several ones.
 
     References
     ----------
@@ -1818,7 +1819,7 @@ class TrepanExtractor(BaseExtractor):
                 stacklevel=3,
             )
         sharing = None
-        if self.random_state is not None:  # without a seed nothing can be shared
+        if self.random_state is not None:  # without a seed, results must not be shared
             sharing = Sharing.of(extraction)
         search = MofNSearch(
             self.max_literals,

@@ -37,32 +37,31 @@ from skescore.rules._matching import Matcher
 # --- dense parts, around which boxes are drawn -----------------------------------------
 
 # A Gaussian mixture divides the rows into components. In each component, DBSCAN finds the largest
-# cluster, with the smallest radius that leads to few clusters and little noise.
+# cluster, with the smallest radius that gives few clusters and little noise.
 
 #: Criteria for the number of components.
 CRITERIA = ("bic", "bic/m")
 #: Variance that is added to every column of every component, in squared units, so that rows with
 #: equal values do not become separate components.
 _ADDED_VARIANCE = 1e-4
-#: Largest number of steps of expectation maximization, and change of the mean log-likelihood below
-#: which it ends.
+#: Limits of expectation maximization: number of steps, and change of the mean log-likelihood.
 _MAX_STEPS, _TOLERANCE = 50, 1e-3
-#: Largest number of rows to which mixtures are fitted; others belong to the likeliest component.
+#: Largest number of rows to which mixtures are fitted; other rows get the likeliest component.
 _MIXTURE_ROWS = 1000
 #: Number of rows whose distances to neighbors determine the first radius.
 _CURVE_ROWS = 300
-#: Largest number of rows of a component that are clustered; the others belong to the cluster of the
+#: Largest number of rows of a component that are clustered; other rows join the cluster of the
 #: nearest clustered row.
 _CLUSTERED_ROWS = 600
-#: Smallest first radius, in units of a typical deviation.
+#: Smallest initial radius, in units of a typical deviation.
 _LEAST_RADIUS = 1e-3
 #: Number of rows within the radius of a core row, including itself.
 _MIN_ROWS = 5
-#: Increment of the radius as a share of the first one, and number of increments.
+#: Increment of the radius as a share of the initial one, and number of increments.
 _RADIUS_STEP, _MOST_RADII = 0.1, 1000
-#: Largest share of noise; at smaller radii clusters are fragmented.
+#: Largest share of noise; at smaller radii, clusters are fragmented.
 _MOST_NOISE = 0.005
-#: Smallest number of points of a curve with a knee.
+#: Smallest number of points of a curve that may have a knee.
 _LEAST_POINTS = 3
 
 
@@ -80,8 +79,8 @@ def dense_parts(
     Parameters
     ----------
     table : ndarray of shape (n_rows, n_columns)
-        The rows. The first `n_features` columns are features, in which density is measured; the
-        others describe the target.
+        The rows. Density is measured in the first `n_features` columns; the other columns describe
+        the target.
     n_features : int
         Number of features.
     max_components : int
@@ -134,9 +133,10 @@ def mixture_components(
     unit: float = 1.0,
     sharing: Sharing | None = None,
 ) -> tuple[int, np.ndarray] | None:
-    """Return the number of components of the best mixture and each row's component; None if none.
+    """Return the number of components of the best mixture and each row's component.
 
-    Mixtures have at least two components. The best one has the smallest value of the criterion.
+    Mixtures have at least two components; the best one minimizes the criterion. Returns None if no
+    mixture can be fitted.
     """
     fitted_rows = table[_evenly(len(table), _MIXTURE_ROWS)]
 
@@ -229,7 +229,7 @@ def fit_mixture(rows: np.ndarray, n_components: int, added_variance: float, seed
 
 
 def first_radius(table: np.ndarray, unit: float) -> float:
-    """Return the radius at the knee of the sorted distances to neighbors, above 0."""
+    """Return the radius at the knee of the sorted distances to neighbors; it is positive."""
     n_neighbors = min(2 * table.shape[1], len(table))
     distances = cdist(table[_evenly(len(table), _CURVE_ROWS)], table)
     nearest = np.partition(distances, n_neighbors - 1, axis=1)[:, :n_neighbors]
@@ -241,9 +241,8 @@ def knee_of(curve: np.ndarray) -> float | None:
     """Return the height of the last knee of a descending convex curve; None without a knee.
 
     With both axes scaled to [0, 1], the distance of the curve below the falling diagonal is largest
-    where it bends. A local maximum of this distance is a knee if the distance falls by more than
-    the mean step along the other axis (a sensitivity of 1) before its next local minimum. Of
-    several knees the last one counts.
+    where the curve bends. A local maximum of this distance is a knee if the distance falls by more
+    than the mean step along the other axis (a sensitivity of 1) before its next local minimum.
 
     References
     ----------
@@ -254,7 +253,7 @@ def knee_of(curve: np.ndarray) -> float | None:
         return None
     along = np.arange(len(curve)) / (len(curve) - 1)
     below = 1 - (curve - curve[-1]) / (curve[0] - curve[-1]) - along
-    # The ends are repeated, so that they may be local extrema.
+    # The end values are repeated, so that they may be local extrema.
     padded = np.concatenate([below[:1], below, below[-1:]])
     is_maximum = (below >= padded[:-2]) & (below >= padded[2:])
     is_minimum = (below <= padded[:-2]) & (below <= padded[2:])
@@ -269,21 +268,21 @@ def knee_of(curve: np.ndarray) -> float | None:
 def densest_cluster(points: np.ndarray, radius: float, most_labels: int) -> np.ndarray:
     """Return the largest DBSCAN cluster at the smallest radius with few labels and little noise.
 
-    The clusters at all radii follow from the minimum spanning tree under the mutual reachability
-    distance, the maximum of the distance of two points and their core distances: at radius r the
-    tree's edges up to r connect the core points of a cluster.
+    The clusters at all radii follow from a minimum spanning tree of the mutual reachability
+    distances (the maximum of the distance of two points and their core distances): at radius r, the
+    edges of length at most r connect the core points of a cluster.
     """
     if len(points) < _MIN_ROWS:
         return np.ones(len(points), dtype=bool)
     distances = cdist(points, points)
     core = np.partition(distances, _MIN_ROWS - 1, axis=1)[:, _MIN_ROWS - 1]
     mutual = np.maximum(distances, core)
-    joined = np.sort(mutual.min(axis=1))  # radius from which on a point is not noise
+    joined = np.sort(mutual.min(axis=1))  # smallest radii at which points are not noise
     np.maximum(mutual, core[:, None], out=mutual)
     tree = linkage(squareform(mutual, checks=False), "single")
     edges, core_radii = tree[:, 2], np.sort(core)
     radii = radius * (1 + _RADIUS_STEP * np.arange(_MOST_RADII + 1))
-    # At the largest distance there is one cluster without noise.
+    # At the largest distance, there is one cluster and no noise.
     changes = np.sort(np.concatenate([edges, core_radii]))
     radii = np.append(radii, changes[changes > radii[-1]])
     n_noise = len(points) - np.searchsorted(joined, radii, side="right")
@@ -301,9 +300,9 @@ def _largest_cluster(
 ) -> np.ndarray:
     """Return a mask of the points in the largest DBSCAN cluster.
 
-    `is_core` (n_points,) marks the core points, `core_labels` (n_core,) has their clusters, and
-    `is_near` (n_points, n_points) marks the pairs within the radius. Of several clusters near
-    another point, DBSCAN adds it to the one whose first core point comes first.
+    `is_core` (n_points,) marks the core points, `core_labels` (n_core,) holds their clusters, and
+    `is_near` (n_points, n_points) marks the pairs within the radius. DBSCAN adds a point near
+    several clusters to the one with the earliest core point.
     """
     _, first, cluster_of = np.unique(core_labels, return_index=True, return_inverse=True)
     clusters = first.argsort().argsort()[cluster_of]  # numbered in the order of first core points
@@ -331,14 +330,14 @@ def _evenly(n_rows: int, max_rows: int) -> np.ndarray:
 _LEAST_SAMPLES = 10
 #: Share of the best impurity reduction that the largest box must reach.
 _USEFUL = 0.5
-#: Relative difference of impurities below which they are ties.
+#: Relative difference below which impurities are regarded as equal.
 _SAME = 1e-9
 _INSIDE, _OUTSIDE, _CLUSTERED = 1, 2, 4
-#: Number of rows for moving faces, relative to the number for clustering.
+#: Largest number of rows for moving faces, relative to the number for clustering.
 _FACE_ROWS = 4
-#: Smallest side of a box in volumes, as a share of the domain's.
+#: Smallest side of a box in the computation of volumes, as a share of the domain's side.
 _LEAST_SIDE = 1e-6
-#: Number of intervals with equally many rows whose borders are candidate positions of faces.
+#: Number of intervals with equally many rows between the candidate positions of faces.
 _INTERVALS = 32
 #: Number of values that are processed at a time.
 _BLOCK = 1 << 20
@@ -352,8 +351,8 @@ class BoxParameters:
     """Parameters that extractors and clusterers have in common.
 
     `split_outside` selects the algorithm. True: choose the box that makes both children
-    homogeneous and split both (CREAM). False: choose the largest useful box and split its inside
-    only (ExACT).
+    homogeneous, and split both (CREAM). False: choose the largest useful box, and split only its
+    inside (ExACT).
     """
 
     split_outside: bool
@@ -395,10 +394,10 @@ class BoxParameters:
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """Ordered boxes with their conclusions.
+    """Ordered boxes with their outputs.
 
-    The labels are the index of the first box that contains each row. Every box is the first one of
-    some row, and the last box has no bounds. Importances are 0 if they were not needed.
+    `labels` holds the index of the first box that contains each row. Every box is the first one for
+    some row, and the last box has no bounds. Importances are 0 if they were not computed.
     """
 
     boxes: BoxTable
@@ -414,9 +413,9 @@ def cluster(
     feature_names: Any,
     sharing: Sharing | None = None,
 ) -> Clustering:
-    """Grow boxes and compute their conclusions.
+    """Grow boxes and compute their outputs.
 
-    Boxes that are not the first one of any row are dropped, and the last remaining box has no
+    Boxes that are not the first one for any row are dropped, and the last remaining box gets no
     bounds. Extractions from the same rows share results through `sharing`.
     """
     n_features, ignore_threshold = X.shape[1], parameters.ignore_threshold
@@ -450,7 +449,7 @@ def _closed(lower: np.ndarray, upper: np.ndarray) -> BoxTable:
 
 
 def _assign(X: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: Any) -> np.ndarray:
-    """Return the first box that contains each row."""
+    """Return the index of the first box that contains each row."""
     matcher = Matcher(_closed(lower, upper), [()] * len(lower))
     first = matcher.first(RowTable(X, names), slice(0, len(X)))
     return np.append(np.arange(len(lower)), -1).take(first, mode="clip")
@@ -475,7 +474,7 @@ class _CandidateBox(NamedTuple):
 
 
 class BoxGrower:
-    """Grow the boxes of CREAM and ExACT."""
+    """Find the nested boxes of CREAM and ExACT."""
 
     def __init__(
         self,
@@ -499,7 +498,7 @@ class BoxGrower:
             np.arange(n_rows), *open_box, 0, combine(draw_seed(self._parameters.random_state), 0)
         )
         stack, leaves = [root], []
-        # With many small tasks, threads would slow each other down.
+        # The tasks are so small that several threads would slow each other down.
         with _thread_pools().limit(limits=1):
             while stack:
                 node = stack.pop()
@@ -533,7 +532,7 @@ class BoxGrower:
         chosen = self._choose([judged for judged, _, _ in boxes], impurity)
         best, lower, upper = boxes[chosen]
         if best.impurity > impurity * (1 + _SAME) and self._parameters.weighted:
-            return None  # linear models of fewer rows would generalize worse
+            return None  # linear models of the parts would generalize worse
         inside = self._inside(node.rows, lower, upper)
         level = node.level + 1
         return (
@@ -574,7 +573,7 @@ class BoxGrower:
             unit = float(np.median(self._deviation[self._varying]))
         described = self._target.columns(clustered_rows, self._parameters.scale)
         if self._parameters.scale:
-            # The target has as much weight as all features together.
+            # The target gets as much weight as all features together.
             described = described * np.sqrt(len(self._varying))
         seed = int(combine(node.key, _INSIDE + _OUTSIDE) >> np.uint64(33))
         parts = dense_parts(
@@ -584,7 +583,7 @@ class BoxGrower:
             self._parameters.criterion,
             seed,
             unit,
-            # The key identifies the table, which is the same for means and for linear models.
+            # The table is the same for means and for linear models, which share the result.
             self._part((digest(clustered_rows), seed, self._parameters.scale)),
         )
         return self._moved(
@@ -598,7 +597,7 @@ class BoxGrower:
         moments = self._target.moments(rows)
         if moments is None:
             return boxes
-        # ExACT splits only the inside of a box again, so scatter inside counts less.
+        # ExACT splits the inside of a box again, so scatter inside has a smaller weight.
         inner_weight = (
             1.0 if self._parameters.split_outside else 1.0 / (self._parameters.depth - node.level)
         )
@@ -620,7 +619,7 @@ class BoxGrower:
         return None if self._sharing is None else self._sharing.narrowed(about)
 
     def _inside(self, rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Return which of some rows are in a closed box."""
+        """Return a mask of the rows in a closed box."""
         left = np.arange(len(rows))
         for j in np.flatnonzero((lower > -np.inf) | (upper < np.inf)):
             values = self._X[rows[left], j]
@@ -670,7 +669,7 @@ class BoxGrower:
 
 @cache
 def _thread_pools() -> ThreadpoolController:
-    """Return a controller of thread pools; its creation is slow, so it is cached."""
+    """Return a controller of thread pools; it is cached, because its creation is slow."""
     return ThreadpoolController()
 
 
@@ -679,12 +678,12 @@ def _box_around(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the box around some rows, with faces halfway to the next row outside.
 
-    Without a row beyond, the face is that of the outer box (`lower`, `upper`).
+    On a side without rows outside, the face is that of the outer box (`lower`, `upper`).
     """
     low, high = features[part].min(axis=0), features[part].max(axis=0)
     below = np.where(features < low, features, -np.inf).max(axis=0)
     above = np.where(features > high, features, np.inf).min(axis=0)
-    # The midpoint of neighboring floats is one of them.
+    # The midpoint of neighboring floats rounds to one of them.
     down, up = low / 2 + below / 2, high / 2 + above / 2
     down, up = np.where(down > below, down, low), np.where(up < above, up, high)
     return np.where(below > -np.inf, down, lower), np.where(above < np.inf, up, upper)
@@ -694,7 +693,7 @@ class FaceMover:
     """Move the faces of boxes to reduce the scatter of the target inside and outside.
 
     The box around a cluster extends to its outermost rows, regardless of the target. `moments` and
-    `scatter` are those of the target; scatter inside has the weight `inner_weight`.
+    `scatter` describe the target; scatter inside has the weight `inner_weight`.
     """
 
     def __init__(
@@ -707,8 +706,8 @@ class FaceMover:
         self._scatter, self._moments, self._inner_weight = scatter, moments, inner_weight
         self._features, self._total = features, moments.sum(axis=1)
         n_rows, n_features = features.shape
-        self._lowest: list[np.ndarray] = []  # positions of lower faces per feature ...
-        self._highest: list[np.ndarray] = []  # ... and of upper faces
+        self._lowest: list[np.ndarray] = []  # candidate positions of lower faces per feature
+        self._highest: list[np.ndarray] = []  # candidate positions of upper faces per feature
         self._bins = np.empty((n_features, n_rows), dtype=np.intp)
         borders = np.linspace(0, n_rows, _INTERVALS + 1)[1:-1].astype(np.intp)
         for j in range(n_features):
@@ -716,7 +715,7 @@ class FaceMover:
             above = np.unique(ordered[borders])
             above = above[above > ordered[0]]
             below = ordered[np.searchsorted(ordered, above) - 1]
-            # The midpoint of neighboring floats is one of them.
+            # The midpoint of neighboring floats rounds to one of them.
             half = above / 2 + below / 2
             self._lowest.append(np.where(half > below, half, above))
             self._highest.append(np.where(half < above, half, below))
@@ -729,7 +728,7 @@ class FaceMover:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Move the faces of a box, one feature at a time, while that reduces the scatter.
 
-        A face on the outer box is removed.
+        Faces of the outer box are removed.
         """
         lower, upper = lower.copy(), upper.copy()
         out = (self._features < lower) | (self._features > upper)
@@ -739,11 +738,11 @@ class FaceMover:
         for _ in range(_MAX_MOVES * len(lower)):
             interval_scatter = self._interval_scatter(out, n_out)
             j = int(interval_scatter.min(axis=1).argmin())
-            # Ties between intervals go to the longest.
+            # Among equally good intervals, the longest is used.
             close = np.flatnonzero(interval_scatter[j] <= interval_scatter[j].min() + min_gain / 2)
             interval = int(close[(self._last - self._first)[close].argmax()])
             if not interval_scatter[j, interval] < scatter - min_gain:
-                # Features that can be dropped one by one can usually be dropped together.
+                # Features whose faces can be removed one by one can usually be removed together.
                 is_redundant = interval_scatter[:, self._whole] <= scatter + 1e-9 * min_gain
                 inside = self._moments[:, ~out[:, ~is_redundant].any(axis=1)].sum(axis=1)
                 if (
@@ -766,7 +765,7 @@ class FaceMover:
         return lower, upper
 
     def _interval_scatter(self, out: np.ndarray, n_out: np.ndarray) -> np.ndarray:
-        """Return the scatter for every interval of every feature with other faces fixed."""
+        """Return the scatter for every interval of every feature, with all other faces fixed."""
         sums = self._cumulated(out, n_out)
         scatter = np.empty((len(sums), len(self._first)))
         size = max(1, _BLOCK // (len(self._first) * sums.shape[2]))
@@ -778,11 +777,11 @@ class FaceMover:
         return scatter
 
     def _total_scatter(self, inside: np.ndarray) -> np.ndarray:
-        """Return the weighted scatter inside and outside of boxes from sums of moments inside."""
+        """Return the weighted scatter inside and outside of boxes, given the moments inside."""
         return self._inner_weight * self._scatter(inside) + self._scatter(self._total - inside)
 
     def _cumulated(self, out: np.ndarray, n_out: np.ndarray) -> np.ndarray:
-        """Return cumulative sums of moments of rows inside all other faces, by interval."""
+        """Return cumulative moments by interval of the rows that are inside all other faces."""
         n_features = len(self._bins)
         inside = np.flatnonzero(n_out == 0)
         near = np.flatnonzero(n_out == 1)

@@ -1,4 +1,4 @@
-"""CREAM and ExACT: explainable clustering, of the black box's predictions or of any rows."""
+"""CREAM and ExACT: explainable clustering of rows, with or without predictions of a black box."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from skescore._validation import check_choice, plain_target
-from skescore.extractors._base import SAMPLING, SELECTION, BaseExtractor, Extraction, documented
+from skescore.extractors._base import PARTS, SELECTION, BaseExtractor, Extraction, documented
 from skescore.extractors._input import check_columns, check_labels
 from skescore.extractors._sampling import N_QUERIES
 from skescore.extractors._sharing import Sharing
@@ -28,53 +28,47 @@ from skescore.rules import Domain, RuleSet
 
 _TASKS = ("classification", "regression")
 
-# What the docstrings of the four classes have in common.
+#: Parts of the docstrings of the four classes.
 _SHARED = {
-    "black_box": """
-estimator : estimator
-    The black box: a scikit-learn classifier or regressor. An unfitted one is cloned and fitted
-    on (X, y); wrap a fitted one in ``FrozenEstimator``, any other model's function in
-    :class:`CallableClassifier` or :class:`CallableRegressor`.
-""",
     "boxes": """
 error_threshold : float or None, default=None
-    Rows of at most this impurity are not split any more: the share of rows outside the majority
+    Largest impurity of rows that are not split further: the share of rows outside the majority
     class, the standard deviation of numbers, or with ``output="linear"`` the mean absolute
-    residual of the linear model (in the target's units). None stands for 0.15, without a
-    target for 0.1, for numbers for a tenth of the standard deviation of all of them.
+    residual of the linear model (in the target's units). None: 0.15 for classes, 0.1 without a
+    target, a tenth of the standard deviation for numbers.
 gauss_components : int, default=2
-    Most components of the Gaussian mixtures that suggest boxes, at least 2; all numbers up to
-    it are tried.
+    Largest number of components of the Gaussian mixtures that suggest boxes, at least 2; all
+    numbers from 2 are tried.
 criterion : {"bic", "bic/m"}, default="bic"
-    The number of components is the one of least Bayesian information criterion ("bic"), or of
-    the least such criterion divided by it ("bic/m", as in PSyKE).
+    Criterion that the number of components m minimizes: the Bayesian information criterion
+    ("bic"), or this criterion divided by m ("bic/m", as in PSyKE).
 scale : bool, default=True
-    Whether mixtures and distances see standardized features, and a target that counts as much
-    as all of them together. False: raw numbers, so that features in large units decide.
+    Whether mixtures and distances use standardized features, and a target with the weight of
+    all features together. False: raw numbers, so features in large units dominate.
 max_samples : int or None, default=5000
-    Most rows among which the clusters of one split are looked for, drawn at random; at least
-    10. Boxes are moved and judged by up to four times as many, outputs are those of all rows.
-    None: all rows.
+    Largest number of rows that are clustered for one split, at least 10; they are drawn at random.
+    Boxes are moved and compared on up to four times as many rows, and outputs are computed from
+    all rows. None: all rows.
 """,
     "weighted": """
 weighted : bool, default=True
-    Whether the inside and the outside of a box count by their rows when the box is chosen.
-    False: both the same (as in PSyKE), which likes small pure boxes.
+    Whether the impurities inside and outside of a box are weighted by their numbers of rows when
+    the box is chosen. False: equal weights (as in PSyKE), which favor small pure boxes.
 """,
     "rules": """
 ignore_threshold : float, default=0.0
-    Features of importance (see `importances`) below this, from 0 to 1, are left out of the
-    rules, which then get the outputs that belong to their new boxes.
+    Smallest importance (see `importances`) of features in rules, from 0 to 1. Other features are
+    removed from the rules, whose outputs are then computed again.
 importances : array-like of shape (n_features,), optional
-    Importance of each feature, for `ignore_threshold`. By default the F statistic of the
-    feature against the target or, without one, the clusters found (analysis of variance, or
-    linear regression), divided by the largest.
+    Importance of each feature, for `ignore_threshold`. By default its F statistic (analysis of
+    variance, or linear regression) for the target, or for the clusters without a target, divided
+    by the largest one.
 output : {"constant", "linear"}, default="constant"
-    What rules conclude in regression: their mean, or a linear function of the features, fitted
-    by least squares (shrunk where there are fewer than two rows per coefficient).
+    Output of rules in regression: the mean of their rows, or a linear function of the features,
+    fitted by least squares (with shrinkage if there are fewer than two rows per coefficient).
 max_terms : int or None, default=3
-    Most features in a linear conclusion, at least 1; they are chosen by forward selection, rule
-    by rule. None: all.
+    Largest number of features in a linear output, at least 1; they are chosen by forward
+    selection for each rule. None: all.
 """,
     "features": """
 n_features_to_select : int or None, default=5
@@ -82,28 +76,14 @@ n_features_to_select : int or None, default=5
     + SELECTION
     + """
 """,
-    "extraction": """
-features : sequence of str or int, optional
-    Features that rules may use, by name or index; by default all. The black box always sees all
-    columns.
-"""
-    + SAMPLING
-    + """prune : str or None, default=None
-    Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
-    :func:`skescore.prune`; None keeps all rules.
-uncovered : {"default", "nearest", "abstain"}, default="default"
-    What ``predict`` gives where no rule holds; the last rule always holds.
-abstain_label : str, int or float, optional
-    Prediction of ``uncovered="abstain"`` in classification.
-batch_size : int, optional
-    Most rows in one call of the black box; by default all at once.
-random_state : int, RandomState instance or None, default=None
+    "extraction": PARTS["common"]
+    + """random_state : int, RandomState instance or None, default=None
     Seed of the mixtures and of drawn rows. Pass an int for the same rules on every run.
 
 Attributes
 ----------
 rules_ : RuleSet
-    The rules, an ordered list of closed boxes; the last one has no conditions.
+    The rules: an ordered list of closed boxes; the last rule has no conditions.
 labels_ : ndarray of int, shape (n_rows,)
     Index of the first rule that holds for each training row.
 n_rules_ : int
@@ -113,52 +93,43 @@ coverage_ : float
 completeness_ : float
     Share of the domain's volume that some rule covers: 1, unless the rules were pruned.
 importances_ : ndarray of shape (n_features,)
-    Importance of each feature, the largest is 1; all 0 where `ignore_threshold` is 0.
-estimator_ : estimator
-    The fitted black box.
-oracle_ : Oracle
-    Queries the black box and counts the queries.
-classes_ : ndarray of shape (n_classes,)
-    Class labels. Classification only.
-n_features_in_ : int
-    Number of features.
-feature_names_in_ : ndarray of shape (`n_features_in_`,)
-    Their names, if X had string column names.
-""",
+    Importance of each feature, the largest is 1; all 0 if `ignore_threshold` is 0.
+"""
+    + PARTS["fitted"].lstrip(),
     "clustering": """
 task : {"classification", "regression"} or None, default=None
-    What y holds. None: numbers if it is an array of floats, labels otherwise.
+    Kind of y. None: "regression" for an array of floats, otherwise "classification".
 random_state : int, RandomState instance or None, default=None
     Seed of the mixtures and of drawn rows. Pass an int for the same clusters on every run.
 
 Attributes
 ----------
 rules_ : RuleSet
-    One rule per cluster, an ordered list of closed boxes; the last one has no conditions.
+    One rule per cluster: an ordered list of closed boxes; the last rule has no conditions.
 labels_ : ndarray of int, shape (n_rows,)
     Cluster of each row: the index of the first rule that holds.
 n_clusters_ : int
     Number of clusters.
 importances_ : ndarray of shape (n_features,)
-    Importance of each feature, the largest is 1; all 0 where `ignore_threshold` is 0.
+    Importance of each feature, the largest is 1; all 0 if `ignore_threshold` is 0.
 n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (`n_features_in_`,)
-    Their names, if X had string column names.
+    Names of the features, if X had string column names.
 """,
 }
 
 
-_documented = partial(documented, parts=_SHARED)
+_documented = partial(documented, parts=PARTS | _SHARED)
 
 
 class BoxExtractor(BaseExtractor):
-    """What both extractors share, with the parameters of ExACT."""
+    """Base of both extractors, with the parameters of ExACT."""
 
     takes_categories: ClassVar[bool] = True
     _orders_categories: ClassVar[bool] = True
     _split_outside: ClassVar[bool]
-    #: Whether rows are drawn from their order by content instead of the order that they come in.
+    #: Whether the rows are sorted by content before rows are drawn.
     _orders_rows: ClassVar[bool] = False
     labels_: np.ndarray
     importances_: np.ndarray
@@ -211,7 +182,7 @@ class BoxExtractor(BaseExtractor):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Any:
         super().fit(X, y, sample_weight, **fit_params)
         has_changed = self.prune is not None or self._constraints is not None
-        if has_changed or len(self.labels_) != _num_samples(X):  # rows that weigh more
+        if has_changed or len(self.labels_) != _num_samples(X):  # weights repeat rows
             self.labels_ = self.rules_.assign(self._rows(X))
         return self
 
@@ -225,7 +196,7 @@ class BoxExtractor(BaseExtractor):
         if self.output == "linear" and self._task() == "classification":
             raise ValueError(
                 "output='linear' is for regression, but the black box is a classifier, whose rules "
-                "conclude labels. Leave output='constant'."
+                "predict labels. Leave output='constant'."
             )
 
     def _extract(self, extraction: Extraction) -> RuleSet:
@@ -241,7 +212,7 @@ class BoxExtractor(BaseExtractor):
         else:
             linear = self.output == "linear"
             numbers = X
-            if extraction.unmeasured:  # A constant column gets no linear term.
+            if extraction.unmeasured:  # constant columns get no linear term
                 numbers = X.copy()
                 numbers[:, extraction.unmeasured] = 0.0
             target = NumberTarget(numbers, y_pred, linear, self.max_terms, "The black box predicts")
@@ -261,19 +232,19 @@ class BoxExtractor(BaseExtractor):
 
 @_documented
 class CREAMExtractor(BoxExtractor):
-    """Boxes inside boxes, each around a cluster, chosen so that the rules are as pure as possible.
+    """Nested boxes around clusters, chosen so that the rules are as homogeneous as possible.
 
-    Where the black box's predictions come in clumps. The rows, described by their features and the
-    black box's prediction, are split by the box around one clump into its inside and the rest, and
-    both are split again, `depth` times in all. The rules form an ordered list, those of the inside
-    first; the last one holds for everything that is left, so that the list is complete. The black
-    box is queried once.
+    Use it if rows with similar predictions form clusters. The rows, described by their features and
+    the black box's predictions, are split by a box around one cluster into those inside and those
+    outside. Both parts are split again, up to `depth` times. The rules form an ordered list, inner
+    boxes first. Its last rule covers all remaining rows, so the list is complete. The black box is
+    queried once.
 
     Parameters
     ----------
-    {black_box}
+    {estimator}
     depth : int, default=3
-        Most boxes inside each other, at least 1; there are at most 2 to this power rules.
+        Largest number of nested splits, at least 1; there are at most ``2**depth`` rules.
     {features}
     {boxes}
     {weighted}
@@ -282,25 +253,24 @@ class CREAMExtractor(BoxExtractor):
 
     Notes
     -----
-    A Gaussian mixture is fitted to the rows' features and the target: here, the black box's
-    prediction. In each of its components the densest part is found by DBSCAN, with a radius that
-    starts at the knee of the distances to the nearest neighbors and grows by tenths until there
-    are no more clusters than components and at most 0.5 % of the rows are noise; noise is left out.
-    Mixtures are fitted to 1000 rows at most and 600 of a component are clustered, whatever
-    `max_samples` is; the others go with them. The box around the part has its faces half way to the
-    next row outside and is open where no row lies beyond. It ends where the cluster's outermost
-    rows happen to be; where there is a target, its faces are therefore moved, one feature at a
-    time, among 31 positions with equally many rows between them, as long as that lowers the scatter
-    of the target inside and outside of it by 0.2 % of all rows' (Gini impurity for labels, standard
-    deviation for numbers, times the rows). Faces that take nothing off are left out. Of these boxes
-    the one is taken that leaves the least impurity inside and outside.
+    A Gaussian mixture is fitted to the features and the target, which is the black box's
+    prediction. In each component, DBSCAN finds the densest part. Its radius starts at the knee of
+    the sorted distances to neighbors and grows by a tenth of this value until there are at most as
+    many clusters as components and at most 0.5 % of the rows are noise. Mixtures are fitted to at
+    most 1000 rows, and at most 600 rows of a component are clustered, regardless of `max_samples`.
 
-    In an ordered list a box means "in here, and in none of the boxes before"; the boxes overlap, so
-    that their order must not be changed.
+    The faces of the box around a part lie halfway to the next row outside. A side without rows
+    beyond has no face. Because the outermost rows of a cluster are accidental, the faces are then
+    moved, one feature at a time, among 31 positions with equally many rows between them, as long as
+    this reduces the scatter of the target inside and outside by at least 0.2 % of the total (Gini
+    impurity for labels, standard deviation for numbers, times the number of rows). Faces that
+    exclude no row are removed. The box with the smallest impurity inside and outside is used.
 
-    Linear models lie closer to their own rows the fewer they are, and farther from others; their
-    mean absolute residual is therefore multiplied by rows over rows minus coefficients. Rows are
-    not split where that would only make it larger.
+    The boxes overlap, and each rule means "in this box and in no earlier one". The order of the
+    rules must therefore not be changed.
+
+    Linear models of few rows overfit. Their mean absolute residual is therefore multiplied by
+    ``n_rows / (n_rows - n_coefficients)``, and rows are not split if that would increase it.
 
     References
     ----------
@@ -384,17 +354,17 @@ class CREAMExtractor(BoxExtractor):
 
 @_documented
 class ExACTExtractor(BoxExtractor):
-    """A chain of boxes, each inside the one before, around what the rows have most of.
+    """Chain of nested boxes, each inside the previous one, around the largest clusters.
 
-    As :class:`CREAMExtractor`, but of the useful boxes the largest is taken, and only its inside
-    is split again: a short list of rules that peel the rows from the outside in. The last rule
-    holds for everything that is left, so that the list is complete. The black box is queried once.
+    Like :class:`CREAMExtractor`, but the largest useful box is chosen, and only its inside is split
+    again. The result is a short list of rules, inner boxes first. Its last rule covers all
+    remaining rows, so the list is complete. The black box is queried once.
 
     Parameters
     ----------
-    {black_box}
+    {estimator}
     depth : int, default=3
-        Most boxes inside each other, at least 1; at most so many rules, and one more.
+        Largest number of nested boxes, at least 1; there are at most ``depth + 1`` rules.
     {features}
     {boxes}
     {rules}
@@ -402,9 +372,9 @@ class ExACTExtractor(BoxExtractor):
 
     Notes
     -----
-    Boxes are found and their faces moved as by :class:`CREAMExtractor`, except that scatter inside,
-    which may be split r times more, counts 1 / (r + 1). Of these boxes the largest is taken that
-    lowers the impurity at least half as much as the best.
+    Boxes are found, and their faces moved, as in :class:`CREAMExtractor`, except that the scatter
+    inside a box has the weight ``1 / (r + 1)`` if the inside may be split r more times. Among the
+    boxes that reduce the impurity at least half as much as the best one, the largest is used.
 
     References
     ----------
@@ -435,7 +405,7 @@ class ExACTExtractor(BoxExtractor):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # A chain of few boxes is too coarse for scikit-learn's idea of a reasonable score.
+        # A chain of few boxes is too coarse for the minimum score of scikit-learn's checks.
         for part in ("classifier_tags", "regressor_tags"):
             inner = getattr(tags, part)
             if inner is not None:
@@ -444,7 +414,7 @@ class ExACTExtractor(BoxExtractor):
 
 
 class BoxClusterer(ClusterMixin, BaseEstimator):
-    """What both clusterers share, with the parameters of ExACT."""
+    """Base of both clusterers, with the parameters of ExACT."""
 
     _split_outside: ClassVar[bool]
 
@@ -483,10 +453,10 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows; finite numbers.
+            The rows, finite numbers.
         y : array-like of shape (n_rows,), optional
-            Labels or numbers in which the rows of a cluster shall agree. None: clusters of rows
-            that lie close together.
+            Labels or numbers that should be homogeneous within a cluster. None: clusters consist of
+            rows that are close together.
 
         Returns
         -------
@@ -496,7 +466,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            If the rows, the target or a parameter cannot be used; the message says what to do.
+            If the rows, the target or a parameter are invalid; the message states the remedy.
         """
         parameters = BoxParameters.of(self, split_outside=self._split_outside)
         check_choice("task", self.task, (None, *_TASKS))
@@ -529,7 +499,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
         return self
 
     def _target(self, rows: np.ndarray, y: Any) -> tuple[Target, list[Any] | None]:
-        """Return the target and its classes, None for numbers."""
+        """Return the target and its classes; the classes are None for numbers."""
         numbers = False
         if y is not None:
             y = column_or_1d(plain_target(y), warn=True)
@@ -552,7 +522,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
         return LabelTarget(codes, len(classes)), classes.tolist()
 
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
-        """Find the clusters and give the one of each row.
+        """Find the clusters and return the cluster of each row.
 
         Parameters
         ----------
@@ -615,15 +585,15 @@ def _finite(y: np.ndarray) -> np.ndarray:
 
 @_documented
 class CREAMClusterer(BoxClusterer):
-    """Clusters that are boxes inside boxes, as homogeneous as possible, with a rule for each.
+    """Clusters in nested boxes, as homogeneous as possible, each described by a rule.
 
-    For clusters of rows that agree in a label or number, or of rows that lie close together, when
-    it must be said what the clusters are.
+    Use it if each cluster needs a description. Clusters consist of rows with similar labels or
+    numbers, or without y of rows that are close together.
 
     Parameters
     ----------
     depth : int, default=3
-        Most boxes inside each other, at least 1; there are at most 2 to this power rules.
+        Largest number of nested splits, at least 1; there are at most ``2**depth`` rules.
     {boxes}
     {weighted}
     {rules}
@@ -631,9 +601,9 @@ class CREAMClusterer(BoxClusterer):
 
     Notes
     -----
-    Boxes grow as in :class:`CREAMExtractor`. Without y their faces stay around the clusters, the
-    impurity is the share of all rows' variance, summed over the standardized features, that is left
-    in a cluster, and rules conclude the cluster's number.
+    Boxes are found as in :class:`CREAMExtractor`. Without y, their faces are not moved. The
+    impurity is then the variance within a cluster as a share of the variance of all rows, summed
+    over the standardized features, and rules predict the number of the cluster.
 
     References
     ----------
@@ -692,15 +662,15 @@ class CREAMClusterer(BoxClusterer):
 
 @_documented
 class ExACTClusterer(BoxClusterer):
-    """Clusters that are boxes in a chain, each inside the one before, with a rule for each.
+    """Clusters in a chain of boxes, each inside the previous one, each described by a rule.
 
-    As :class:`CREAMClusterer`, but of the useful boxes the largest is taken, and only its inside
-    is split again, see :class:`ExACTExtractor`.
+    Like :class:`CREAMClusterer`, but the largest useful box is chosen, and only its inside is split
+    again; see :class:`ExACTExtractor`.
 
     Parameters
     ----------
     depth : int, default=3
-        Most boxes inside each other, at least 1; at most so many rules, and one more.
+        Largest number of nested boxes, at least 1; there are at most ``depth + 1`` rules.
     {boxes}
     {rules}
     {clustering}

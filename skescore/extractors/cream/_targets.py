@@ -26,19 +26,19 @@ class Target(Protocol):
         """Return columns that represent the target of some rows in a mixture."""
 
     def impurity(self, rows: np.ndarray) -> float:
-        """Return the impurity of the targets of some rows."""
+        """Return the impurity of the target of some rows."""
 
     def moments(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return quantities per row whose sums determine the scatter; None without a target.
+        """Return moments per row, whose sums determine the scatter; None without a target.
 
-        The result has one row per quantity and one column per row; the first quantity is 1.
+        The result has the shape (n_moments, n_rows); the first moment is 1.
         """
 
     def scatter(self, sums: np.ndarray) -> np.ndarray:
-        """Return the scatter of targets from sums of moments along the last axis."""
+        """Return the scatter of the target from sums of moments along the last axis."""
 
     def importance_target(self, index: Any) -> tuple[np.ndarray, str]:
-        """Return the target and task of feature importances, given the rule of each row."""
+        """Return target and task for the importances of features, given the rule of each row."""
 
     def conclude(self, index: np.ndarray, n_rules: int) -> Conclusions:
         """Return the conclusions of the rules, given the rule of each row."""
@@ -69,7 +69,7 @@ class LabelTarget:
         return np.vstack([np.ones(len(rows)), of_class])
 
     def scatter(self, sums: np.ndarray) -> np.ndarray:
-        """Return the Gini impurity times the number of rows, which is smoother than the error."""
+        """Return the Gini impurity times the number of rows."""
         n_rows = np.maximum(sums[..., 0], 1)
         return np.asarray(n_rows - (sums[..., 1:] ** 2).sum(axis=-1) / n_rows)
 
@@ -86,10 +86,10 @@ class LabelTarget:
 
 
 class NumberTarget:
-    """Numbers that rules predict by their mean or a linear model.
+    """Numbers, which rules predict by their mean or by a linear model.
 
     The impurity is the standard deviation, or the mean absolute residual of the model. Numbers
-    whose squares would overflow raise a ValueError; its message begins with `who`.
+    whose squares would overflow raise a ValueError with a message that begins with `who`.
     """
 
     def __init__(
@@ -164,10 +164,10 @@ class NumberTarget:
 
 
 class NoTarget:
-    """No target; rules predict the numbers of clusters of close rows.
+    """No target: clusters consist of rows that are close together, and rules predict their number.
 
-    The impurity is the remaining share of the total variance of the standardized features. There
-    are no moments, so the faces of boxes are not moved.
+    The impurity is the share of the total variance of the standardized features that remains within
+    the rows. There are no moments, so the faces of boxes are not moved.
     """
 
     default_threshold = 0.1
@@ -219,12 +219,12 @@ def column_moments(X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndar
 def fit_linear_model(
     X: np.ndarray, values: np.ndarray, rows: np.ndarray, max_terms: int | None = None
 ) -> tuple[float, np.ndarray]:
-    """Return intercept and slopes of a linear least-squares model of some rows.
+    """Return the intercept and slopes of a linear least-squares model of some rows.
 
     Forward selection chooses at most `max_terms` features with nonzero slopes; None: all features.
 
-    Features that are constant on the rows have slope 0. Among equally good models it is the one
-    with the smallest standardized slopes. With few rows slopes are shrunk, see
+    Features that are constant on the rows have slope 0. Among equally good models, the one with the
+    smallest standardized slopes is returned. With few rows, slopes are shrunk; see
     :func:`skescore.extractors._linear_models.ridge_slopes`.
     """
     n_features = X.shape[1]

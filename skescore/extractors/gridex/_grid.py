@@ -1,6 +1,6 @@
-"""Levels of a grid extraction: cut boxes, query points in cells, and join cells.
+"""Levels of grid extraction: cut boxes into cells, query points in cells, and join cells.
 
-Rows and queried points are not copied per cell; each has the number of its box.
+Rows and queried points are not copied per cell; they store the number of their box.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from skescore.extractors._histogram_tree import FetchHistograms, Path, Sums
 from skescore.extractors.gridex._statistics import JoinableTable, StatisticsTable
 from skescore.rules import BoxTable
 
-# Cells are identified by integer slice numbers, so contact of two cells is exact. Only cells with
-# rows are created: a grid of 2**40 cells costs no more than its rows. Two boxes touch if they
-# differ in one feature only, where they share an edge. Hashing finds these pairs.
+# Cells are identified by integer slice numbers, so adjacency is exact. Only cells with rows are
+# created, so the cost of a grid of 2**40 cells depends only on its rows. Two boxes touch if they
+# differ in a single feature, along which they share an edge. Hashing finds these pairs.
 
 _MASK = (1 << 64) - 1
 _CHUNK = 16384
@@ -40,9 +40,10 @@ def _multipliers(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def adjacent_cells(parent: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return pairs of cells of one parent that differ in one feature, where they share an edge.
+    """Return the pairs of touching cells with the same parent.
 
-    The result holds the lower cell, the upper cell and the feature of each pair.
+    Each row of the result holds the lower cell, the upper cell and the feature in which they
+    differ.
     """
     n_features = low.shape[1]
     cell_hash, by_low, by_high = _hashes(parent, low, high)
@@ -53,7 +54,7 @@ def adjacent_cells(parent: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.
         same = line_hash[order[1:]] == line_hash[order[:-1]]
         if not same.any():
             continue
-        # Only cells that lie in a line with another one are sorted.
+        # Only cells that are in line with another cell are sorted.
         line = order[np.append(same, False) | np.append(False, same)]
         line = line[np.lexsort((low[line, j], line_hash[line]))]
         first, second = line[:-1], line[1:]
@@ -66,7 +67,7 @@ def adjacent_cells(parent: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.
 def _hashes(
     parent: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the hash of every cell and the contribution of each edge to it.
+    """Return the hash of every cell and the contributions of its edges.
 
     Edges count from 1, because an edge that contributes 0 would equal a missing one.
     """
@@ -85,7 +86,7 @@ class NeighborIndex(Protocol):
     """Index of the neighbors of boxes while boxes are joined."""
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
-        """Replace two boxes by their union; return its neighbors, which may be outdated."""
+        """Replace two boxes by their union; return its neighbors, even joined ones."""
 
     def edges(self, boxes: list[int]) -> tuple[np.ndarray, np.ndarray]:
         """Return the lower and upper edge numbers of boxes."""
@@ -94,9 +95,9 @@ class NeighborIndex(Protocol):
 class FaceIndex:
     """Index of neighbors in any grid by hashes of faces.
 
-    Its arguments are the numbers of the cells that touch another, their parents and edge numbers. A
-    face is identified by the hash of all edges except the opposite edge of its box. Faces on the
-    border of the parent touch no box.
+    Its arguments are the numbers of the cells that touch another cell, their parents and edge
+    numbers. A face is identified by the hash of all edges of its box except the opposite one. Faces
+    on the border of the parent touch no box.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class FaceIndex:
         self._factors = list(zip(last_edge, self._for_low, self._for_high, swap, strict=True))
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
-        """Replace two boxes by their union; return its neighbors, which may be outdated."""
+        """Replace two boxes by their union; return its neighbors, even joined ones."""
         low, high, box_hash, parent = self._boxes.pop(i)
         other_low, other_high, _, _ = self._boxes.pop(j)
         at = 0
@@ -143,13 +144,13 @@ class FaceIndex:
         lower_face, upper_face = self._lower_face, self._upper_face
         neighbors = []
         for a, b, (last, for_low, for_high, swap) in zip(low, high, self._factors, strict=True):
-            if a:  # look for the box that ends where this one begins
+            if a:  # find the box that ends where this one begins
                 face = box_hash - (b + 1) * for_high
                 other = upper_face.get((face - (a + 1) * swap) & _MASK)
                 if other is not None:
                     neighbors.append(other)
                 lower_face[face & _MASK] = union
-            if b != last:  # look for the box that begins where this one ends
+            if b != last:  # find the box that begins where this one ends
                 face = box_hash - (a + 1) * for_low
                 other = lower_face.get((face + (b + 1) * swap) & _MASK)
                 if other is not None:
@@ -164,10 +165,10 @@ class FaceIndex:
 
 
 class HalvesIndex:
-    """Index of neighbors in a grid with two slices per feature, by bits, which is faster.
+    """Faster index of neighbors in a grid with two slices per feature, by bits.
 
-    A box is a number with two bits per feature: whether it is one half, and which half. The
-    neighbor along a feature differs in the second bit.
+    A box is an integer with two bits per feature: whether the box is only one half, and which half.
+    The neighbor along a feature differs in the second bit.
     """
 
     def __init__(
@@ -175,7 +176,7 @@ class HalvesIndex:
     ) -> None:
         self._n_features = low.shape[1]
         is_half = high - low == 1
-        # Python integers have unlimited bits.
+        # Python integers, in arrays of objects, have unlimited bits.
         n_bits = 2 * self._n_features + int(parent.max()).bit_length()
         self._kind = np.dtype(np.int64 if n_bits < 63 else object)
         code = parent.astype(self._kind) << (2 * self._n_features)
@@ -196,7 +197,7 @@ class HalvesIndex:
         key &= ~(bit | (bit << self._n_features))
         self._keys[union] = key
         boxes[key] = union
-        # Along uncut features no box has the other bit.
+        # Along uncut features, no box has the other bit, so `get` returns None.
         near = map(boxes.get, [key ^ bit for bit in self._which])
         return [box for box in near if box is not None]
 
@@ -216,9 +217,9 @@ def slice_numbers(
     upper: np.ndarray,
     n_slices: np.ndarray,
 ) -> np.ndarray:
-    """Return the slice number of every point, per cut feature.
+    """Return the slice number of every point along each cut feature.
 
-    Features with one slice are not cut. Slices are half-open, ``[a, b)``, and count from 0.
+    Features with one slice are not cut. Slices ``[a, b)`` are half-open and numbered from 0.
     """
     cut = np.flatnonzero(n_slices > 1)
     small = np.uint8 if n_slices.max(initial=1) < 256 else np.int32
@@ -233,9 +234,9 @@ def slice_numbers(
             if last == 1:  # two slices need one comparison
                 result[position, rows] = x >= a + width
                 continue
-            with np.errstate(invalid="ignore"):  # infinite widths give 0 * inf, which is no slice
+            with np.errstate(invalid="ignore"):  # infinite widths give 0 * inf = NaN, and slice 0
                 number = np.clip(np.floor((x - a) / width), 0, last)
-                # The division may round across an edge, so points are compared with the edges.
+                # Points are compared with the edges, because the division may round across an edge.
                 number -= (x < a + number * width) & (number > 0)
                 number += (x >= a + (number + 1) * width) & (number < last)
             result[position, rows] = number
@@ -245,8 +246,8 @@ def slice_numbers(
 def slice_width(lower: np.ndarray, upper: np.ndarray, n_slices: np.ndarray) -> np.ndarray:
     """Return the width of a slice of each box along each feature.
 
-    It is infinite if a box is so thin that the edges of its slices would coincide. The box is then
-    not cut along that feature.
+    The width is infinite if a box is so thin that the edges of its slices would coincide. The box
+    is then not cut along that feature.
     """
     width = upper / n_slices - lower / n_slices
     finest = np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
@@ -259,7 +260,7 @@ def group_cells(
     """Group points by box and slice numbers.
 
     Return the cell of each point and one point of each cell. Cells are ordered by box, then by
-    slice numbers with the last feature fastest.
+    slice numbers, where the last feature varies fastest.
     """
     key, size = box.astype(np.int64), n_boxes
     for row, k in zip(numbers, n_slices[n_slices > 1].tolist(), strict=True):
@@ -274,7 +275,7 @@ def group_cells(
 
 
 def _ranks(key: np.ndarray, size: int) -> tuple[np.ndarray, int]:
-    """Number the distinct keys in order from 0."""
+    """Replace keys by the ranks of their distinct values; return the number of ranks, too."""
     if size <= 4 * len(key) + 1024:  # for dense keys counting is faster than sorting
         present = np.zeros(size, dtype=bool)
         present[key] = True
@@ -287,8 +288,8 @@ def _ranks(key: np.ndarray, size: int) -> tuple[np.ndarray, int]:
 class Edges:
     """Edges of the slices of boxes.
 
-    They are numbered along each cut feature from 0 to its number of slices, `n_slices`. `in_halves`
-    states whether every feature is cut in two.
+    Along each cut feature, edges are numbered from 0 to the number of slices in `n_slices`.
+    `in_halves` states whether every cut feature has two slices.
     """
 
     def __init__(self, lower: np.ndarray, upper: np.ndarray, n_slices: np.ndarray) -> None:
@@ -299,7 +300,7 @@ class Edges:
         self._step = slice_width(lower, upper, n_slices)[:, self._cut]
 
     def above(self, parent: np.ndarray, number: np.ndarray) -> np.ndarray:
-        """Return the number of the edge above each slice; of an uncut box the last edge."""
+        """Return the number of the edge above each slice; the last edge if the box is not cut."""
         return np.where(np.isinf(self._step[parent]), self.n_slices, number + 1)
 
     def join(
@@ -324,7 +325,7 @@ class Edges:
         lower, upper = self._lower[parent], self._upper[parent]
         base = lower[:, self._cut]
         step = np.where(np.isinf(self._step), 0.0, self._step)[parent]
-        # The last edge equals that of the parent without rounding errors.
+        # The last edge must equal that of the parent exactly.
         last = high == self.n_slices
         upper[:, self._cut] = np.where(last, upper[:, self._cut], base + high * step)
         lower[:, self._cut] = base + low * step
@@ -332,14 +333,13 @@ class Edges:
 
 
 class CellMerger:
-    """Join touching cells, the pair with the purest union first.
+    """Join touching cells, always the pair with the purest union.
 
     Notes
     -----
-    Unions are appended to the list of cells. The admissible pair whose union has the smallest
-    impurity is joined first; ties go to the first pair in list order. Pairs of cells are sorted
-    once, pairs with unions are in a heap. With `pure`, the impurities must also be below the
-    threshold.
+    Unions are appended to the list of cells. Among admissible pairs whose unions have equal
+    impurities, the first pair in list order is joined. Pairs of cells are sorted once; pairs with
+    unions are kept in a heap. With `pure`, the impurities must also be below the threshold.
     """
 
     def __init__(
@@ -357,7 +357,7 @@ class CellMerger:
         self._threshold = threshold
         self._most = threshold if pure else math.inf
         self._n_cells = len(low)
-        #: The union that contains a box; the box itself if it was not joined.
+        #: Union that each box was joined to; the box itself if it was not joined.
         self._joined = list(range(self._n_cells))
         pairs = adjacent_cells(parent, low, high)[:, :2]
         if not len(pairs):
@@ -407,7 +407,7 @@ class CellMerger:
         joined[i] = joined[j] = union
         joined.append(union)
         united = statistics[union] = statistics.pop(i).union(statistics.pop(j))
-        # The index may still have faces of joined boxes.
+        # The index may still contain faces of joined boxes.
         neighbors = [k for k in self._index.unite(i, j, union) if joined[k] == k]
         if not neighbors:
             return
@@ -417,14 +417,14 @@ class CellMerger:
                 heapq.heappush(heap, (impurity, other, union))
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, JoinableTable]:
-        """Return the remaining boxes in list order.
+        """Return the remaining boxes, in list order.
 
-        The result holds the box of each cell, and the edge numbers and statistics of the boxes.
+        Returns the box of each cell, and the edge numbers and statistics of the boxes.
         """
         joined = self._joined
         if len(joined) == self._n_cells:
             return np.arange(self._n_cells), self._low, self._high, self._table
-        for i in range(len(joined) - 1, -1, -1):  # unions come after their parts
+        for i in range(len(joined) - 1, -1, -1):  # unions follow their parts
             joined[i] = joined[joined[i]]
         left, group = np.unique(joined[: self._n_cells], return_inverse=True)
         cells, unions = left[left < self._n_cells], left[left >= self._n_cells].tolist()
@@ -435,13 +435,13 @@ class CellMerger:
         return group, low, high, statistics
 
 
-#: Computes statistics from points, predictions, the box of each point, and the number of boxes.
+#: Computes statistics from points, their predictions and boxes, and the number of boxes.
 Collector = Callable[[np.ndarray, np.ndarray, np.ndarray, int], JoinableTable]
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """Parameters of a level: slices per feature, impurity threshold, predictions per cell."""
+    """Parameters of a level: slices per feature, impurity threshold, and predictions per cell."""
 
     n_slices: np.ndarray
     threshold: float
@@ -494,7 +494,7 @@ class _Points:
         self.X, self.predictions, self.box = self.X[keep], self.predictions[keep], box[keep]
 
     def along(self, feature: int) -> _Points:
-        """Return the points that a cut along a feature needs."""
+        """Return the points, which a cut along any feature needs."""
         return self
 
     def parts(self, boxes: Boxes, feature: int) -> list[_Points]:
@@ -517,23 +517,23 @@ class _Points:
 
 
 class Histogram:
-    """A box that is known only through histograms: sums per feature and bin.
+    """Box of which only histograms are available: sums per feature and bin.
 
     Parameters
     ----------
     path : tuple
-        Path to the box.
+        Cuts that lead to the box.
     total : ndarray of int
         Sums of all rows in the box.
     bins : list of ndarray of int, optional
-        The histograms; None until they are fetched.
+        The histograms, one per feature; None until they are fetched.
     """
 
     def __init__(self, path: Path, total: Sums, bins: list[Sums] | None = None) -> None:
         self.path, self.total, self.bins = path, total, bins
 
     def along(self, feature: int) -> _Points:
-        """Return the bins along a feature, which replace rows in a cut along it."""
+        """Return the bins along a feature, which replace rows in a cut."""
         assert self.bins is not None
         sums = self.bins[feature]
         occupied_bins = np.flatnonzero(sums.any(axis=1))
@@ -543,7 +543,7 @@ class Histogram:
         return _Points(X, bins, np.zeros(len(occupied_bins), np.intp), len(occupied_bins))
 
     def parts(self, boxes: Boxes, feature: int) -> list[Histogram]:
-        """Return the parts after a cut, without histograms."""
+        """Return the parts after a cut; their histograms are not fetched yet."""
         assert self.bins is not None
         sums, result = self.bins[feature], []
         for lower, upper in zip(boxes.lower[:, feature], boxes.upper[:, feature], strict=True):
@@ -577,7 +577,10 @@ Fetch = Callable[[Sequence[tuple[Histogram, Sequence[Histogram]]]], None]
 
 
 def fetched(look_up: FetchHistograms) -> Fetch:
-    """Make a function that fetches histograms of parts; those of the heaviest are differences."""
+    """Return a function that fetches the histograms of parts.
+
+    The histograms of the part with the most rows are computed as differences.
+    """
 
     def fetch(families: Sequence[tuple[Histogram, Sequence[Histogram]]]) -> None:
         lighter = []
@@ -608,15 +611,15 @@ def cut_domain(
 ) -> tuple[BoxTable, list[Boxes]]:
     """Cut the domain level by level.
 
-    Return disjoint half-open boxes, unbounded at the border of the domain, and the same boxes in
-    the same order with their statistics, in parts.
+    Returns disjoint half-open boxes, which are unbounded at the border of the domain, and the same
+    boxes in the same order with their statistics, in several parts.
     """
     domain = extraction.settings["domain"]
     lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)
     n_rows = len(extraction.X)
     points = _Points(extraction.X, extraction.predictions, np.zeros(n_rows, np.intp), n_rows)
     root = Regions(lower[None], upper[None], np.zeros(1, np.uint64))
-    frontier = _cut(extraction, points, root, levels[0], seed, collect)  # always cuts
+    frontier = _cut(extraction, points, root, levels[0], seed, collect)  # the root is always cut
     finished: list[Boxes] = []
     for level in levels[1:]:
         final = frontier.statistics.is_below(level.threshold)
@@ -634,11 +637,11 @@ def cut_domain(
 
 @dataclass(eq=False)
 class _GridNode:
-    """A box that may be cut along one feature.
+    """Box that may be cut along one feature.
 
-    `feature` is the best feature to cut along and `gain` the scatter that this cut removes. `depth`
-    counts the cuts along each feature so far, `number` is the order of creation. After a cut into
-    `n_slices` slices the node has `parts`.
+    `feature` is the best feature to cut along, and `gain` the scatter that this cut removes.
+    `depth` counts the previous cuts along each feature; `number` is the order of creation. `parts`
+    are the nodes after a cut into `n_slices` slices.
     """
 
     box: Boxes
@@ -663,12 +666,12 @@ def cut_adaptively(
     histogram: Histogram | None = None,
     fetch: Fetch | None = None,
 ) -> tuple[BoxTable, list[Boxes]]:
-    """Cut one box at a time along the best feature, into at most `max_rules` boxes.
+    """Cut one box at a time along its best feature, into at most `max_rules` boxes.
 
-    Each feature is cut once per level, so the faces are those of the grid that :func:`cut_domain`
-    refines, unless `max_rules` leaves no room for so many slices. Returns the same as
-    :func:`cut_domain`. Boxes may have histograms instead of rows; `fetch` then gets the histograms
-    of all boxes that will probably be cut next.
+    Each feature is cut once per level. The faces are therefore those of the grid of
+    :func:`cut_domain`, unless `max_rules` allows fewer slices. Returns the same as
+    :func:`cut_domain`. Boxes may have histograms instead of rows; `fetch` then fetches the
+    histograms of all boxes that will probably be cut next.
     """
     domain = extraction.settings["domain"]
     lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)
@@ -680,7 +683,7 @@ def cut_adaptively(
 
 
 class _AdaptiveCutter:
-    """Best-first search for :func:`cut_adaptively`, whose parameters it has."""
+    """Best-first search of :func:`cut_adaptively`, with the same parameters."""
 
     def __init__(
         self,
@@ -798,7 +801,7 @@ def _next_slices(levels: list[Level], depth: np.ndarray) -> np.ndarray:
 def _best_cut(
     box: Boxes, points: Any, n_slices: np.ndarray, collect: Collector
 ) -> tuple[int, float]:
-    """Return the feature whose cut removes most scatter, and the removed scatter."""
+    """Return the feature whose cut removes the most scatter, and the removed scatter."""
     best, least_scatter, scatter = 0, math.inf, math.inf
     for feature in np.flatnonzero(n_slices > 1).tolist():
         along = points.along(feature)
@@ -855,7 +858,7 @@ def _cut(
     points.move(group[points.box])
     first = np.unique(group, return_index=True)[1]
     lower, upper = edges.boxes(parent[first], low, high)
-    # The key of a union must not depend on the order of joining.
+    # The key of a union must not depend on the order in which its cells were joined.
     scrambled = np.zeros(len(first), np.uint64)
     np.add.at(scrambled, group, combine(key, 0))
     n_rows = np.bincount(group, weights=n_rows).astype(np.intp)

@@ -38,15 +38,15 @@ from skescore.extractors.gridex._statistics import (
 from skescore.rules import BoxTable, Conclusions, Domain, RuleSet
 from skescore.rules._volumes import join_touching
 
-#: Largest number of slices; with more, cell numbers would overflow.
+#: Largest number of slices; more would make cell numbers overflow.
 _MOST_SLICES = 1_000_000
-#: Largest number of levels; after this many bisections, all numbers are in different cells.
+#: Largest number of levels; so many bisections separate all floats.
 _MOST_LEVELS = 2_100
-#: Largest feature values and predictions; slice widths or squares of larger ones would overflow.
+#: Largest magnitudes of features and predictions; slice widths or squares of larger ones overflow.
 _LARGEST_FEATURE, _LARGEST_PREDICTION = 1e300, 1e150
 #: Default thresholds: impurity in classification; share of the standard deviation in regression.
 _SHARE_OF_CLASSES, _SHARE_OF_DEVIATION = 0.1, 0.5
-#: Standard deviations closer than this share of the predictions' range count as equal.
+#: Difference below which standard deviations are equal, as a share of the predictions' range.
 _TIE = 1e-12
 
 
@@ -87,9 +87,9 @@ class GridExExtractor(BaseExtractor):
 
     The range of each feature is cut into equal slices. Only cells with rows are kept, and adjacent
     cells with similar predictions are joined. Boxes whose impurity is at least `threshold` are cut
-    again, on up to `depth` levels. With `max_rules`, one box and one feature are cut at a time,
-    where this reduces the impurity most. The black box is queried for the rows, and then once per
-    level (or per box, with `max_rules`) for points that fill up cells with few rows.
+    again, on up to `depth` levels. With `max_rules`, one box is cut at a time along one feature:
+    the cut that reduces the impurity most. The black box is queried for the rows, and then once per
+    level (or per cut, with `max_rules`) for random points in cells with few rows.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ class GridExExtractor(BaseExtractor):
     threshold : float or None, default=None
         A box is final when the impurity of its predictions is below this value. Impurity is the
         share outside the majority class in classification, and the standard deviation (in the units
-        of the target) in regression. None stands for 0.1 in classification, and for half the
-        standard deviation of all predictions in regression.
+        of the target) in regression. None: 0.1 in classification, and half the standard deviation
+        of all predictions in regression.
     {cells}
     {common}
     random_state : int, RandomState instance or None, default=None
@@ -108,10 +108,10 @@ class GridExExtractor(BaseExtractor):
     Attributes
     ----------
     rules_ : RuleSet
-        The rules, disjoint half-open boxes.
+        The rules: disjoint half-open boxes.
     {sizes}
     importances_ : ndarray of shape (n_features,)
-        Importance of each feature, scaled so that the largest is 1; all 0 if no level uses them.
+        Importance of each feature; the largest is 1. All 0 if no level uses importances.
     {fitted}
 
     Notes
@@ -254,7 +254,7 @@ class GridExExtractor(BaseExtractor):
         Parameters
         ----------
         source : HistogramSource
-            Histograms of the rows; :func:`skescore.sources.extract_source` calls this method.
+            Source of the histograms; :func:`skescore.sources.extract_source` calls this method.
 
         Returns
         -------
@@ -322,7 +322,7 @@ class GridExExtractor(BaseExtractor):
         return self
 
     def _summing(self, source: HistogramSource, table: BinnedTable, chosen: np.ndarray) -> Any:
-        """Select the features to use, and return the statistics of boxes from histograms."""
+        """Restrict the table to the chosen features; return the statistics of boxes."""
         table.use(chosen)
         return _HistogramStatistics(source, table)
 
@@ -408,7 +408,7 @@ def _joined(boxes: BoxTable, conclusions: Conclusions) -> tuple[BoxTable, Conclu
 
 
 def _slices_per_feature(n_slices: Any, threshold: Any, importances: np.ndarray) -> np.ndarray:
-    """Return each feature's number of slices: that of the last threshold it reaches, or 1."""
+    """Return the number of slices of each feature, which is 1 below the first threshold."""
     counts = np.atleast_1d(n_slices)
     limits = np.atleast_1d(-math.inf if threshold is None else threshold)
     reached = np.searchsorted(limits, importances, side="right")

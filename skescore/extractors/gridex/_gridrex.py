@@ -30,29 +30,28 @@ from skescore.rules import Conclusions, RuleSet
 class GridRExExtractor(GridExExtractor):
     """Disjoint boxes from a refined grid, each with a linear model of the black box's predictions.
 
-    A linear model follows a slope that constants need many boxes for: where the black box is a
-    smooth function of numbers, expect fewer rules than from :class:`GridExExtractor`, each with a
-    longer conclusion. Regression only. Features that are not cut still take part in the linear
-    models.
+    Use it if the black box is a smooth function of numbers: linear models need fewer boxes than the
+    constants of :class:`GridExExtractor`, but have longer outputs. Features that are not cut may
+    still occur in the linear models. Regression only.
 
     Parameters
     ----------
     {estimator}
     {grid}
     threshold : float or None, default=None
-        A box is final once the mean absolute residual of its linear model is below this, and
-        touching cells join while that of their union is; in the target's units. None stands for
-        half the mean absolute residual of one model of all rows, but for at least a hundredth of
-        the predictions' standard deviation, so that a linear black box gives one rule.
+        A box is final when the mean absolute residual of its linear model is below this value (in
+        the target's units). Touching cells are joined while the residual of their union is. None:
+        half the mean absolute residual of one model of all rows, but at least 1 % of the
+        predictions' standard deviation, so that a linear black box gives one rule.
     {cells}
     max_terms : int or None, default=3
-        Most features in a rule's conclusion, at least 1; they are chosen by forward selection,
-        box by box. None: all.
+        Largest number of features in an output, at least 1; they are chosen by forward selection
+        for each box. None: all.
     coefficient_tolerance : float, default=0.0
-        Leaves out of a rule's conclusion the features with little effect: those whose coefficient,
-        times the side of the rule's box along the feature, is less than this share of the range of
-        all predictions. The model is fitted again on the others. 0 keeps all; 0.05 say makes
-        shorter equations. What it costs is in `fidelity_loss_`.
+        Smallest effect of features in an output, as a share of the range of all predictions. The
+        effect is the coefficient times the side of the box along the feature. The model is fitted
+        again without other features; `fidelity_loss_` states the reduction in R². 0 keeps all
+        features; 0.05, for example, gives shorter outputs.
     {common}
     random_state : int, RandomState instance or None, default=None
         Seed of the points that fill up cells. Pass an int for the same rules on every run.
@@ -60,38 +59,34 @@ class GridRExExtractor(GridExExtractor):
     Attributes
     ----------
     rules_ : RuleSet
-        The rules, disjoint half-open boxes; conclusions are :class:`skescore.rules.LinearOutput`,
-        or plain numbers where the model is constant.
+        The rules: disjoint half-open boxes. Outputs are :class:`skescore.rules.LinearOutput`, or
+        numbers if the model is constant.
     {sizes}
     threshold_ : float
         The threshold that was used.
     residuals_ : ndarray of shape (n_extracted_rules,)
-        Mean absolute residual in each box, of the rule's conclusion from the black box's
-        predictions on rows and queried points. Rules that `prune` took out are still in it.
+        Mean absolute residual of each rule's output on the rows and queried points in its box,
+        including rules that `prune` removed.
     dropped_coefficients_ : int
-        How many coefficients `coefficient_tolerance` left out.
+        Number of coefficients that `coefficient_tolerance` removed.
     fidelity_loss_ : float
-        R² against the black box on the training rows with all coefficients, less that with those
-        left: what `coefficient_tolerance` cost.
+        Reduction in R², with respect to the black box's predictions for the training rows, by
+        `coefficient_tolerance`.
     importances_ : ndarray of shape (n_features,)
-        Importance of each feature, the largest is 1; all 0 where no strategy asks for them.
+        Importance of each feature; the largest is 1. All 0 if no level uses importances.
     {fitted}
 
     Notes
     -----
-    The linear model of a box is fitted by least squares to rows and queried points. Features are
-    standardized in each box before, and coefficients are given back in the features'
-    own units. A feature that is constant in a box gets the coefficient 0; features that are copies
-    of each other share theirs.
+    The linear model of a box is fitted by least squares to its rows and queried points, with
+    features that are standardized in the box. Coefficients are in the original units. Features that
+    are constant in a box get the coefficient 0; identical features get equal coefficients.
 
-    A model of few points would look perfect and be wrong in between. In a box with d varying
-    features and n < 2·(d + 2) points, the slopes b are therefore those that minimize the mean of
-    (z - a - b·x)² + (d/n)·v·(b·b), where features are measured in units of their range in the
-    training rows and v is their mean variance in the box.
-
-    Everything else is as in :class:`GridExExtractor`: one call of the black box for the rows, one
-    per level for points, and a cost that grows with rows and features. An effect is measured across
-    the box, as far as it lies in the domain.
+    A model of few points overfits. In a box with d varying features and n < 2·(d + 2) points, the
+    slopes b therefore minimize the mean of (z - a - b·x)² + (d/n)·v·(b·b), where features are in
+    units of their range in the training rows and v is their mean variance in the box. Effects are
+    measured across the part of the box in the domain. Everything else is as in
+    :class:`GridExExtractor`.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Linear models of boxes from sums of products, for joining such boxes.
 
-A least-squares fit needs only sums of products. Its mean absolute residual needs the rows, which
-are scanned for several boxes at a time.
+A least-squares fit requires only sums of products. Its mean absolute residual requires the rows,
+which are scanned for several boxes at a time.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from skescore.extractors.gridex._grid import Bins, Boxes, Histogram
 class LinearSums:
     """Linear models in boxes, from sums of products and residuals of the rows.
 
-    Models have at most `max_terms` slopes. Slopes with a smaller effect across their box than
-    `tolerance`, a share of the labels' range, are dropped at the end.
+    Models have at most `max_terms` slopes. At the end, slopes are dropped if their effect across
+    the box is less than `tolerance`, a share of the labels' range.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class LinearSums:
     def _scan_rows(self) -> None:
         """Scan the rows once for all requested residuals.
 
-        Overlapping boxes are unions of parts of the same cut, so the nodes are these parts.
+        Overlapping boxes are unions of parts of the same cut, so the parts are the scanned nodes.
         """
         if not self._requested:
             return
@@ -152,7 +152,7 @@ class LinearSums:
         self._requested = {}
 
     def _equation(self, vector: np.ndarray) -> np.ndarray:
-        """Convert the coefficients of a residual to the units of the source."""
+        """Convert a residual vector to a linear function in the units of the source."""
         units, source = self.units, self._source
         equation, label_unit = np.zeros(1 + len(source.measured)), units.unit[-1]
         equation[0] = units.origin[-1] - source.center - vector[-1] * label_unit
@@ -203,7 +203,7 @@ class LinearSums:
     def fidelity_loss(
         self, root: Histogram, finished: Sequence[Boxes], models: LinearModels
     ) -> float:
-        """Return the difference of R² with all coefficients and without the dropped ones."""
+        """Return the difference in R² between models with all and without dropped coefficients."""
         if not models.n_dropped:
             return 0.0
         fits = self.fits(_boxes(finished))
@@ -216,7 +216,7 @@ class LinearSums:
 
 @dataclass(frozen=True, eq=False)
 class LinearSumsBox:
-    """A union of slices of a box along a feature, with their ranges of bins and sums."""
+    """Union of slices of a box along a feature, with their ranges of bins and sums."""
 
     context: LinearSums
     box: Histogram
@@ -248,13 +248,13 @@ class LinearSumsBox:
     def union_impurities(
         self, candidates: Sequence[LinearSumsBox], threshold: float
     ) -> Sequence[float | None]:
-        """Return the rank of the union with each box; None if they may not join."""
+        """Return the rank of the union with each candidate; None if they may not join."""
         allowed, ranks = self.context.ranked([self.union(other) for other in candidates], threshold)
         return [rank if ok else None for rank, ok in zip(ranks.tolist(), allowed, strict=True)]
 
 
 class LinearSumsTable:
-    """Boxes with a linear model each that may still be joined, as :class:`LinearTable`."""
+    """Boxes with linear models that may be joined, like :class:`LinearTable`."""
 
     def __init__(self, context: LinearSums, boxes: list[LinearSumsBox]) -> None:
         self._context, self.boxes = context, boxes
@@ -270,7 +270,7 @@ class LinearSumsTable:
         return np.einsum("bi,bij,bj->b", vectors, fits.gram, vectors)
 
     def split_boxes(self, index: np.ndarray) -> list[LinearSumsBox]:
-        """Return boxes as separate objects."""
+        """Return the boxes at `index` as separate objects."""
         return [self.boxes[i] for i in index.tolist()]
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:

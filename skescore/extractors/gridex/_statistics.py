@@ -1,10 +1,10 @@
 """Additive statistics of the black box's predictions in boxes.
 
-Tables hold sufficient statistics of many boxes as arrays, so the statistics of a union of boxes
-need no rows. Joining handles one pair of boxes at a time, so these boxes are small objects.
+Tables hold sufficient statistics of many boxes as arrays, from which the statistics of unions are
+computed without the rows. Boxes are joined pair by pair, so single boxes are small objects.
 
-Extractors compare the impurity of a box with their threshold. It is the share of predictions
-outside the majority class, or their standard deviation.
+The impurity of a box, which extractors compare with their threshold, is the share of predictions
+outside the majority class, or the standard deviation of the predictions.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ class JoinableTable(Protocol):
         """Summed squared error in each box."""
 
     def split_boxes(self, index: np.ndarray) -> Sequence[Any]:
-        """Statistics of some boxes, one by one: objects with `union` and `union_impurities`."""
+        """Return boxes as separate objects with `union` and `union_impurities`."""
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return whether each pair of adjacent boxes may join, and the rank of its impurity."""
+        """Return whether each pair of adjacent boxes may join, and the rank of their union."""
 
     def assemble(self, cells: np.ndarray, unions: Sequence[Any]) -> Any:
         """Return a table with some boxes, followed by unions."""
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> StatisticsTable:
-        """The statistics that matter once all boxes that may join have; the boxes are given."""
+        """Return the final statistics of boxes with these bounds, which are not joined further."""
 
 
 class ClassCounts:
-    """How often each class was predicted in a box, and which is the majority class."""
+    """Number of predictions of each class in a box, and its majority class."""
 
     __slots__ = ("counts", "most", "output", "total")
 
@@ -69,14 +69,14 @@ class ClassCounts:
         self.total = total
 
     def union(self, other: ClassCounts) -> ClassCounts:
-        """Return the counts of both boxes together; they have the same majority class."""
+        """Return the counts of the union of both boxes, which have the same majority class."""
         counts = [a + b for a, b in zip(self.counts, other.counts)]  # noqa: B905
         return ClassCounts(counts, self.output, self.total + other.total)
 
     def union_impurities(
         self, candidates: Sequence[ClassCounts], threshold: float
     ) -> list[float | None]:
-        """Return impurity of the union with each of some boxes, None for boxes of another class."""
+        """Return the impurity of the union with each candidate; None if the classes differ."""
         output, majority_count, total = self.output, self.most, self.total
         return [
             (total + other.total - (majority_count + other.most)) / (total + other.total)
@@ -89,7 +89,7 @@ class ClassCounts:
 class ClassCountsTable:
     """Class counts of many boxes.
 
-    Of equally common classes the smallest is the majority class, unless `outputs` are given.
+    Of equally frequent classes, the first is the majority class, unless `outputs` are given.
     """
 
     def __init__(self, counts: np.ndarray, outputs: np.ndarray | None = None) -> None:
@@ -100,7 +100,7 @@ class ClassCountsTable:
     def collect(
         cls, predictions: np.ndarray, box: np.ndarray, n_boxes: int, n_classes: int
     ) -> ClassCountsTable:
-        """Count; `predictions` are class indices, `box` the box of each row."""
+        """Count the predictions, which are class indices, by box."""
         flat = np.bincount(box * n_classes + predictions, minlength=n_boxes * n_classes)
         return cls(flat.reshape(n_boxes, n_classes).astype(float))
 
@@ -144,7 +144,7 @@ class ClassCountsTable:
         )
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> ClassCountsTable:
-        """Return the table, which has all that conclusions need."""
+        """Return the table, which needs no further computation."""
         return self
 
     def take(self, index: np.ndarray) -> ClassCountsTable:
@@ -157,7 +157,7 @@ class ClassCountsTable:
 
 
 def _class_impurity(counts: np.ndarray) -> np.ndarray:
-    # Not 1 - share, because 1 - 9/10 is less than a threshold of 0.1 in floating point.
+    # Not 1 - share, because 1 - 9/10 is less than 0.1 in floating point.
     total = counts.sum(axis=1)
     return (total - counts.max(axis=1)) / total
 
@@ -171,7 +171,7 @@ class Moments:
         self.n, self.mean, self.deviation, self.tolerance = n, mean, deviation, tolerance
 
     def _union_deviation(self, other: Moments) -> float:
-        # A sum of nonnegative terms loses no digits, unlike a difference of squares.
+        # Unlike a difference of squares, a sum of nonnegative terms loses no precision.
         distance = self.mean - other.mean
         between = distance * distance * (self.n * other.n / (self.n + other.n))
         return self.deviation + other.deviation + between
@@ -185,7 +185,7 @@ class Moments:
     def union_impurities(
         self, candidates: Sequence[Moments], threshold: float
     ) -> list[float | None]:
-        """Return the rank of the union with each box; None if it reaches the threshold."""
+        """Return the rank of the union with each candidate; None if they may not join."""
         tolerance = self.tolerance
         ranks: list[float | None] = []
         for other in candidates:
@@ -198,11 +198,10 @@ class Moments:
 
 
 class MomentsTable:
-    """Moments of many boxes.
+    """Moments of many boxes: number, mean and summed squared deviation from the mean.
 
-    They are number, mean and summed squared deviation from the mean. Impurities that differ by less
-    than `tolerance` are ties when pairs of boxes are ranked or compared with a threshold, because
-    rounding errors depend on the order of rows.
+    Impurities that differ by less than `tolerance` are regarded as equal when pairs of boxes are
+    ranked or compared with a threshold, because rounding errors depend on the order of rows.
     """
 
     def __init__(self, moments: np.ndarray, tolerance: float) -> None:
@@ -229,7 +228,7 @@ class MomentsTable:
         return np.sqrt(self.moments[:, 2] / self.moments[:, 0])
 
     def is_below(self, threshold: float) -> np.ndarray:
-        """Return whether the impurity of each box is below a threshold by more than a tie."""
+        """Return whether the impurity of each box is clearly below a threshold, see `tolerance`."""
         return np.asarray(self.impurity < threshold - self.tolerance)
 
     @property
@@ -257,7 +256,7 @@ class MomentsTable:
         return MomentsTable(np.concatenate([self.moments[cells], rows]), self.tolerance)
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> MomentsTable:
-        """Return the table, which has all that conclusions need."""
+        """Return the table, which needs no further computation."""
         return self
 
     def take(self, index: np.ndarray) -> MomentsTable:

@@ -1,4 +1,4 @@
-"""PSyKE's own algorithms behind the interface of all extractors, and what they need to run."""
+"""PSyKE's algorithms with the interface of all extractors, and the packages that they require."""
 
 from skescore.extractors.psyke._algorithms import ALGORITHMS, PARAMETERS, check_parameters
 from skescore.extractors.psyke._psyke import PSyKEExtractor

@@ -19,7 +19,7 @@ _METRICS = {"classification": ("ACC", "F1"), "regression": ("R2", "MAE", "MSE")}
 
 
 class Algorithm(NamedTuple):
-    """One of PSyKE's algorithms: its name, tasks and parameters.
+    """Algorithm of PSyKE: its name, tasks and parameters.
 
     Each parameter has a default and a check, which raises an error for invalid values.
     """
@@ -186,9 +186,9 @@ PARAMETERS = frozenset(name for spec in ALGORITHMS.values() for name in spec.par
 #: Parameters of PSyKE that are not supported, with alternatives.
 _LEFT_OUT = {
     "grid": "Use n_slices, importance_threshold and depth.",
-    "level_strategies": "PSyKE forgets what a level cuts where another does not, and its rules are "
-    "wrong then; GridExExtractor does it right.",
-    "max_poly": "Conditions on powers of features are no rules; PSyKE's default of 1 is used.",
+    "level_strategies": "PSyKE returns wrong rules if levels cut different features; use "
+    "GridExExtractor.",
+    "max_poly": "Rules cannot have conditions on powers of features; PSyKE's default of 1 is used.",
     "normalization": "Rules are in the units of the rows; put a scaler in the black box.",
     "ranks": "Importances are computed; use ignore_threshold.",
     "seed": "Use random_state.",
@@ -248,7 +248,7 @@ def check_parameters(algorithm: str, parameters: Mapping[str, Any], task: str) -
         _check_strategy(result["n_slices"], result["importance_threshold"])
     if task == "classification" and parameters.get("output") == "linear":
         raise ValueError(
-            "output='linear' is for regression, and the black box is a classifier. Leave it out."
+            "output='linear' is for regression, but the black box is a classifier. Omit it."
         )
     if result.get("metric") is not None:
         check.check_choice("metric", result["metric"], (None, *_METRICS[task]))

@@ -1,4 +1,4 @@
-"""Construction of PSyKE's extractors, with fixes for crashes and wrong results."""
+"""Construction of PSyKE's extractors, with fixes for their crashes and wrong results."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def bin_names(index: int, feature: CodedFeature) -> list[str]:
 
 
 def class_texts(n_classes: int) -> np.ndarray:
-    """Return texts for the classes, whose sorted order is the order of the classes."""
+    """Return labels c0, c1, ... for the classes, with leading zeros so that they sort correctly."""
     width = len(str(max(0, n_classes - 1)))
     return np.array([f"c{k:0{width}d}" for k in range(n_classes)], dtype=object)
 
@@ -131,7 +131,7 @@ def class_texts(n_classes: int) -> np.ndarray:
 def fix_cart(extractor: Any) -> None:
     """Fix the conversion of regression trees to a theory.
 
-    The value of a leaf is an array of shape (1, 1), which NumPy 2.4 does not convert to a number.
+    The value of a leaf is an array of shape (1, 1), which NumPy 2.4 cannot convert to a number.
     """
     reader = extractor._cart_predictor
     name = "_CartPredictor__get_prediction"
@@ -157,12 +157,11 @@ def fix_trepan(extractor: Any) -> None:
 
 
 def fix_iter(extractor: Any, names: Sequence[str]) -> None:
-    """Label ITER's boxes, and make its choices independent of the hash seed.
+    """Label the boxes of ITER, and make its choices independent of the hash seed.
 
-    PSyKE iterates over faces in the order of a set of strings and moves the first of equally good
-    ones. Here the order is that of the features, lower face first. Boxes that start in a gap have
-    no label in PSyKE, so no strip ever joins them. Here they get the majority label of their rows
-    before they grow.
+    PSyKE iterates over a set of strings and moves the first of equally good faces. The fixed order
+    is that of the features, lower face first. In PSyKE, boxes that start in a gap have no label, so
+    no strip ever joins them. The fix gives them the majority label of their rows before they grow.
     """
     index = {name: j for j, name in enumerate(names)}
     strips, iterate = extractor._create_temp_cubes, extractor._iterate
@@ -190,9 +189,9 @@ def label_boxes(boxes: Any, frame: Any, predictor: Any) -> None:
 
 
 def fix_clusterer(clusterer: Any) -> None:
-    """Make nodes that cannot be split leaves with an output.
+    """Turn nodes that cannot be split into leaves with an output.
 
-    In PSyKE a root that is not split has no output (or 0), and a failed fit of a mixture raises an
+    In PSyKE, a root that is not split has no output (or 0), and a failed fit of a mixture raises an
     error.
     """
     mixture = clusterer._get_gauss_predictions
@@ -219,8 +218,8 @@ def fix_clusterer(clusterer: Any) -> None:
 def fix_cosmik(extractor: Any, domain: Any) -> None:
     """Fix a crash of COSMiK, and drop boxes without rows.
 
-    It uses the box around all rows, the `domain`, before it is created. Boxes whose rows are on
-    their open upper faces get no output (or 0).
+    COSMiK uses the box around all rows, the `domain`, before it creates it. Boxes whose rows are
+    all on their open upper faces get no output (or 0).
     """
     extractor._surrounding = domain
     sort = extractor._sort_cubes
@@ -234,9 +233,9 @@ def fix_cosmik(extractor: Any, domain: Any) -> None:
 
 
 def fix_hex(extractor: Any) -> None:
-    """Set the output of HEx's default rule to that of its rows.
+    """Set the output of HEx's default rule to the output of its rows.
 
-    PSyKE uses the rows outside of cells that it drops later.
+    PSyKE uses the rows outside of all cells, including cells that it drops later.
     """
 
     def update(frame: Any) -> None:
@@ -264,7 +263,7 @@ def _before(method: Callable[..., Any], action: Callable[..., Any]) -> Callable[
 
 #: Smallest range and largest number of features for PSyKE's absolute precision of 1e-6.
 _LEAST_RANGE, _LARGEST = 1e-4, 1e9
-#: Smallest threshold, because means of equal predictions differ by rounding errors.
+#: Smallest threshold; rounding errors in means of equal predictions must not exceed it.
 _LEAST_THRESHOLD = 1e-6
 
 
@@ -277,7 +276,7 @@ class Run(NamedTuple):
 
 
 class Task(NamedTuple):
-    """Input of a builder: PSyKE, rows and predictions, all parameters, and the seed.
+    """Input of a function that builds an extractor of PSyKE.
 
     The black box runs outside of the containment of PSyKE.
     """
@@ -295,7 +294,7 @@ class Task(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Names x0, x1, ... of the columns."""
+        """Names x0, x1, ... of the columns in PSyKE."""
         return [f"x{j}" for j in range(self.extraction.X.shape[1])]
 
     def predictor(self) -> Any:
@@ -317,7 +316,7 @@ class Task(NamedTuple):
         return Run(extractor, self.with_target(pd.DataFrame(self.extraction.X, columns=self.names)))
 
     def with_target(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Add the target column, of which PSyKE uses only the name."""
+        """Add the target column; PSyKE uses only its name."""
         return frame.assign(y=0.0)
 
     def threshold(self, share: float = 0.5, name: str = "threshold") -> float:
@@ -344,8 +343,8 @@ class Task(NamedTuple):
             name = str(self.extraction.settings["feature_names"][self.extraction.no_quantities[0]])
             raise ValueError(
                 f"Feature {name!r} has missing values, and PSyKE's linear models use all features. "
-                "Fill them in, pass output='constant' where the algorithm has it, or use "
-                "GridRExExtractor, which leaves such features out of its linear models."
+                "Fill them in, pass output='constant' if the algorithm has this parameter, or use "
+                "GridRExExtractor, which excludes such features from its linear models."
             )
 
     def check_numbers(self) -> None:
@@ -362,7 +361,7 @@ class Task(NamedTuple):
             )
 
 
-#: Largest number of cells. PSyKE visits every cell of the grid, and HEx every pair of cells.
+#: Largest number of cells. PSyKE visits every cell of the grid; HEx visits every pair of cells.
 _MOST_CELLS = {"gridex": 10_000, "hex": 1000}
 #: Largest number of combinations of bins; REAL stores a row for each.
 _MOST_COMBINATIONS = 1000
@@ -393,7 +392,7 @@ def _cart(task: Task) -> Run:
 
 
 def _make_fair(task: Task, extractor: Any) -> None:
-    """Let PSyKE grow its fair tree, which never splits protected features."""
+    """Configure the extractor to grow PSyKE's fair tree, which never splits protected features."""
     for parameter in ("max_depth", "max_leaves"):
         if task.parameters[parameter] is None:
             text = f"protected needs {parameter}, got None: PSyKE's fair tree compares it."
@@ -403,12 +402,12 @@ def _make_fair(task: Task, extractor: Any) -> None:
     if len(indices) == len(names):
         raise ValueError(f"protected must leave a feature to split, got all {len(names)} features.")
     extractor.make_fair([task.names[j] for j in indices])
-    extractor.predictor.feature_names_in_ = np.array(task.names)  # the tree does not keep them
+    extractor.predictor.feature_names_in_ = np.array(task.names)  # the fair tree drops them
     name = "_extract"
     original = getattr(extractor, name)
 
     def extract(frame: pd.DataFrame) -> Any:
-        return original(frame.astype({frame.columns[-1]: object}))  # it crashes on pandas' own text
+        return original(frame.astype({frame.columns[-1]: object}))  # crashes on pandas' string type
 
     setattr(extractor, name, extract)
 
@@ -416,10 +415,10 @@ def _make_fair(task: Task, extractor: Any) -> None:
 def _discretized(
     task: Task, max_combinations: float = float("inf")
 ) -> tuple[OneHotBins, list[Any]]:
-    """Return the rows in bins, and the bins as PSyKE's features.
+    """Return the discretized rows, and their bins as PSyKE's features.
 
-    There must be at most `max_combinations` combinations of bins. With the default discretizer only
-    the most important features keep their cuts.
+    There may be at most `max_combinations` combinations of bins. With the default discretizer, only
+    the most important features are cut.
     """
     from psyke.schema import Between, DiscreteFeature, GreaterThan, LessThan
 
@@ -438,7 +437,7 @@ def _discretized(
     if combinations > max_combinations:
         raise ValueError(
             f"discretizer={template!r} leaves {combinations} combinations of bins, and PSyKE's "
-            f"REAL looks at all of them; at most {max_combinations} are allowed. Cut fewer "
+            f"REAL visits all of them; at most {max_combinations} are allowed. Cut fewer "
             "features "
             '(Discretizer("given", cut_points={...})) or less finely, or use REALExtractor.'
         )
@@ -447,7 +446,7 @@ def _discretized(
         cuts: list[float] = [] if feature.cuts is None else feature.cuts.tolist()
         values: list[Any] = []
         if cuts:
-            # The standard interval of PSyKE excludes the last cut from all bins.
+            # In PSyKE's own intervals, no bin contains the last cut.
             inner = [Between(low, high, standard=False) for low, high in pairwise(cuts)]
             values = [LessThan(cuts[0]), *inner, GreaterThan(cuts[-1])]
         names = bin_names(j, feature) if values else []  # features with one bin have no columns
@@ -459,7 +458,7 @@ def _real(task: Task) -> Run:
     bins, features = _discretized(task, _MOST_COMBINATIONS)
     predictor = BinPredictor(task.extraction, task.containment, bins)
     extractor = task.psyke.Extractor.real(predictor, features)
-    # The class would cache 512 results with their inputs forever.
+    # Otherwise the class would cache 512 results and their inputs forever.
     extractor._get_or_set = extractor._create_ruleset
     return Run(extractor, task.with_target(bins.frame))
 
@@ -491,10 +490,10 @@ def _grid(task: Task, max_cells: int = _MOST_CELLS["gridex"]) -> Any:
     if cells > max_cells:
         raise ValueError(
             f"n_slices={slices!r} with importance_threshold={thresholds!r} makes {cells} cells of "
-            f"every box that is cut, and PSyKE looks at each of them; at most {max_cells} are "
+            f"every box that is cut, and PSyKE visits each of them; at most {max_cells} are "
             "allowed. "
             "Cut fewer features (importance_threshold=0.5, say) or use GridExExtractor, which "
-            "looks at cells with rows only."
+            "visits only cells with rows."
         )
     return Grid(int(task.parameters["depth"]), strategy)
 
@@ -530,7 +529,7 @@ def _gridrex(task: Task) -> Run:
 
 
 def _residual(extraction: Extraction) -> float:
-    """Return half of one linear model's mean absolute residual, at least 1 % of the deviation."""
+    """Return half the mean absolute residual of one linear model, at least 1 % of the deviation."""
     X, y_pred = np.column_stack([extraction.X, np.ones(len(extraction.X))]), extraction.predictions
     coefficients = np.linalg.lstsq(X, y_pred, rcond=None)[0]
     residual = float(np.mean(np.abs(X @ coefficients - y_pred)))
@@ -580,8 +579,8 @@ def _bottom_up(task: Task) -> dict[str, Any]:
     n_rows = len(task.extraction.X)
     if parameters["k"] > n_rows:
         raise ValueError(
-            f"k must be at most the number of rows ({n_rows}), since each row's k nearest rows "
-            f"are looked at, got {parameters['k']!r}."
+            f"k must be at most the number of rows ({n_rows}), because the k nearest rows of "
+            f"each row are used, got {parameters['k']!r}."
         )
     return parameters
 

@@ -144,7 +144,7 @@ class PSyKEExtractor(BaseExtractor):
     1. Importing PSyKE configures the root logger, silences all warnings, replaces the handler of
        Ctrl-C and changes the locale. Running it seeds the global random generators. All of this is
        undone. Only one thread at a time runs PSyKE.
-    2. CART crashes in regression with NumPy 2.4 and later. Repaired.
+    2. CART crashes in regression with NumPy 2.4 and later. This is fixed.
     3. The result of ITER depends on PYTHONHASHSEED. Here, the result is always the same.
     4. In classification, ITER assigns no label to boxes that begin in a gap. Here, they get the
        majority label of their rows before they grow, which also requires far fewer boxes.
@@ -156,8 +156,8 @@ class PSyKEExtractor(BaseExtractor):
        here it is deleted.
     7. Trepan raises an error at a node with fewer than `min_examples` rows. Here, the node becomes
        a leaf.
-    8. COSMiK always crashes, and assigns the output 0 to boxes without rows. Repaired; boxes
-       without rows are omitted.
+    8. COSMiK always crashes, and assigns the output 0 to boxes without rows. Here, it does not
+       crash, and boxes without rows are omitted.
     9. CReEPy assigns no output to a root that cannot be split, and crashes on nodes that are too
        small for a mixture. Here, such nodes are leaves with the output of their rows.
     10. HEx may assign to its default rule the output of a few rows that other rules cover. Here,
@@ -231,7 +231,7 @@ class PSyKEExtractor(BaseExtractor):
 
     @classmethod
     def named(cls, name: str, estimator: Any, **parameters: Any) -> PSyKEExtractor:
-        """Make an extractor from its registered name.
+        """Create an extractor from its registered name.
 
         Parameters
         ----------
@@ -352,7 +352,7 @@ class PSyKEExtractor(BaseExtractor):
         """Return PSyKE's seed; an integer is not changed, so that PSyKE's own runs can use it."""
         seed = self.random_state
         if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
-            draw_seed(seed)  # checks it
+            draw_seed(seed)  # raises an error if the seed is invalid
             return int(seed)
         return draw_seed(seed)
 
@@ -399,7 +399,7 @@ class PSyKEExtractor(BaseExtractor):
             domain=settings["domain"],
             fallback=settings["fallback"],
         )
-        # PSyKE's names x0, x1, ... may be the names of other features of the user.
+        # PSyKE's names x0, x1, ... may be the user's names of other features.
         return rules.replace(feature_names=settings["feature_names"])
 
     def _crash(self, error: Exception) -> RuntimeError:

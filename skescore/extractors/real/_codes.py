@@ -1,6 +1,6 @@
-"""Rows as codes: bin numbers and category numbers instead of values.
+"""Rows as codes: numbers of bins and categories instead of values.
 
-Rules cannot distinguish rows with equal codes, so these are counted once. The cost of all further
+Rules cannot distinguish rows with equal codes, so such rows are grouped. The cost of all further
 steps depends on the number of distinct rows.
 """
 
@@ -26,7 +26,7 @@ _ALL_BITS = 2**64 - 1
 
 @dataclass(frozen=True, eq=False)
 class CodedFeature:
-    """Coding of a feature: cuts or categories, an example value and a count for each code."""
+    """Coding of a feature: cuts or categories, and an example value and a count for each code."""
 
     cuts: np.ndarray | None
     categories: tuple[Any, ...] | None
@@ -39,7 +39,7 @@ class CodedFeature:
         return self.categories is None
 
     def condition(self, index: int, allowed: np.ndarray) -> Interval | OneOf:
-        """Return the condition for allowed codes, which are adjacent for an ordered feature."""
+        """Return the condition for allowed codes, which must be adjacent for an ordered feature."""
         codes = np.flatnonzero(allowed)
         if self.categories is not None:
             return OneOf(index, tuple(self.categories[code] for code in codes))
@@ -49,9 +49,9 @@ class CodedFeature:
 
 
 def code_numbers(values: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, CodedFeature]:
-    """Code a numeric feature by cut points; the example of a bin is its middle row's value.
+    """Code a numeric feature by cut points; the example value of a bin is that of its middle row.
 
-    Cut points next to empty bins are dropped, so that these are merged with their neighbors.
+    Empty bins are merged with their neighbors by dropping cut points.
     """
     ordered = np.sort(values)
     # A cut is used if a row lies between the previous cut and this one.
@@ -155,9 +155,9 @@ def variants(
     """Return variants of a row that change some features, to query the black box.
 
     The first variants change one feature to each of its other codes; if there are too many, a
-    pseudorandom part is taken. The remaining variants, up to `n_most`, change many features: with
-    a probability of 1/4, 1/2, 3/4 or 1 a feature takes the code of a random row. The random numbers
-    are hashes of the row's codes.
+    pseudorandom selection is returned. The remaining variants, up to `n_most`, change many
+    features: with a probability of 1/4, 1/2, 3/4 or 1, a feature takes the code of a random row.
+    The random numbers are hashes of the row's codes.
     """
     n_features = len(features)
     n_codes = np.array([len(feature.counts) for feature in features])
@@ -166,7 +166,7 @@ def variants(
     other = np.arange(len(changed_feature)) - np.repeat(
         np.cumsum(n_codes - 1) - (n_codes - 1), n_codes - 1
     )
-    other = other + (other >= codes[changed_feature])  # skips the row's own code
+    other = other + (other >= codes[changed_feature])  # skip the row's own code
     if len(changed_feature) > n_most:
         chosen = np.sort(
             np.argsort(combine(key, np.arange(len(changed_feature))), kind="stable")[:n_most]
@@ -188,17 +188,17 @@ def variants(
 
 
 def _uniform(key: np.uint64, n_points: int, columns: np.ndarray) -> np.ndarray:
-    """Return some columns of pseudorandom points between 0 and 1, shape (n_points, n_columns)."""
+    """Return pseudorandom numbers in [0, 1) for the given columns, shape (n_points, n_columns)."""
     points = combine(combine(key, 0), np.arange(n_points))
     bits = combine(points[:, None], columns)
     return np.asarray((bits >> np.uint64(11)) * 2.0**-53)
 
 
 def _row_key(codes: np.ndarray) -> int:
-    """Return the key of a row: 0, combined with one code after the other.
+    """Return the key of a row: 0, combined with its codes one by one.
 
-    The last step of each combination is that of :func:`skescore._random.mix`, which is slow for
-    single numbers.
+    The last step of each combination repeats :func:`skescore._random.mix`, which is slow for single
+    numbers.
     """
     key = 0
     for mixed_code in mix(codes).tolist():

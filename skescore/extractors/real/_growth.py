@@ -1,8 +1,8 @@
-"""Growing one premise around a row.
+"""Growth of a premise around a row.
 
-A premise is a list with the allowed codes of every feature; a feature with all codes allowed has no
-literal. Premises are evaluated on two kinds of points, training rows and queried points. The share
-that agrees with the rule's class must reach the minimum precision on each of them.
+A premise lists the allowed codes of every feature; a feature whose codes are all allowed has no
+literal. Premises are evaluated on two kinds of points, training rows and queried points. On each
+kind, the share of covered points of the rule's class must reach the minimum precision.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from skescore.extractors.real._packed import ClassCounts, CodeLayout, PackedPoin
 Premise: TypeAlias = list[np.ndarray]
 #: Counts of points that disagree and agree, for training rows and for queried points.
 Pairs: TypeAlias = list[list[float]]
-#: Difference of gains below which they are ties.
+#: Difference below which gains are regarded as equal.
 _EQUAL = 1e-9
-#: Largest number of sets of categories that are compared.
+#: Largest number of sets of categories that are compared for a literal.
 _CHOICES = 64
-#: Smallest share and weight, so that logarithms are finite.
+#: Smallest share and weight, which keeps logarithms finite.
 _TINY = 1e-12
 
 
 class PremiseGrower:
-    """Grow rules from rows: premises that are precise on both kinds of points.
+    """Grow premises from rows that are precise on both kinds of points.
 
-    Inside, a premise is one array with the allowed codes of all varying features, at the cells of
+    Internally, a premise is an array of the allowed codes of all varying features, at the cells of
     the layout.
     """
 
@@ -39,7 +39,7 @@ class PremiseGrower:
         self.min_precision = min_precision
 
     def allows(self, codes: np.ndarray, output: int, queried: PackedPoints) -> bool:
-        """Return whether queried points do not contradict a row's full conjunction."""
+        """Return whether the conjunction of all values of a row is precise on queried points."""
         if not queried.n_points:
             return True
         same = queried.equal_to(self.layout, codes)
@@ -49,7 +49,7 @@ class PremiseGrower:
     def grow(self, codes: np.ndarray, output: int, queried: PackedPoints) -> Premise | None:
         """Generalize the conjunction of all values of a row as far as the evidence allows.
 
-        Return None if even the full conjunction is not precise.
+        Returns None if even the full conjunction is not precise.
         """
         points = self.rows.joined(queried) if queried.n_points else self.rows
         counts = ClassCounts(self.layout, points, output)
@@ -58,14 +58,14 @@ class PremiseGrower:
         literals = self._add_literals(allowed, codes, counts)
         if literals is None:
             return None
-        # The literals that were added last are the least important.
+        # The literals that were added last are the least important, so they are dropped first.
         literals = self._drop(allowed, literals[::-1], counts)
         self._widen(allowed, sorted(literals), counts)
         return self.layout.premise(allowed)
 
     def _is_precise(self, pairs: Pairs) -> bool:
-        """Return whether enough points of each kind agree, which is true without points."""
-        # Shares such as 0.95 are not exact in floating point, but counts are.
+        """Return whether enough points of each kind agree; true for kinds without points."""
+        # Shares such as 0.95 are not exact in floating point, so counts are compared.
         for against, agreeing in pairs:
             if not agreeing >= self.min_precision * (against + agreeing) * (1 - 1e-12):
                 return False
@@ -76,9 +76,9 @@ class PremiseGrower:
     ) -> list[int] | None:
         """Add literals of the full conjunction, the best first, until the premise is precise.
 
-        Literals have the width with the largest gain: codes up to or from the row's code, or a set
-        of categories with the row's category. Return the features in the order of their literals,
-        or None if the full conjunction is not precise.
+        A literal allows codes up to or from the row's code, or a set of categories with the row's
+        category, whichever has the largest gain. Returns the features in the order of their
+        literals, or None if the full conjunction is not precise.
         """
         order: list[int] = []
         mask = np.full(counts.sides.shape[1], ~np.uint64(0))
@@ -103,7 +103,7 @@ class PremiseGrower:
     ) -> tuple[int, np.ndarray, np.ndarray] | None:
         """Return the feature of the literal with the largest gain, its codes and its counts.
 
-        Return None if no literal is left.
+        Returns None if no literal is left.
         """
         layout, literals = self.layout, []
         by_cell = counts.of_cells(mask)
@@ -143,7 +143,7 @@ class PremiseGrower:
             if pairs is None:
                 pairs = counts.pairs(_excluded_points(words)).transpose(1, 0, 2)
             at = remaining.index(j)
-            # Without the literal, the points that only it excludes are covered as well.
+            # Without a literal, the points that only this literal excludes are covered, too.
             if self._is_precise((pairs[-1] + pairs[at]).tolist()):
                 allowed[self.layout.cells_of(j)] = True
                 del remaining[at]
@@ -162,7 +162,7 @@ class PremiseGrower:
         return words
 
     def _widen(self, allowed: np.ndarray, literals: list[int], counts: ClassCounts) -> None:
-        """Allow more codes, one by one, while the rule stays precise; those with most rows first.
+        """Allow more codes, one by one, while the rule remains precise; codes with most rows first.
 
         Categories without contradicting points are allowed all at once.
         """
@@ -224,17 +224,17 @@ def _flags(codes: Sequence[int] | np.ndarray, n_codes: int) -> np.ndarray:
 
 
 def _excluded_points(words: np.ndarray) -> np.ndarray:
-    """Return the points that only a literal excludes, for each, and last those of the premise.
+    """Return for each literal the points that only it excludes, and last those of the premise.
 
     Parameters
     ----------
     words : ndarray of uint64, shape (n_literals, n_words)
-        The points that satisfy each literal.
+        Points that satisfy each literal, as bits.
 
     Returns
     -------
     ndarray of uint64, shape (n_literals + 1, n_words)
-        The sets of points.
+        The sets of points, as bits.
     """
     before = np.bitwise_and.accumulate(words, axis=0)
     after = np.bitwise_and.accumulate(words[::-1], axis=0)[::-1]
@@ -254,11 +254,11 @@ class _Intervals:
     features : sequence of int
         The features.
     tables : ndarray of shape (2 kinds, n_features, n_codes, 2 sides)
-        Counts by code.
+        Counts by code, per kind of points and side (disagreeing, agreeing).
     codes : ndarray of int, shape (n_features,)
         Codes of the row.
     allowed : ndarray of bool, shape (n_features, n_codes)
-        Allowed codes so far.
+        Codes that are allowed so far.
     pairs : ndarray of shape (2 kinds, 2 sides)
         Counts of all points.
 
@@ -279,7 +279,7 @@ class _Intervals:
         self.features, self._allowed = features, allowed
         self._n_codes = n_codes = tables.shape[2]
         all_codes = np.arange(n_codes)
-        # Literals up to a code at or above the row's, then from a code at or below it.
+        # Literals "up to a code" at or above the row's code, then "from a code" at or below it.
         first = allowed.argmax(axis=1)[:, None]
         last = first + allowed.sum(axis=1)[:, None] - 1
         code = codes[:, None]
@@ -303,8 +303,8 @@ class _Intervals:
 class _Categories:
     """Literals of categorical features: sets of categories with the row's category.
 
-    These are the category itself, then with the purest other category, the next one, and so on.
-    The parameters and attributes are those of intervals.
+    The sets are the category itself, then with the purest other category, then also with the next
+    one, and so on. The parameters and attributes are those of :class:`_Intervals`.
     """
 
     def __init__(
@@ -356,9 +356,9 @@ def _gains(counts: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     counts : ndarray of shape (2 kinds, n_features, n_choices, 2 sides)
-        Counts with the literal.
+        Counts of the points that satisfy the literal.
     pairs : ndarray of shape (2 kinds, 2 sides)
-        Counts without it.
+        Counts of all points.
     """
     scale = np.maximum(1.0, pairs.sum(axis=1))
     before = pairs[0] / scale[0] + pairs[1] / scale[1]

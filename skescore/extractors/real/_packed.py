@@ -1,4 +1,4 @@
-"""Points as bits: one bit per point and code, so that points are counted 64 at a time."""
+"""Points as bits: one bit per point and code, so that 64 points are counted at a time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from skescore.extractors.real._codes import CodedFeature, Evidence
 
-#: Features with more codes are not packed, because a count of single points is then faster.
+#: Largest number of codes of packed features; with more codes, counting single points is faster.
 _MOST_PACKED_CODES = 128
 #: Points per word.
 _BITS = 64
 #: Number of words that are counted at a time.
 _WORDS_AT_A_TIME = 1 << 16
-#: Sums of integers below this number are exact in single precision.
+#: Largest integer up to which sums are exact in single precision.
 _EXACT_IN_SINGLE_PRECISION = 2**24
 
 #: Kinds of points: training rows and queried points.
@@ -24,17 +24,17 @@ ROWS, QUERIED = 0, 1
 
 
 class CodeLayout:
-    """Numbering of the codes of all features that vary.
+    """Numbering of the codes of all varying features as cells.
 
-    Cells number the codes of the packed features, then comes a cell without points, then those of
-    wide features.
+    The cells of the codes of packed features are followed by a cell without points and by the cells
+    of wide features.
 
     Attributes
     ----------
     varying : list of int
         Features with more than one code.
     packed : list of int
-        Varying features with few codes, each of which has a bit per point.
+        Varying features with few codes, which are stored as one bit per point and code.
     wide : list of int
         The other varying features.
     n_cells : int
@@ -58,14 +58,14 @@ class CodeLayout:
         self.unordered_cells = self._table(self.packed_unordered)
 
     def _number_cells(self, features: Sequence[int], start: int) -> int:
-        """Assign consecutive cells to features; return the end."""
+        """Assign consecutive cells to the codes of features; return the end."""
         for j in features:
             self._slices[j] = slice(start, start + self.n_codes[j])
             start += self.n_codes[j]
         return start
 
     def _table(self, features: Sequence[int]) -> np.ndarray:
-        """Return the cells of each feature; shorter rows end with the cell without points."""
+        """Return the cells of each feature, padded with the cell without points."""
         n_codes = max((self.n_codes[j] for j in features), default=0)
         result = np.full((len(features), n_codes), self.n_cells)
         for row, j in zip(result, features, strict=True):
@@ -84,10 +84,10 @@ class CodeLayout:
         ]
 
     def pack(self, points: Evidence, n_classes: int, kind: int) -> PackedPoints:
-        """Pack points of a kind, whose weights are whole numbers.
+        """Pack points of one kind with integer weights.
 
-        A point of weight 5 becomes two points of weights 1 and 4. Points of equal weight share
-        words.
+        A point is split by powers of two: weight 5 becomes two points of weights 1 and 4. Points of
+        equal weight share words.
         """
         weights = points.weights.astype(np.int64)
         index, factors = [], []
@@ -116,7 +116,7 @@ class CodeLayout:
 
 @dataclass(frozen=True, eq=False)
 class PackedPoints:
-    """Coded points with the class that the black box predicts, one bit per point.
+    """Coded points and their classes predicted by the black box, one bit per point.
 
     Parameters
     ----------
@@ -125,9 +125,9 @@ class PackedPoints:
     wide_codes : ndarray of int, shape (n_wide, 64 * n_words)
         Codes of the other features.
     classes : ndarray of uint64, shape (n_classes, n_words)
-        Points of each class. Bits that stand for no point are 0.
+        Points of each class. Bits beyond the last point are 0.
     factors : ndarray of shape (n_words, 2)
-        Weight of a word's points, as training rows and as queried points; one of both is 0.
+        Weights of the points of each word as training rows and as queried points; one is 0.
     n_points : int
         Number of points.
     """
@@ -163,7 +163,7 @@ class PackedPoints:
         return result
 
     def equal_to(self, layout: CodeLayout, codes: np.ndarray) -> np.ndarray:
-        """Return the points with the very codes of a row, as words."""
+        """Return the points with exactly the codes of a row, as words."""
         own_cells = [layout.cells_of(j).start + int(codes[j]) for j in layout.packed]
         result = np.bitwise_and.reduce(self.cells[own_cells], axis=0, initial=~np.uint64(0))
         if layout.wide:
@@ -172,7 +172,7 @@ class PackedPoints:
         return np.asarray(result)
 
     def exact_factors(self) -> np.ndarray:
-        """Return the weights of words in the shortest type in which sums are exact."""
+        """Return `factors` in the smallest floating-point type in which sums are exact."""
         is_small = self.factors.sum() * _BITS < _EXACT_IN_SINGLE_PRECISION
         return self.factors.astype(np.float32 if is_small else np.float64)
 
@@ -184,8 +184,8 @@ class PackedPoints:
 class ClassCounts:
     """Counts of points for a rule of one class.
 
-    Counts have an axis of length 2 for points with another predicted class and points with the
-    class, and an axis of length 2 for training rows and queried points.
+    Counts have an axis "2 sides" for points with another and with the same predicted class, and an
+    axis "2 kinds" for training rows and queried points.
     """
 
     def __init__(self, layout: CodeLayout, points: PackedPoints, output: int) -> None:
@@ -231,7 +231,7 @@ class ClassCounts:
     def of_code_sets(
         self, features: Sequence[int], codes: Sequence[Sequence[int]], masks: np.ndarray
     ) -> list[np.ndarray]:
-        """Return counts of points by some codes of features, each within a set of points.
+        """Return counts of points by given codes of features, each within a set of points.
 
         Parameters
         ----------
@@ -240,12 +240,12 @@ class ClassCounts:
         codes : sequence of sequence of int
             Codes of each feature.
         masks : ndarray of uint64, shape (n_features + 1, n_words)
-            The set of points of each feature, and a further set.
+            Set of points for each feature, and a further set.
 
         Returns
         -------
         list of ndarray of shape (n_codes, 2 kinds, 2 sides)
-            Counts of the further set, as that of one code, then those of each feature.
+            Counts of the further set, as if it had one code, then those of each feature.
         """
         layout = self.layout
         is_packed = [layout.n_codes[j] <= _MOST_PACKED_CODES for j in features]

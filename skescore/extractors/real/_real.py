@@ -1,4 +1,4 @@
-"""REAL: rules that generalize single rows with queries of the black box."""
+"""REAL: rules that generalize single rows by queries to the black box."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from skescore.extractors.real._growth import Premise, PremiseGrower
 from skescore.extractors.real._packed import QUERIED, ROWS, CodeLayout, PackedPoints
 from skescore.rules import Rule, RuleSet, RuleStatistics
 
-#: Cuts of a feature that rules do not use.
+#: Cuts of features that rules do not use.
 _NO_CUTS = np.empty(0)
 
 
 @documented
 class REALExtractor(BaseExtractor):
-    r"""Rules that each generalize one row as far as queries to the black box allow.
+    r"""Rules, each of which generalizes one row as far as queries to the black box allow.
 
-    The algorithm takes a row without a rule, describes it by all its values, and drops the
-    conditions that the black box does not need. It queries variants of the row, once per rule; they
-    have the same weight as the rows. The rules are short, also on categorical columns
-    (``color in {blue, red}``). Classification only.
+    The algorithm starts with a conjunction of all values of an uncovered row, and drops the
+    conditions that are not needed for its class. For every rule, the black box is queried once for
+    variants of the row, which have the same total weight as the training rows. The rules are short,
+    even on categorical columns (``color in {blue, red}``). Classification only.
 
     Parameters
     ----------
@@ -49,65 +49,63 @@ class REALExtractor(BaseExtractor):
         :class:`CallableClassifier`.
     discretizer : Discretizer or None, default=None
         Discretizer of the numeric features; a clone is fitted on these columns and the black box's
-        predictions. None stands for ``Discretizer("tree", min_bin_share=0.05, joint=True)``.
+        predictions. None: ``Discretizer("tree", min_bin_share=0.05, joint=True)``.
     min_precision : float, default=0.85
-        Smallest precision of a rule, above 0 and up to 1, on the covered training rows and on the
-        covered queried points. 1 requires rules without exceptions, as published; there are then
+        Smallest precision of a rule, above 0 and at most 1, on the training rows and on the queried
+        points that it covers. With 1, rules have no exceptions, as in the paper; there are then
         many narrow rules.
     n_variants : int, default=300
-        Largest number of queried variants of a row, in one call. 0: rules are based on the training
-        rows only.
+        Largest number of variants of a row that are queried in one call. 0: rules are based only on
+        the training rows.
     max_rules : int or None, default=16
         Largest number of rules in the list. None: limited only by `max_candidates`.
     max_candidates : int or None, default=50
-        Largest number of rules that are grown, and so of calls; the list keeps some of them. None:
-        limited only by `tolerance`.
+        Largest number of rules that are grown, each with one call; the list contains the useful
+        ones. None: limited only by `tolerance`.
     n_features_to_select : int or None, default=20
         {selection}
     tolerance : float, default=0.01
         Share of rows, from 0 to 0.5, that may remain without a rule.
     subsumption : bool, default=True
-        Whether to drop rules whose region another rule of the same class covers.
+        Whether to drop rules whose region is inside that of another rule of the same class.
     {common}
 
     Attributes
     ----------
     rules_ : RuleSet
-        The rules, an ordered list.
+        The rules: an ordered list.
     {sizes}
     discretizer_ : Discretizer or None
         The fitted discretizer; None if no feature is numeric.
     n_rules_made_ : int
-        Number of grown rules; `rules_` has the useful ones. The black box is called once for the
-        rows and at most once per grown rule.
+        Number of rules that were grown. The black box is called once for the rows and at most once
+        per grown rule.
     {fitted}
 
     Notes
     -----
-    1. Numeric values become bins; rows that agree in all bins and categories, and in the black
-       box's prediction, are counted once. The cost grows with the rows, and for every rule made
-       with the distinct rows.
-    2. Rows are taken most typical first: by :math:`\sum_j \log n_{jc}(x_j)`, where
-       :math:`n_{jc}(x_j)` is the number of rows of the row's class c that share its bin of feature
-       j. A row is passed over once a rule of its class covers it, or if rows with the very same
-       bins are predicted differently too often for `min_precision`.
-    3. The black box is queried for variants of the row, all at once: with one feature moved to
-       each of its other bins (there it takes the value of the bin's middle row), then with
-       several features taken from the other rows at random. Predictions are kept for later rules.
-       Which variants are queried is fixed by the row itself, so nothing is random.
-    4. Of the conjunction of all the row's values those literals go first that are not needed to
-       tell the row's class from the others, as ranked by the gain of FOIL over rows and queried
-       points; each of the others goes as well if the rule stays precise without it. Then
-       intervals take in neighboring bins, and sets other categories, as long as it stays so.
-    5. Subsumed rules are deleted. From the rest a list is made: next comes the rule that is right
-       for most of the remaining rows, less those for which it is wrong, and rules that would be
-       right no more often than wrong are left out. As an ordered list it has one prediction where
-       rules of two classes overlap.
+    1. Numeric values are replaced by bins. Rows with the same bins, categories and prediction are
+       grouped, so the cost per rule grows with the number of distinct rows.
+    2. Rows are processed in descending order of typicality :math:`\sum_j \log n_{jc}(x_j)`, where
+       :math:`n_{jc}(x_j)` is the number of rows of the row's class c in the same bin of feature j.
+       A row is skipped if a rule of its class covers it, or if the predictions of rows with the
+       same codes differ too often for `min_precision`.
+    3. The black box is queried once for variants of the row: first with one feature moved to each
+       of its other bins (to the value of the bin's middle row), then with several features from
+       other rows. The variants are determined by a hash of the row, so nothing is random. Their
+       predictions are also used for later rules.
+    4. Literals of the row are added by descending FOIL gain on rows and queried points until the
+       rule is precise. Literals that are not needed for the precision are dropped. Then intervals
+       are extended by neighboring bins, and sets by categories, as long as the rule remains
+       precise.
+    5. Subsumed rules are deleted. The others are ordered greedily by the number of correct minus
+       wrong predictions on the remaining rows; rules without a positive difference are omitted. The
+       first rule of the list that holds determines the prediction.
 
-    PSyKE's REAL makes rules without exceptions and keeps all of them. Of one-hot columns of iris (3
-    nearest neighbors, half of the rows held out) its 11 to 15 rules have fidelities from 0.92 to
-    0.97 in four splits and end in an error in two; ours by default 0.89 to 1 (mean 0.962) with 4 to
-    6 rules.
+    PSyKE's REAL creates rules without exceptions and keeps all of them. On iris with one-hot
+    columns (3 nearest neighbors, half of the rows held out), its 11 to 15 rules have fidelities
+    from 0.92 to 0.97 in four splits, and two splits end in an error. With defaults, this class has
+    fidelities from 0.89 to 1 (mean 0.962) with 4 to 6 rules.
 
     References
     ----------
@@ -192,7 +190,7 @@ class REALExtractor(BaseExtractor):
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         sharing = None
-        if self.discretizer is None:  # cuts depend on it
+        if self.discretizer is None:  # the default cuts depend on the features
             sharing = Sharing.of(extraction)
         chosen = once(
             sharing,
@@ -233,7 +231,7 @@ class REALExtractor(BaseExtractor):
             numeric = (j for j in range(n_features) if j not in extraction.categories)
             cuts = dict(zip(numeric, discretizer.cut_points_, strict=True))
         categories = {j: v for j, v in extraction.categories.items() if j in chosen}
-        # A feature without cuts has one code and occurs in no rule.
+        # A feature without cuts has a single code and occurs in no rule.
         cuts = {j: cuts[j] if j in chosen and j in cuts else _NO_CUTS for j in range(n_features)}
         codes, features = code_rows(extraction.X, cuts, categories)
         rows, first, purity = distinct_rows(
@@ -258,10 +256,10 @@ class REALExtractor(BaseExtractor):
 
 @dataclass(frozen=True, eq=False)
 class CodedRows:
-    """The distinct coded training rows and the coding of the features.
+    """Distinct coded training rows and the coding of the features.
 
-    `first` has the index of the first row of each group, and `purity` the share of its class among
-    the rows with its codes. The discretizer is None without numeric features.
+    `first` holds the index of the first row of each group, and `purity` the share of its class
+    among the rows with its codes. The discretizer is None without numeric features.
     """
 
     discretizer: Discretizer | None
@@ -271,7 +269,7 @@ class CodedRows:
     purity: np.ndarray
 
     def typicality(self) -> np.ndarray:
-        """Return the log frequency of each distinct row's values in its class, summed."""
+        """Return the sum of the log frequencies of each distinct row's values in its class."""
         result = np.zeros(len(self.rows))
         for codes, feature in zip(self.rows.codes, self.features, strict=True):
             n_codes = len(feature.counts)
@@ -282,7 +280,7 @@ class CodedRows:
 
 @dataclass(frozen=True, eq=False)
 class GrowthStep:
-    """Result of one row: the waiting weight before, the number of queries, and the rule."""
+    """Result for one row: the uncovered weight before, the number of queries, and the rule."""
 
     waited: float
     n_queries: int
@@ -292,7 +290,7 @@ class GrowthStep:
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """Finished steps, waiting rows, and queried points."""
+    """Finished steps, uncovered rows, and queried points."""
 
     steps: tuple[GrowthStep, ...]
     waiting: np.ndarray
@@ -302,9 +300,9 @@ class Progress:
 class RuleMaker:
     """Grow rules that cover the rows, the most typical rows first.
 
-    The minimum precision determines the steps; the number of rules and the tolerance only determine
-    their number. So candidates of a search share steps through `sharing`, and each continues the
-    longest run so far.
+    The minimum precision determines the steps; the limits of the number of rules and the tolerance
+    only determine how many there are. Candidates of a search therefore share steps through
+    `sharing`, and each candidate continues the longest run so far.
     """
 
     def __init__(
@@ -372,7 +370,7 @@ class RuleMaker:
         seed, waiting = progress.waiting[0], progress.waiting[1:]
         codes, output = rows.codes[:, seed], int(rows.labels[seed])
         step = GrowthStep(waited, 0, None, output)
-        # Points that were queried for other rows may contradict the full conjunction.
+        # Points that were queried for other rows may already contradict the full conjunction.
         if self._grower.allows(codes, output, queried):
             new = self._query(codes, int(self._coded.first[seed]))
             queried = queried.joined(new) if new.n_points else queried
@@ -414,14 +412,14 @@ class RuleMaker:
 
 
 def subsumed(premises: Sequence[Premise], outputs: np.ndarray) -> np.ndarray:
-    """Return which rules have a region that another rule of the same class covers.
+    """Return which rules have a region inside that of another rule of the same class.
 
     Among rules with the same premise only the first is not subsumed.
     """
     if not premises:
         return np.zeros(0, dtype=bool)
     allowed = np.stack([np.concatenate(premise) for premise in premises]).astype(np.float32)
-    # Number of codes that rule i allows and rule j does not.
+    # Number of codes that rule i allows but rule j does not.
     n_outside = allowed @ (1 - allowed).T
     is_within = (n_outside == 0) & (outputs[:, None] == outputs)
     is_same = is_within & is_within.T
@@ -439,8 +437,8 @@ def best_list(
     """Select and order rules greedily for a list in which the first matching rule predicts.
 
     The next rule has the largest surplus of correct over wrong predictions among the uncovered
-    rows; ties go to the first rule. A share `tolerance` of the rows may remain uncovered. Each rule
-    is returned with the class counts of the rows that it is the first to cover.
+    rows; the first of equally good rules is used. A share `tolerance` of the rows may remain
+    uncovered. Each rule is returned with the class counts of the rows that no earlier rule covers.
     """
     all_rows = np.bitwise_or.reduce(rows.classes, axis=0)
     max_uncovered = tolerance * rows.weigh(all_rows)[ROWS]
