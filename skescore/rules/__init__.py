@@ -1,8 +1,8 @@
-"""Rules: the language that everything in this package shares.
+"""Rules, the common data structure of all parts of skescore.
 
-A :class:`Rule` is a premise and a conclusion; a :class:`RuleSet` is an immutable list of rules that
-predicts rows, is read by people and travels as JSON. :func:`as_ruleset` makes one from other
-libraries' models.
+A :class:`Rule` is a premise and a conclusion. A :class:`RuleSet` is an immutable list of rules that
+predicts rows and can be displayed and saved as JSON. :func:`as_ruleset` converts models of other
+libraries.
 """
 
 from skescore.rules._boxes import BoxTable

@@ -20,16 +20,16 @@ from skescore.rules._conditions import (
 
 @dataclass(frozen=True, eq=False)
 class BoxTable:
-    """Boxes as arrays, one row per rule and one column per feature.
+    """Boxes as arrays, with one row per rule and one column per feature.
 
     Parameters
     ----------
     lower, upper : ndarray of shape (n_rules, n_features)
-        Bounds; -inf and inf mark free sides.
+        Bounds; -inf and inf for unbounded sides.
     lower_closed, upper_closed : ndarray of bool, same shape
-        Whether the face itself belongs to the box.
+        Whether the box contains the face.
     missing : ndarray of bool, same shape, optional
-        Whether a side with bounds accepts missing values as well; False by default. A side without
+        Whether a side with bounds also accepts missing values; by default False. A side without
         bounds always accepts them, so its flag is set to False.
 
     Raises
@@ -52,7 +52,7 @@ class BoxTable:
             values = getattr(self, name)
             array = np.asarray(values, dtype=kind)
             if array is values and array.flags.writeable:
-                array = array.copy()  # The caller may change the original later.
+                array = array.copy()  # the caller may modify the original later
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         shape = self.lower.shape
@@ -116,9 +116,9 @@ class BoxTable:
 
     @property
     def accepts_missing(self) -> np.ndarray:
-        """Acceptance of a missing value by each side, shape (n_rules, n_features).
+        """Mask of the sides that accept missing values, shape (n_rules, n_features).
 
-        A side without bounds has no condition and accepts any value.
+        A side without bounds has no condition and accepts all values.
         """
         return np.asarray(interval_accepts_missing(self) | ~self.bounded)
 
@@ -148,13 +148,13 @@ class BoxTable:
         )
 
     def half_open_bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rewrite all boxes as ``start <= x < stop``, exactly for floating-point numbers.
+        """Return the boxes as ``start <= x < stop``, which is exact for floating-point numbers.
 
         ``x > b`` and ``x <= b`` become ``x >= next`` and ``x < next``, where `next` is the float
-        after b. A stop of inf is either a free side or excludes infinity only; ``upper``
+        after b. A stop of inf represents an unbounded side, or excludes only infinity; ``upper``
         distinguishes the two.
         """
-        with np.errstate(over="ignore"):  # infinity comes after the largest float
+        with np.errstate(over="ignore"):  # the float after the largest one is infinity
             start = np.where(self.lower_closed, self.lower, np.nextafter(self.lower, np.inf))
             stop = np.where(self.upper_closed, np.nextafter(self.upper, np.inf), self.upper)
         return np.where(self.lower == -np.inf, -np.inf, start), stop
@@ -163,19 +163,19 @@ class BoxTable:
 def accepted_states(
     boxes: BoxTable, non_intervals: Sequence[Sequence[Condition]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mark the states of each feature that premises accept by intervals and `Missing` conditions.
+    """Return which states of features premises accept by intervals and `Missing` conditions.
 
     Parameters
     ----------
     boxes : BoxTable
         The intervals of each premise.
     non_intervals : sequence of sequences of conditions
-        Its other conditions.
+        Other conditions of each premise.
 
     Returns
     -------
     observed, missing : ndarray of bool, shape (n_rules, n_features)
-        Acceptance of observed values (within the bounds), and of missing values.
+        Whether observed values (within the bounds) and missing values are accepted.
     """
     observed, missing = np.ones(boxes.lower.shape, dtype=bool), boxes.accepts_missing
     for i, conditions in enumerate(non_intervals):
@@ -190,10 +190,10 @@ def accepted_states(
 def nearest_box(
     boxes: BoxTable, X: np.ndarray, scale: np.ndarray, more: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the index of the nearest box for each row, the first one in case of ties.
+    """Return the index of the nearest box for each row; the first of equally near boxes.
 
-    Distances are divided by `scale`. Features of scale 0 and missing values contribute nothing.
-    `more` holds further squared distances of rows and boxes, shape (n_rows, n_rules).
+    Distances are divided by `scale`; features with scale 0 and missing values are ignored. `more`
+    holds further squared distances between rows and boxes, shape (n_rows, n_rules).
     """
     used = np.flatnonzero((scale > 0) & np.isfinite(scale) & boxes.bounded.any(axis=0))
     lower, upper, scale = boxes.lower[:, used], boxes.upper[:, used], scale[used]
@@ -204,9 +204,10 @@ def nearest_box(
         part = np.zeros((len(rows), len(boxes))) if more is None else more[begin : begin + size]
         with np.errstate(over="ignore", invalid="ignore"):
             gap = np.maximum(np.maximum(lower - rows, rows - upper), 0)
-            # An infinite value is at no distance from a free side.
+            # The distance of an infinite value from an unbounded side is 0.
             np.nan_to_num(gap, copy=False, nan=0.0, posinf=math.inf)
-            # Sum feature by feature, so that ties do not depend on the order of additions.
+            # Squares are added feature by feature, so that ties do not depend on the order of
+            # additions.
             total = part.copy()
             for k in range(len(used)):
                 total += (gap[:, :, k] / scale[k]) * (gap[:, :, k] / scale[k])
@@ -219,7 +220,7 @@ def nearest_box(
     return result
 
 
-#: Larger sums of squares are compared by mantissa and exponent.
+#: Limit above which sums of squares are compared by mantissa and exponent.
 _LARGEST_SQUARE = 1e300
 
 

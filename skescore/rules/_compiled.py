@@ -1,7 +1,7 @@
-"""Kernel that matches rows to boxes in one pass, compiled by numba where it is installed.
+"""Kernel that matches rows to boxes in one pass, compiled by numba if it is installed.
 
-Without numba, the functions run as Python, which is slow but lets tests compare them with the NumPy
-kernels. Import this module only where the compiled kernel pays, because numba takes long to load.
+Without numba, the functions run as Python, which is slow but allows tests to compare them with the
+NumPy kernels. Import this module only for many rows, because loading numba takes long.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from skescore._optional import import_optional
 
 __all__ = ["IS_COMPILED", "index_memory", "match_boxes", "pad_thresholds"]
 
-#: Number of rows processed at a time: their values fit into the first-level cache.
+#: Number of rows that are processed at a time; their values fit into the first-level cache.
 _ROWS = 128
 
 #: Largest number of thresholds that are all compared; above it, bisection is faster.
@@ -39,7 +39,7 @@ def _compile(*signatures: Any) -> Callable[[Any], Any]:
         types = list(signatures) or None
         try:
             return numba.njit(types, cache=True, nogil=True)(function)
-        except RuntimeError:  # no folder is writable, so nothing can be stored
+        except RuntimeError:  # no folder is writable, so compiled code cannot be cached
             return numba.njit(types, nogil=True)(function)
 
     return decorate
@@ -69,18 +69,18 @@ def _signatures() -> list[Any]:
 
 
 def index_memory(dtype: np.dtype) -> np.ndarray:
-    """Return memory for the indices of rows of a type: integers as wide as the values."""
+    """Allocate memory for the indices of rows: integers with the width of the values."""
     return np.empty(_ROWS, dtype=np.int64 if dtype == np.float64 else np.int32)
 
 
 def pad_thresholds(thresholds: np.ndarray) -> np.ndarray:
-    """Append NaN, which no value reaches, until the number of thresholds is a multiple of four."""
+    """Append NaN, which no value reaches, to get a multiple of four thresholds."""
     return np.append(thresholds, np.full(-len(thresholds) % 4, np.nan, dtype=thresholds.dtype))
 
 
-# The functions below get whole arrays and positions in them, because numba counts the references to
-# every view of an array, which takes as long as the work on the few rows. Unsigned positions need
-# no check for negative ones, which count from the end.
+# The functions below get whole arrays and positions instead of views, because numba's reference
+# counting of views takes as long as the work on a few rows. Unsigned positions avoid the check for
+# negative positions, which count from the end.
 
 
 @_compile()
@@ -111,7 +111,7 @@ def _add_digit_of_four(  # type: ignore[no-untyped-def]
     values, k, n_rows, thresholds, start, missing, index
 ):
     """Append the bin of each value to the index of its row, as a digit; four thresholds."""
-    # Lanes as wide as the values, and factors of 31 bits, for which processors have instructions.
+    # Integers with the width of the values, and 31-bit factors, allow vector instructions.
     lane = index.dtype.type
     mask = lane(0x7FFFFFFF)
     n_bins = (missing + lane(1)) & mask
@@ -129,7 +129,7 @@ def _add_digit_of_eight(  # type: ignore[no-untyped-def]
 ):
     """Append the bin of each value to the index of its row, as a digit; eight thresholds.
 
-    `_add_reached` adds further ones, which missing values do not reach.
+    `_add_reached` adds further thresholds, which missing values do not reach.
     """
     lane = index.dtype.type
     mask = lane(0x7FFFFFFF)
@@ -151,8 +151,8 @@ def _add_digit(  # type: ignore[no-untyped-def]
 ):
     """Append the bin of each value to the index of its row, as a digit; any number of thresholds.
 
-    Their number is a multiple of four; NaN, which nothing reaches, fills them up. The bin of
-    missing values is `missing`.
+    The number of thresholds is a multiple of four, padded with NaN, which no value reaches. The bin
+    of missing values is `missing`.
     """
     lane = index.dtype.type
     n_bins = missing + lane(1)
@@ -170,7 +170,7 @@ def _add_digit(  # type: ignore[no-untyped-def]
 def _add_reached(values, k, n_rows, thresholds, start, stop, index):  # type: ignore[no-untyped-def]
     """Add the number of further thresholds that each value reaches to the last digit of its row.
 
-    Comparing all of them is faster than searching, as processors compare several rows at once.
+    Comparing all thresholds is faster than a search, because CPUs compare several rows at once.
     """
     lane = index.dtype.type
     for first in range(start, stop, 4):
@@ -185,7 +185,7 @@ def _add_reached(values, k, n_rows, thresholds, start, stop, index):  # type: ig
 def _look_up_words(  # type: ignore[no-untyped-def]
     masks, start, index, words, begin, n_rows, is_first
 ):
-    """Intersect the word of each row with the mask of its bins; store it if this is the first."""
+    """Intersect the word of each row with the mask of its bins; store the first mask."""
     if is_first:
         for i in range(n_rows):
             words[np.uintp(begin + i), 0] = masks[np.uintp(start + index[i]), 0]
@@ -198,7 +198,7 @@ def _look_up_words(  # type: ignore[no-untyped-def]
 def _look_up_rows(  # type: ignore[no-untyped-def]
     masks, start, index, words, begin, n_rows, is_first
 ):
-    """Do the same as `_look_up_words` with several words per row."""
+    """Like `_look_up_words`, but with several words per row."""
     for i in range(n_rows):
         for word in range(masks.shape[1]):
             mask = masks[np.uintp(start + index[i]), word]
@@ -218,30 +218,30 @@ def match_boxes(  # type: ignore[no-untyped-def]
     index,
     words,
 ):
-    """Find the boxes that contain each row.
+    """Compute masks of the boxes that contain each row.
 
     Parameters
     ----------
     block : ndarray of shape (n_rows, n_columns)
         The rows.
     columns : ndarray of int64, shape (n_features,)
-        The column of each feature.
+        Column of each feature.
     threshold_starts : ndarray of int64, shape (n_features + 1,)
-        The position of each feature's first threshold, and their number.
+        Position of each feature's first threshold, and at the end the number of thresholds.
     thresholds : ndarray
-        The thresholds of all features, of the same type as the rows; see `pad_thresholds`.
+        Thresholds of all features, with the same type as the rows; see `pad_thresholds`.
     missing_bins : ndarray of uint16, shape (n_features,)
-        The bin of missing values of each feature, which is its last one.
+        Bin of missing values of each feature, which is its last bin.
     group_starts : ndarray of int64, shape (n_groups + 1,)
-        The position of the first feature of each group with a joint lookup table.
+        Position of the first feature of each group with a joint lookup table.
     mask_starts : ndarray of int64, shape (n_groups + 1,)
-        The position of the first mask of each group.
+        Position of the first mask of each group.
     masks : ndarray of uint64, shape (n_masks, n_words)
         The lookup tables.
     index : ndarray of int64 or int32, shape (n,)
-        Memory for the indices of the rows processed at a time, see :func:`index_memory`.
+        Memory for the indices of rows that are processed at a time, see :func:`index_memory`.
     words : ndarray of uint64, shape (n_rows, n_words)
-        Receives the mask of the boxes that contain each row.
+        Output: mask of the boxes that contain each row.
     """
     n_at_once = len(index)
     values = np.empty((len(columns), n_at_once), block.dtype)

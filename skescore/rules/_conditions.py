@@ -2,10 +2,10 @@
 
 There are five kinds: an interval of a numeric feature, a set of values of a categorical feature, a
 missing (or observed) value, "at least m of these conditions" (M-of-N), and bounds on a linear
-combination (an oblique condition). All are immutable and compare by value.
+combination (an oblique condition). Conditions are immutable and compared by value.
 
-A missing value (NaN, None, pandas' NA) satisfies a condition only if the condition says so:
-``age ≤ 30 or missing``, ``age is missing``.
+A missing value (NaN, None, pandas' NA) satisfies only conditions that include missing values, such
+as ``age ≤ 30 or missing`` and ``age is missing``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _is_empty(lower: float, upper: float, lower_closed: bool, upper_closed: bool
 
 
 def is_missing(values: np.ndarray) -> np.ndarray:
-    """Mark the missing values of a column: NaN, None, pandas' NA.
+    """Return a mask of the missing values of a column: NaN, None, pandas' NA.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def is_missing(values: np.ndarray) -> np.ndarray:
 
 
 def as_numbers(values: np.ndarray) -> np.ndarray:
-    """Convert a column to floats, missing values to NaN.
+    """Convert a column to floats, and missing values to NaN.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def as_numbers(values: np.ndarray) -> np.ndarray:
     Raises
     ------
     TypeError or ValueError
-        If it holds something that is no number, such as a text of digits.
+        If the column holds values that are not numbers, such as a text of digits.
     """
     if values.dtype.kind not in "biuf":
         _check_no_texts(values)
@@ -98,7 +98,7 @@ def as_numbers(values: np.ndarray) -> np.ndarray:
         return np.where(missing, np.nan, values).astype(float)
 
 
-#: Kinds of columns of objects, as pandas infers them, that hold only numbers and missing values.
+#: Kinds that pandas infers for columns of objects with only numbers and missing values.
 _KINDS_OF_NUMBERS = frozenset(
     ("boolean", "decimal", "empty", "floating", "integer", "mixed-integer-float")
 )
@@ -127,19 +127,17 @@ def _within(
 
 
 class TruthTable(NamedTuple):
-    """Truth of a condition by the state of the value that it tests.
+    """Truth of a condition for each state of the tested value.
 
-    Everything that evaluates, simplifies, measures, exports or draws conditions takes its meaning
-    from these three entries. A condition on whether a value is missing compares nothing, so its
-    first two entries are equal.
+    All code that evaluates, simplifies, measures, exports or draws conditions uses these three
+    entries. The first two are equal for conditions on whether a value is missing.
 
     Parameters
     ----------
     passing : bool
-        Truth for an observed value that passes the comparison: it lies within the bounds, or is
-        one of the listed values.
+        Truth for an observed value within the bounds, or among the listed values.
     failing : bool
-        Truth for any other observed value.
+        Truth for all other observed values.
     missing : bool
         Truth for a missing value.
     """
@@ -149,7 +147,7 @@ class TruthTable(NamedTuple):
     missing: bool
 
     def look_up(self, passes: np.ndarray, is_missing: np.ndarray) -> np.ndarray:
-        """Return the truth for each value, given its state."""
+        """Return the truth for each value, given whether it passes the comparison or is missing."""
         if self.passing == self.failing:
             observed = np.full(len(passes), self.passing)
         else:
@@ -158,12 +156,12 @@ class TruthTable(NamedTuple):
 
 
 def truth_table(condition: Interval | OneOf | Missing | Linear) -> TruthTable:
-    """Return the truth table of a condition: the only place that gives missing values a meaning.
+    """Return the truth table of a condition, which defines the meaning of missing values.
 
     Parameters
     ----------
     condition : Interval, OneOf, Missing or Linear
-        The condition. A linear condition tests a sum, which is missing if one of its terms is.
+        The condition. A linear condition tests a sum, which is missing if any of its terms is.
 
     Returns
     -------
@@ -181,25 +179,25 @@ def truth_table(condition: Interval | OneOf | Missing | Linear) -> TruthTable:
 def interval_accepts_missing(bounds: Any) -> Any:
     """Return whether a missing value satisfies an interval, or each interval of a `BoxTable`.
 
-    Both have the same attributes, so that one rule holds for objects and for arrays.
+    Both have the same attributes, so the same code works for objects and arrays.
     """
     return bounds.missing
 
 
 def with_missing(condition: Interval | OneOf | Missing, accepts_missing: bool) -> Any:
-    """Return a condition that treats observed values alike and missing values as stated.
+    """Return a condition that is the same for observed values and as stated for missing values.
 
     Parameters
     ----------
     condition : Interval, OneOf or Missing
         The condition.
     accepts_missing : bool
-        Whether a missing value shall satisfy it.
+        Whether missing values satisfy the new condition.
 
     Returns
     -------
     condition of the same kind, or None
-        None if no condition of this kind has that truth table.
+        None if no condition of this kind has this truth table.
 
     Examples
     --------
@@ -218,21 +216,21 @@ def with_missing(condition: Interval | OneOf | Missing, accepts_missing: bool) -
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Condition that a numeric feature lies between two bounds.
+    """Condition that a numeric feature is between two bounds.
 
     Parameters
     ----------
     feature : int
         Column index.
     lower, upper : float, default=-inf, inf
-        The bounds, in the feature's units; an infinite bound means that side is free.
+        Bounds in the feature's units; a side with an infinite bound is unbounded.
     lower_closed : bool, default=False
         Whether the lower bound itself satisfies the condition.
     upper_closed : bool, default=True
         Whether the upper bound itself satisfies the condition. The defaults are those of
         scikit-learn's trees: ``lower < x <= upper``.
     missing : bool, default=False
-        Whether a missing value satisfies the condition too.
+        Whether missing values also satisfy the condition.
 
     Raises
     ------
@@ -264,7 +262,8 @@ class Interval:
             bound = check_number(side, getattr(self, side))
             closed = check_flag(f"{side}_closed", getattr(self, f"{side}_closed"))
             put(self, side, bound)
-            # The flag of a free side has no effect. Clearing it makes equal intervals equal.
+            # The flag of an unbounded side has no effect; it is cleared so that equal intervals are
+            # equal.
             put(self, f"{side}_closed", closed and math.isfinite(bound))
         if _is_empty(self.lower, self.upper, self.lower_closed, self.upper_closed):
             raise ValueError(
@@ -281,14 +280,14 @@ class Interval:
 
     @property
     def n_literals(self) -> int:
-        """Elementary comparisons: 0, 1 or 2, and one more for ``or missing``."""
+        """Number of comparisons: 0, 1 or 2, and one more for ``or missing``."""
         if self.is_trivial:
             return 0
         return int(math.isfinite(self.lower)) + int(math.isfinite(self.upper)) + int(self.missing)
 
     @property
     def is_trivial(self) -> bool:
-        """True if both sides are free."""
+        """True if both sides are unbounded."""
         return math.isinf(self.lower) and math.isinf(self.upper)
 
     def holds(self, columns: Columns) -> np.ndarray:
@@ -300,12 +299,12 @@ class Interval:
     def intersect(self, other: Interval) -> Interval | Missing:
         """Return the intersection with another interval of the feature.
 
-        It is :class:`Missing` if no number lies in both intervals but both accept missing values. A
-        contradiction raises a ValueError.
+        The result is :class:`Missing` if no number is in both intervals, but both accept missing
+        values. A contradiction raises a ValueError.
         """
         if other.feature != self.feature:
             raise ValueError(
-                f"Only intervals on one feature intersect, got {self.feature} and {other.feature}."
+                f"Intervals must be on the same feature, got {self.feature} and {other.feature}."
             )
         low = max(self, other, key=lambda i: (i.lower, not i.lower_closed))
         high = min(self, other, key=lambda i: (i.upper, i.upper_closed))
@@ -334,16 +333,16 @@ class Interval:
 
 
 def _are_decimals(values: np.ndarray) -> bool:
-    """Return whether a column holds decimals, which are compared as the nearest floats."""
+    """Return whether a column holds objects of type Decimal, which are compared as floats."""
     return pd.api.types.infer_dtype(values, skipna=True) == "decimal"
 
 
 def _comparable(values: Iterable[Any], kind: str) -> np.ndarray:
-    """Return the numbers that a column of this kind can hold without rounding."""
+    """Return the values that a column of this kind can hold without rounding."""
     numbers = [value for value in values if not isinstance(value, str)]
     if kind in "iu":
         integers = [int(value) for value in numbers if value == int(value)]
-        ends = np.iinfo(f"{kind}8")  # with other types NumPy compares as floats
+        ends = np.iinfo(f"{kind}8")  # NumPy compares integers and other types as floats
         return np.array([v for v in integers if ends.min <= v <= ends.max], dtype=ends.dtype)
     within = (value for value in numbers if abs(value) <= sys.float_info.max)
     return np.array([float(value) for value in within if float(value) == value])
@@ -351,18 +350,18 @@ def _comparable(values: Iterable[Any], kind: str) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Condition that a categorical feature has one of the given values (negated: none of them).
+    """Condition that a categorical feature has one of the given values (or none, if negated).
 
     Parameters
     ----------
     feature : int
         Column index.
     values : iterable of str, int, float or bool
-        The values; order and repetitions do not matter.
+        The values; their order and repetitions do not matter.
     negated : bool, default=False
-        If True, the feature must have none of the values.
+        Whether the feature must have none of the values.
     missing : bool, default=False
-        Whether a missing value satisfies the condition too.
+        Whether missing values also satisfy the condition.
 
     Examples
     --------
@@ -417,7 +416,7 @@ class OneOf:
         return truth_table(self).look_up(is_listed, missing)
 
     def _check_kind(self, column: np.ndarray, missing: np.ndarray) -> None:
-        """Warn if texts are compared with a numeric column, or numbers with a column of texts."""
+        """Issue a warning if texts are compared with a numeric column, or numbers with texts."""
         kinds = {isinstance(value, str) for value in self.values}
         if len(kinds) > 1 or missing.all():
             return
@@ -453,14 +452,14 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Condition that the value of a feature is missing (negated: observed).
+    """Condition that the value of a feature is missing (or observed, if negated).
 
     Parameters
     ----------
     feature : int
         Column index.
     negated : bool, default=False
-        If True, the value must be known.
+        Whether the value must be observed.
 
     Examples
     --------
@@ -502,14 +501,14 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """At least ``m`` of the given conditions hold (an M-of-N condition).
+    """Condition that at least ``m`` of the given conditions hold (M-of-N).
 
     Parameters
     ----------
     m : int
-        How many must hold, from 1 to the number of conditions.
+        Number of conditions that must hold, from 1 to the number of conditions.
     conditions : iterable of conditions
-        The conditions counted.
+        The counted conditions.
 
     References
     ----------
@@ -541,7 +540,7 @@ class AtLeast:
 
     @property
     def n_literals(self) -> int:
-        """Elementary comparisons of all counted conditions."""
+        """Number of comparisons in all counted conditions."""
         return sum(condition.n_literals for condition in self.conditions)
 
     is_trivial = False
@@ -564,12 +563,13 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """Condition that a weighted sum of numeric features lies between two bounds (oblique).
+    """Condition that a weighted sum of numeric features is between two bounds (oblique).
 
     Parameters
     ----------
     terms : iterable of (int, float)
-        Pairs of column index and coefficient; features repeated are summed, zeros dropped.
+        Pairs of column index and coefficient. Coefficients of repeated features are summed, and
+        zeros are dropped.
     lower, upper : float, default=-inf, inf
         Bounds of the sum.
     lower_closed, upper_closed : bool, default=False, True
@@ -599,7 +599,7 @@ class Linear:
                 "terms must hold at least one coefficient that is not 0, all of them finite, got "
                 f"{self.terms!r}."
             )
-        # The bounds follow the same rules as those of an interval.
+        # The bounds are checked like those of an interval.
         bounds = Interval(0, self.lower, self.upper, self.lower_closed, self.upper_closed)
         object.__setattr__(self, "terms", terms)
         for name in ("lower", "upper", "lower_closed", "upper_closed"):
@@ -612,18 +612,18 @@ class Linear:
 
     @property
     def n_literals(self) -> int:
-        """Terms of the sum."""
+        """Number of terms of the sum."""
         return len(self.terms)
 
     @property
     def is_trivial(self) -> bool:
-        """True if both sides are free."""
+        """True if both sides are unbounded."""
         return math.isinf(self.lower) and math.isinf(self.upper)
 
     def holds(self, columns: Columns) -> np.ndarray:
         """Return for every row whether the condition holds."""
         values = [_numbers(columns, feature) for feature in self.features]
-        # Infinite values may cancel to NaN, which lies between no bounds.
+        # Infinite values may cancel to NaN, which is between no bounds.
         with np.errstate(over="ignore", invalid="ignore"):
             total = sum(c * value for (_, c), value in zip(self.terms, values, strict=True))
         passes = _within(
@@ -676,10 +676,10 @@ def _numbers(columns: Columns, feature: int) -> np.ndarray:
 def normalize(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     """Return the normal form of a conjunction.
 
-    Conditions that always hold are dropped, and the intervals of a feature are intersected. The
-    intervals come first, in feature order. All conditions on one feature agree on whether they
-    accept a missing value. So ``is known`` remains only if nothing else requires the value, and
-    ``is missing`` is the only condition on its feature.
+    Conditions that always hold are dropped, and the intervals of a feature are intersected.
+    Intervals come first, in feature order. Either all or none of the conditions on a feature accept
+    missing values. Therefore ``is known`` remains only if no other condition requires the value,
+    and ``is missing`` is the only condition on its feature.
     """
     nontrivial = [c for c in conditions if not _check_condition(c).is_trivial]
     allowed: dict[int, bool] = {}
@@ -705,13 +705,13 @@ def normalize(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
             if not condition.negated and not allowed[condition.feature]:
                 raise ValueError(
                     f"Feature {condition.feature} would have to be missing and known: the "
-                    "conditions could never hold together. Leave out one of them."
+                    "conditions can never hold together. Remove one of them."
                 )
             marked[condition.feature] = condition
         elif condition not in further:
             further.append(condition)
     if any(allowed.values()):
-        # A feature that must be missing needs no other condition.
+        # A feature that must be missing has no other condition.
         marked |= {f: c for f, c in intervals.items() if isinstance(c, Missing)}
         alone = {f for f, c in marked.items() if not c.negated}
         intervals = {f: c for f, c in intervals.items() if f not in alone}

@@ -24,7 +24,7 @@ from skescore.rules._row_table import RowTable
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-#: Length of a row from which on NumPy reduces columns fast.
+#: Smallest number of columns for which NumPy reduces columns fast.
 _WIDE = 512
 
 UNCOVERED_POLICIES = ("default", "nearest", "abstain")
@@ -37,13 +37,13 @@ class Domain:
     Parameters
     ----------
     lower, upper : sequence of float of length n_features
-        Finite bounds; equal ones mark a constant feature. A categorical feature with K values
-        reaches from 0 to K, one unit of length per value.
+        Finite bounds; they are equal for a constant feature. The bounds of a categorical feature
+        with K values are 0 and K, one unit of length per value.
     categories : iterable of (int, sequence), default=()
-        Pairs of column index and the known values of that categorical feature.
+        Pairs of the column index and the known values of a categorical feature.
     missing : sequence of float of length n_features, default=()
-        Share of missing values of each feature; 0 by default. Volumes give the interval of the
-        feature the weight ``1 - missing``, and missing values the remaining weight.
+        Share of missing values of each feature; by default 0. In volumes, the interval of a feature
+        has the weight ``1 - missing``, and missing values the remaining weight.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Domain:
             object.__setattr__(self, name, bounds)
         if len(self.lower) != len(self.upper):
             raise ValueError(
-                "lower and upper must have one length, "
+                "lower and upper must have the same length, "
                 f"got {len(self.lower)} and {len(self.upper)}."
             )
         for j, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
@@ -98,7 +98,7 @@ class Domain:
             values = tuple(check_label("categories", value) for value in labels)
             if feature in pairs or feature >= len(self.lower):
                 raise ValueError(
-                    f"categories must name each of the {len(self.lower)} features once at most, "
+                    f"categories must name each of the {len(self.lower)} features at most once, "
                     f"got feature {feature}."
                 )
             if not values or len(set(values)) != len(values):
@@ -108,14 +108,14 @@ class Domain:
                 )
             if (self.lower[feature], self.upper[feature]) != (0.0, float(len(values))):
                 raise ValueError(
-                    f"A domain reaches from 0 to {len(values)} along feature {feature}, which has "
-                    f"so many categories, got {self.lower[feature]!r} to {self.upper[feature]!r}."
+                    f"The bounds of feature {feature} must be 0 and its number of categories, "
+                    f"{len(values)}, got {self.lower[feature]!r} and {self.upper[feature]!r}."
                 )
             pairs[feature] = values
         return tuple(sorted(pairs.items()))
 
     def values_of(self, feature: int) -> tuple[Any, ...] | None:
-        """Return known values of a categorical feature; None for a number."""
+        """Return the known values of a categorical feature; None for a numeric one."""
         return dict(self.categories).get(feature)
 
     @classmethod
@@ -125,11 +125,11 @@ class Domain:
         margin: float = 1e-9,
         categories: Mapping[int, Sequence[Any]] | None = None,
     ) -> Domain:
-        """Return the bounding box of rows, widened by `margin` times the range of each feature.
+        """Return the domain around rows, with a margin as a share of each feature's range.
 
-        Columns of categorical features hold codes, which number their `categories` from 0. NaN is
-        a missing value: its share of each column becomes the domain's `missing`. Where no value is
-        known, the feature is constant, at 0, and has no categories.
+        Columns of categorical features hold the indices of their `categories`. NaN is a missing
+        value; its share in each column becomes the domain's `missing`. A feature without known
+        values is constant 0 and has no categories.
         """
         categories = {j: values for j, values in (categories or {}).items() if len(values)}
         X = np.asarray(X)
@@ -141,7 +141,7 @@ class Domain:
             has_values = ~missing_mask.all(axis=0)
             low = np.where(has_values, np.where(missing_mask, np.inf, X).min(axis=0), 0.0)
             high = np.where(has_values, np.where(missing_mask, -np.inf, X).max(axis=0), 0.0)
-        # Halves first: the range of numbers near the largest float would overflow.
+        # Numbers are halved first, because the range of numbers near the largest float overflows.
         extra = margin * 2 * (high / 2 - low / 2)
         largest = np.finfo(float).max
         with np.errstate(over="ignore"):
@@ -154,15 +154,15 @@ class Domain:
 
     @property
     def ranges(self) -> tuple[float, ...]:
-        """Length of the domain along each feature; 0 for a constant one."""
+        """Length of the domain along each feature; 0 for constant features."""
         return tuple(high - low for low, high in zip(self.lower, self.upper, strict=True))
 
 
 def _column_range(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the minimum and maximum of each column.
 
-    NumPy reduces a long and narrow array one number at a time. Reshaped so that many rows form one
-    wide row, it is reduced many numbers at a time.
+    NumPy reduces a narrow array one number at a time. It is therefore reshaped so that many rows
+    form one wide row, which is reduced many numbers at a time.
     """
     n_rows, n_columns = X.shape
     n_side_by_side = max(1, _WIDE // max(1, n_columns))
@@ -179,20 +179,20 @@ def _column_range(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """Prediction for uncovered rows. It never counts as a rule.
+    """Prediction for uncovered rows, which does not count as a rule.
 
     Parameters
     ----------
     output : str, int, float or bool
-        The default prediction. Extractors use the black box's majority class or mean among the
-        training rows without a rule, or among all of them if each has a rule.
+        Default prediction. Extractors use the black box's majority class or mean among the
+        uncovered training rows, or among all training rows if all are covered.
     policy : {"default", "nearest", "abstain"}, default="default"
-        ``"default"`` predicts `output`, ``"nearest"`` uses the rule whose box is nearest (in units
-        of the features' ranges), ``"abstain"`` predicts `abstain_label`.
+        ``"default"`` predicts `output`; ``"nearest"`` predicts by the rule with the nearest box (in
+        units of the features' ranges); ``"abstain"`` predicts `abstain_label`.
     class_counts : tuple of float, optional
-        Classification: how often the black box gave each class on these rows.
+        Classification: numbers of the black box's predictions of each class for these rows.
     abstain_label : str, int or float, optional
-        Prediction of an abstaining rule set; NaN for regression.
+        Prediction of an abstaining rule set; NaN in regression.
     """
 
     output: Any
@@ -211,11 +211,11 @@ class Fallback:
             put(self, "class_counts", tuple(counts))
 
     def check(self, classes: Sequence[Any] | None) -> None:
-        """Raise a ValueError unless the fallback suits the classes (None: a regression)."""
+        """Raise a ValueError unless the fallback matches the classes (None in regression)."""
         if classes is None:
             if isinstance(self.output, str | bool):
                 raise ValueError(
-                    f"The fallback of a regression must predict a number, got {self.output!r}."
+                    f"The fallback must predict a number in regression, got {self.output!r}."
                 )
             return
         if self.output not in classes:
@@ -234,14 +234,14 @@ class Fallback:
             )
 
     def abstention(self, classes: Sequence[Any]) -> Any:
-        """Return the prediction of an abstaining classification."""
+        """Return the prediction of an abstaining rule set in classification."""
         if self.abstain_label is not None:
             return self.abstain_label
         return default_abstain_label(classes)
 
 
 def default_abstain_label(classes: Sequence[Any]) -> Any:
-    """Return a label of the type of the classes that differs from all of them."""
+    """Return a label of the same type as the classes that differs from all of them."""
     if all(isinstance(c, bool) for c in classes):
         raise ValueError(
             "uncovered='abstain' has no label left beside True and False: pass abstain_label=..., "
@@ -264,7 +264,7 @@ def label_array(labels: Sequence[Any]) -> np.ndarray:
     kinds = {bool if isinstance(v, bool) else type(v) for v in labels}
     if len(kinds) <= 1 or kinds == {int, float}:
         array = np.asarray(labels)
-        # Whole numbers that fit no common type would be rounded, and texts lose a NUL at their end.
+        # Integers without a common type would be rounded, and texts would lose a NUL at the end.
         if kinds == {int}:
             same = array.dtype.kind in "iu"
         elif kinds == {int, float}:
@@ -279,7 +279,7 @@ def label_array(labels: Sequence[Any]) -> np.ndarray:
 
 
 def domain_around(ruleset: RuleSet, X: Any, sample_weight: Any = None) -> Domain:
-    """Return the box around rows; see :meth:`RuleSet.domain_around`."""
+    """Return the domain around rows; see :meth:`RuleSet.domain_around`."""
     table = RowTable(X, ruleset.feature_names)
     if len(table) == 0:
         raise ValueError("X must hold at least one row to find a domain, got 0 rows.")
@@ -305,7 +305,7 @@ def domain_around(ruleset: RuleSet, X: Any, sample_weight: Any = None) -> Domain
             missing_mask = table.missing(j, rows)
             if j not in compared and (column.dtype.kind in "OUST" or j in listed):
                 values = {python_value(v) for v in column[~missing_mask].tolist()}
-                # Without any observed value, those in conditions divide a share of 0.
+                # Without an observed value, the categories are those in conditions.
                 if values := values or listed.get(j, set()):
                     categories[j] = tuple(sorted(values, key=label_order))
             else:
@@ -316,12 +316,12 @@ def domain_around(ruleset: RuleSet, X: Any, sample_weight: Any = None) -> Domain
             missing[j] = np.average(missing_mask, weights=weights)
         except (TypeError, ValueError):
             if j in used:
-                raise  # what no rule looks at may hold anything, and takes no part in volumes
+                raise  # columns that no rule uses may hold any values, and do not affect volumes
     return replace(Domain.around(ends, categories=categories), missing=tuple(missing.tolist()))
 
 
 def text_features(ruleset: RuleSet) -> dict[str, list[str] | None]:
-    """Return the features whose values are compared with texts, and their values if all are known.
+    """Return the features whose values are compared with texts, and their known values.
 
     Parameters
     ----------
@@ -331,14 +331,14 @@ def text_features(ruleset: RuleSet) -> dict[str, list[str] | None]:
     Returns
     -------
     dict of str to list of str
-        By name of the feature; None where the domain does not list the values.
+        Values by feature name; None if the domain does not list them.
     """
     pairs = list(ruleset.domain.categories) if ruleset.domain is not None else []
     domain_categories = dict(pairs)
     if not ruleset.boxes_only:
         conditions = (c for rule in ruleset.rules for c in condition_parts(rule.non_intervals))
         pairs += [(c.feature, c.values) for c in conditions if isinstance(c, OneOf)]
-    # Names that are numbers are compared as numbers.
+    # Values that are numbers are compared as numbers.
     texts = {feature for feature, values in pairs if any(isinstance(v, str) for v in values)}
     return {
         ruleset.feature_names[feature]: list(domain_categories[feature])
@@ -349,7 +349,7 @@ def text_features(ruleset: RuleSet) -> dict[str, list[str] | None]:
 
 
 def condition_parts(conditions: Iterable[Condition]) -> Iterator[Condition]:
-    """Yield conditions, and those that conditions consist of."""
+    """Yield conditions and their nested conditions."""
     for condition in conditions:
         yield condition
         if isinstance(condition, AtLeast):
@@ -357,7 +357,7 @@ def condition_parts(conditions: Iterable[Condition]) -> Iterator[Condition]:
 
 
 def _uses(conditions: Iterable[Condition]) -> tuple[dict[int, set[Any]], set[int]]:
-    """Return the listed values by feature, and the features compared with numbers."""
+    """Return the listed values by feature, and the features that are compared with numbers."""
     listed: dict[int, set[Any]] = {}
     compared: set[int] = set()
     for condition in condition_parts(conditions):

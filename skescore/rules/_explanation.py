@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["Change", "CheckedCondition", "Counterfactual", "Explanation", "MatchingRule", "explain"]
 
 
-#: Number of changed rows predicted at a time, and in the whole search for pairs of changes.
+#: Numbers of changed rows that are predicted at a time and in the whole search for pairs.
 _BATCH, _COMBINED = 1 << 10, 1 << 14
-#: Largest distance of a value from a bound, in ranges of its feature, to get fewer digits.
+#: Distance from a bound, as a share of the feature's range, within which digits are saved.
 _BEYOND = 0.01
 
 
@@ -53,15 +53,15 @@ class Counterfactual:
     Attributes
     ----------
     changes : tuple of Change
-        The features that change.
+        Changes of features.
     distance : float
         Sum of the changes, each divided by the range of its feature.
     prediction : str, int, float or bool
         Prediction of :meth:`RuleSet.predict` after the change.
     rule : int or None
-        Index of the rule that predicts then; None for the fallback or a vote.
+        Index of the rule that predicts after the change; None for the fallback or a vote.
     rules : tuple of int
-        Indices of the rules that hold then.
+        Indices of the rules that hold after the change.
     """
 
     changes: tuple[Change, ...]
@@ -72,14 +72,14 @@ class Counterfactual:
 
 
 class _Options(NamedTuple):
-    """Values that a feature may take, by distance; the first is the current value."""
+    """Values that a feature may take, by distance; the first value is the current one."""
 
     values: np.ndarray
     costs: np.ndarray
 
 
 class CounterfactualSearch:
-    """Changes of one row."""
+    """Search for the smallest change of one row that changes its prediction."""
 
     def __init__(self, ruleset: RuleSet, table: RowTable) -> None:
         self.ruleset = ruleset
@@ -124,9 +124,7 @@ class CounterfactualSearch:
         if j not in self.cuts:
             current = self.values[j]
             values_to_try = listed_values | set((domain.values_of(j) if domain else None) or ())
-            if (
-                not values_to_try and current is None
-            ):  # rules ask no more than whether there is a value
+            if not values_to_try and current is None:  # rules test only whether a value is missing
                 values_to_try = {domain.lower[j] / 2 + domain.upper[j] / 2 if domain else 0.0}
             values = np.empty(1 + len(values_to_try - {current}), dtype=object)
             values[:] = [current, *sorted(values_to_try - {current}, key=label_order)]
@@ -134,7 +132,7 @@ class CounterfactualSearch:
         points = self.cuts[j] | {float(v) for v in listed_values if not isinstance(v, str)}
         scale = min(domain.ranges[j], sys.float_info.max) if domain else 1.0
         start = float(table.numbers(j, slice(None))[0])
-        if scale == 0:  # no change of a feature that never changed is near
+        if scale == 0:  # every change of a constant feature is infinitely far
             return _Options(np.array([start]), np.zeros(1))
         points_to_try = np.array([start, *_boundary_values(sorted(points), start, _BEYOND * scale)])
         with np.errstate(over="ignore", invalid="ignore"):
@@ -178,7 +176,7 @@ class CounterfactualSearch:
         """Return whether each change leads to another prediction."""
         ruleset, changes = self.ruleset, [{}, *changes]
         table, with_prediction = self.table(changes), np.arange(len(changes))
-        if ruleset.fallback is None:  # rows without a rule have no prediction at all
+        if ruleset.fallback is None:  # uncovered rows have no prediction
             with_prediction = np.flatnonzero(self.by_rules(table))
             table = self.table([changes[i] for i in with_prediction])
         result = np.zeros(len(changes), dtype=bool)
@@ -189,7 +187,7 @@ class CounterfactualSearch:
             result[with_prediction] = ~np.isclose(
                 predictions, prediction, rtol=1e-9, atol=0.0, equal_nan=True
             )
-            # Affine predictions always differ a little: other rules must give them.
+            # Affine predictions nearly always differ, so they must come from other rules.
             rules_used = ruleset.match(table) if ruleset.voting else self.assigned(table)[:, None]
             result[with_prediction] &= (rules_used != rules_used[0]).any(axis=1)
         return result[1:]
@@ -226,7 +224,7 @@ class CounterfactualSearch:
         return self.describe(self.without_needless(change, prediction))
 
     def without_needless(self, change: dict[int, int], prediction: Any) -> dict[int, int]:
-        """Remove unnecessary parts from a change, the most expensive ones first."""
+        """Remove unnecessary parts of a change, in descending order of distance."""
         for j in sorted(change, key=lambda j: -float(self.options[j].costs[change[j]])):
             fewer = {i: option for i, option in change.items() if i != j}
             if fewer and self.changes_prediction([fewer], prediction)[0]:
@@ -234,7 +232,7 @@ class CounterfactualSearch:
         return change
 
     def by_distance(self, changes: list[dict[int, int]]) -> list[dict[int, int]]:
-        """Sort changes by distance; ties by the number of features."""
+        """Sort changes by distance, and equally distant ones by the number of features."""
         return sorted(changes, key=lambda change: (self.cost(change), len(change)))
 
     def first(self, changes: list[dict[int, int]], prediction: Any) -> dict[int, int] | None:
@@ -295,7 +293,7 @@ def _just_above(low: float, high: float, reach: float) -> float:
 
 @dataclass(frozen=True)
 class CheckedCondition:
-    """Condition of a rule, its truth for the row, and the conditions that it counts."""
+    """Condition of a rule, its truth for the row, and its nested conditions."""
 
     text: str
     holds: bool
@@ -318,27 +316,27 @@ class MatchingRule:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Explanation of the prediction for one row; ``print`` it to read it.
+    """Explanation of the prediction for one row; ``print`` displays it.
 
     Attributes
     ----------
     prediction : str, int, float or bool
-        What :meth:`RuleSet.predict` predicts.
+        Prediction of :meth:`RuleSet.predict`.
     row : mapping of str to value
-        The values of the features that the rules look at; None where missing.
+        Values of the features that the rules use; None for missing values.
     matching_rules : tuple of MatchingRule
-        The rules that hold, in order.
+        Rules that hold, in order.
     rule : int or None
         Index of the assigned rule; None for the fallback or a vote.
     reason : {"first", "purest", "vote", "nearest", "fallback"}
-        The source of the prediction: the first rule that holds, the purest one, the vote of all
-        rules that hold, the nearest box, or the fallback.
+        Source of the prediction: the first rule that holds, the purest rule that holds, the vote of
+        all rules that hold, the nearest rule, or the fallback.
     conditions : tuple of CheckedCondition
-        Conditions of the assigned rule. All of them hold, unless the rule is only the nearest.
+        Conditions of the assigned rule. All conditions hold, unless it is only the nearest rule.
     sums : mapping of label to float, or None
-        Votes per class (log odds for ``voting="logistic"``), where classes are voted on.
+        Votes per class (log odds for ``voting="logistic"``); None without a vote on classes.
     counterfactual : Counterfactual or None
-        A change of the row that changes the prediction; None if none was found.
+        Change of the row that changes the prediction; None if none was found.
     """
 
     prediction: Any
@@ -404,13 +402,13 @@ def _condition_lines(checked: tuple[CheckedCondition, ...], indent: str) -> Iter
 def _value_text(value: Any) -> str:
     if value is None:
         return "missing"
-    # In full: a value just beyond a bound would round to the bound.
+    # Values have all digits, because a value just beyond a bound would be rounded to it.
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e16
     return format_label(int(value) if is_whole else value)
 
 
 def explain(ruleset: RuleSet, x: Any) -> Explanation | list[Explanation]:
-    """Explain the prediction for one row, or those of several; see :meth:`RuleSet.explain`."""
+    """Explain the predictions for one or several rows; see :meth:`RuleSet.explain`."""
     rows = _rows(ruleset, x)
     if len(rows) == 1:
         return _explained(ruleset, rows)
@@ -420,7 +418,7 @@ def explain(ruleset: RuleSet, x: Any) -> Explanation | list[Explanation]:
     explanations = []
     for i in range(len(rows)):
         values = tuple(python_value(column[i]) for column in columns)
-        # Equal rows are explained once; NaN, which equals nothing, stands as None.
+        # Equal rows are explained once; NaN, which equals nothing, is replaced by None.
         key = tuple(None if pd.isna(value) else value for value in values)
         if key not in cache:
             cache[key] = _explained(ruleset, _rows(ruleset, values))
@@ -460,7 +458,7 @@ def _explained(ruleset: RuleSet, row: RowTable) -> Explanation:
 
 
 def _rows(ruleset: RuleSet, x: Any) -> RowTable:
-    """Convert rows to a table; a mapping or series is one row by name, a flat sequence one row."""
+    """Convert rows to a table; a mapping, series or flat sequence is a single row."""
     names = ruleset.feature_names
     if isinstance(x, pd.Series) and all(isinstance(name, str) for name in x.index):
         x = x.to_dict()
@@ -491,7 +489,7 @@ def _matching_rule(ruleset: RuleSet, index: int, table: RowTable) -> MatchingRul
         return MatchingRule(index, text, output)
     weight = rule.weight
     if isinstance(weight, LinearOutput):
-        # A weight that depends on a missing value counts as 0, see class_sums.
+        # A weight that depends on a missing value counts as 0, see `class_sums`.
         weight = float(np.nan_to_num(weight.evaluate(table.column, 1)[0]))
     votes = None
     if ruleset.classes is not None:

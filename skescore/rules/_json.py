@@ -16,8 +16,8 @@ from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-#: The versions that can be read. Version 2 adds missing values; sets that do not mention them are
-#: written as version 1.
+#: Supported versions. Version 2 adds missing values; sets that do not mention them are written as
+#: version 1.
 JSON_VERSIONS = (1, 2)
 
 
@@ -60,7 +60,7 @@ def _value_to_json(value: Any) -> Any:
 
 
 def _check_nesting(conditions: Iterable[Condition]) -> None:
-    """Raise a ValueError for conditions that are nested too deeply to be read again."""
+    """Raise a ValueError for conditions that are nested too deeply to be read."""
     level = list(conditions)
     for _ in range(_DEEPEST - 1):
         inner = (c for part in level if isinstance(part, AtLeast) for c in part.conditions)
@@ -68,8 +68,8 @@ def _check_nesting(conditions: Iterable[Condition]) -> None:
         if not level:
             return
     raise ValueError(
-        f"The conditions of a rule must not be nested more than {_DEEPEST} deep to be written as "
-        "JSON, but those of one rule are. Simplify the rules first."
+        f"The conditions of rules must not be nested more than {_DEEPEST} deep to be written as "
+        "JSON. Simplify the rules first."
     )
 
 
@@ -120,7 +120,7 @@ def _version(ruleset: RuleSet) -> int:
 
 
 def ruleset_to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
-    """Write a rule set as JSON, without loss."""
+    """Write a rule set as lossless JSON."""
     domain, fallback = ruleset.domain, ruleset.fallback
     data = {
         "format": RULESET_FORMAT,
@@ -130,7 +130,7 @@ def ruleset_to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
         "classes": None if ruleset.classes is None else list(ruleset.classes),
         "ordered": ruleset.ordered,
         "disjoint": ruleset.disjoint,
-        # Only where it is: readers of earlier releases know no other way to predict.
+        # Earlier releases cannot read this field, so it is only written if rules vote.
         **({"voting": ruleset.voting} if ruleset.voting else {}),
         **({"reference": ruleset.reference} if ruleset.reference else {}),
         "domain": domain and _domain_to_json(domain),
@@ -143,7 +143,7 @@ def ruleset_to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
         },
         "rules": [_rule_to_json(rule) for rule in ruleset.rules],
     }
-    # Floats are written in their shortest exact form; NaN and infinity have no place here.
+    # Floats are written in their shortest exact form; NaN and infinity are not allowed.
     return json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
 
 
@@ -215,7 +215,7 @@ _CONDITION_READERS: dict[str, Callable[[dict[str, Any]], Condition]] = {
 }
 
 
-#: Largest depth of nested conditions. A deeper nesting would exceed the recursion limit.
+#: Largest depth of nested conditions; a larger one might exceed the recursion limit.
 _DEEPEST = 50
 
 
@@ -325,7 +325,7 @@ def _parsed(text: str) -> dict[str, Any]:
     version = data.get("version")
     if type(version) is not int or version not in JSON_VERSIONS:
         raise ValueError(
-            f"The rule set has version {version!r}, this skescore reads versions "
+            f"The rule set has version {version!r}, but this skescore reads versions "
             f"{' and '.join(map(str, JSON_VERSIONS))}. "
             "A later skescore may read it: pip install --upgrade skescore."
         )
@@ -333,7 +333,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def ruleset_from_json(make: type[RuleSet], text: str) -> RuleSet:
-    """Read a rule set that :func:`ruleset_to_json` wrote; `make` is the class RuleSet itself."""
+    """Read the output of :func:`ruleset_to_json`; `make` is the class RuleSet."""
     data = _parsed(text)
     location = "the rule set"
     try:

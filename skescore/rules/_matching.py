@@ -10,7 +10,7 @@ single-precision values are compared without conversion.
 
 If numba is installed (extra `fast`), a compiled kernel reads each row of a row-major array only
 once and returns the same words. Loading the kernel takes time, so it is loaded only after a process
-has predicted so many rows that the time would have been saved.
+has predicted so many rows that the kernel would have saved this time.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from skescore.rules._row_table import RowTable
 #: Number of rules per block. A lookup table stores one bit per rule and threshold. Large forests
 #: have a threshold per rule, so the memory of a single block would grow quadratically.
 _BLOCK = 1024
-#: Number of rows processed at a time, so that a column of them fits into a core's cache.
+#: Number of rows that are processed at a time; a column of them fits into the cache of a core.
 _CHUNK = 65536
-#: Smallest number of rows per thread for which several threads pay.
+#: Smallest number of rows per thread for which several threads are faster.
 _ROWS_PER_THREAD = 131072
 #: Largest number of thresholds that are compared one by one; above it, bisection is faster.
 _COMPARED_THRESHOLDS = 96
-#: Number of thresholds that one NumPy call compares. Few and long calls pay with several threads.
+#: Number of thresholds that one NumPy call compares; with several threads, long calls are faster.
 _THRESHOLDS_PER_CALL = 16
 _WORD = 64
-#: Largest number of masks in the joint lookup table of several features, so that it fits into the
-#: processor's cache.
+#: Largest number of masks in the joint lookup table of several features, which must fit into the
+#: CPU cache.
 _MAX_JOINT_MASKS = 16384
-#: The same for the compiled kernel, whose tables should fit into the first-level cache.
+#: The same for the compiled kernel, whose tables must fit into the first-level cache.
 _MAX_COMPILED_MASKS = 512
 #: Number of rows after which a process loads the compiled kernel. The kernel would have saved about
 #: as much time on these rows as loading it takes, which is less if numba is already in memory.
@@ -105,7 +105,7 @@ class _FeatureBins:
         self.feature = feature
         self.thresholds = np.unique(np.concatenate([start[~free_below], stop[~free_above]]))
         # Bin k lies above the first k thresholds. The last bin holds the missing values.
-        first = np.searchsorted(self.thresholds, start, side="right")  # 0 where start is -inf
+        first = np.searchsorted(self.thresholds, start, side="right")  # 0 if start is -inf
         after = np.searchsorted(self.thresholds, stop, side="right")
         after[free_above] = len(self.thresholds) + 1
         bins = np.arange(len(self.thresholds) + 1)[:, None]
@@ -140,7 +140,7 @@ class _FeatureBins:
 
 
 def _count_reached(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Return the number of thresholds that are at most each value, none for a missing value."""
+    """Return the number of thresholds that are at most each value; 0 for a missing value."""
     if len(thresholds) == 1:
         return np.greater_equal(values, thresholds[0]).view(np.uint8)
     result: np.ndarray | None = None
@@ -305,7 +305,7 @@ class Matcher:
         return result
 
     def covers(self, table: RowTable) -> np.ndarray:
-        """Mark the rows for which at least one premise holds."""
+        """Return a mask of the rows for which at least one premise holds."""
         result = self.blocks[0][1].covers(table)
         for _, block in self.blocks[1:]:
             result |= block.covers(table)
@@ -414,7 +414,7 @@ class RuleBlock:
 
     def _chunks(self, stop: int, start: int = 0) -> Iterator[slice]:
         """Divide rows into chunks of at most `_CHUNK` rows."""
-        # Many rules need many words per row: fewer rows at a time keep the memory constant.
+        # Many rules need many words per row, so fewer rows are processed at a time to limit memory.
         size = max(1, _CHUNK // min(max(1, self.n_words // 4), 16))
         return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
 
@@ -428,7 +428,7 @@ class RuleBlock:
         return result
 
     def covers(self, table: RowTable) -> np.ndarray:
-        """Mark the rows for which at least one premise holds."""
+        """Return a mask of the rows for which at least one premise holds."""
         result = np.empty(len(table), dtype=bool)
         for rows in self._chunks(len(table)):
             result[rows] = self._match_words(table, rows).any(axis=1)

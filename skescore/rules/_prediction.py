@@ -1,8 +1,8 @@
 """Rule sets in which all rules that hold predict together.
 
-Forests, boosted rules and additive models do not have one rule that predicts: what their rules say
-is summed. The sums run in the order of the rules and start from 0, so that every way of computing
-them (here, in SQL, in Prolog, in Python) rounds alike.
+In forests, boosted rules and additive models, the votes of rules are added. Sums start with 0 and
+are computed in the order of the rules, so that all implementations (this module, SQL, Prolog,
+Python) have the same rounding errors.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ VOTINGS = {
     "classification": ("votes", "probabilities", "logistic"),
     "regression": ("mean", "sum"),
 }
-#: Number of pairs of row and rule processed at a time.
+#: Number of pairs of rows and rules that are processed at a time.
 _PAIRS = 1 << 22
 
 
 def check_voting(voting: Any, task: str, *, ordered: bool) -> str | None:
-    """Check that the kind of voting suits the task."""
+    """Check that the kind of voting matches the task."""
     if voting is None:
         return None
     allowed = VOTINGS[task]
@@ -43,15 +43,15 @@ def check_voting(voting: Any, task: str, *, ordered: bool) -> str | None:
     if ordered:
         raise ValueError(
             f"voting={voting!r} lets all rules that hold predict together, but ordered=True lets "
-            "the first of them predict alone: pass ordered=False, or voting=None."
+            "only the first of them predict: pass ordered=False, or voting=None."
         )
     return str(voting)
 
 
 def _pairs(ruleset: RuleSet, table: RowTable) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield blocks of rows, with all pairs of a row in the block and a rule that holds for it.
+    """Yield blocks of rows, with all pairs of a row in the block and a rule that holds for the row.
 
-    A block of rows comes once per block of rules; each row meets its rules in their order.
+    A block of rows is yielded once per block of rules; the rules of a row are in order.
     """
     blocks = ruleset.matcher.blocks
     size = max(1, _PAIRS // max(1, blocks[0][1].n_rules))
@@ -104,7 +104,7 @@ def class_sums(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarra
         covered[rows][row] = True
         weight = _values(constants, functions, table, rows, row, rule)
         weight[np.isnan(weight)] = 0.0  # a weight that depends on a missing value counts as 0
-        # Each row's pairs come rule by rule, and np.add.at adds in that order.
+        # The pairs of a row are ordered by rule, and np.add.at adds in this order.
         if shares is None:
             np.add.at(sums[rows].reshape(-1), row * n_classes + outputs[rule], weight)
         else:
@@ -115,7 +115,7 @@ def class_sums(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarra
 
 
 def class_probabilities(voting: str, sums: np.ndarray) -> np.ndarray:
-    """Convert sums to class probabilities; if impossible, the winner gets probability 1."""
+    """Convert sums to class probabilities; the largest gets probability 1 if that is impossible."""
     winner = np.eye(sums.shape[1])[sums.argmax(axis=1)]
     with np.errstate(over="ignore", invalid="ignore"):
         total = sums.sum(axis=1, keepdims=True)
@@ -129,7 +129,7 @@ def class_probabilities(voting: str, sums: np.ndarray) -> np.ndarray:
 
 
 def numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
-    """Predict numbers; returns NaN for rows without a prediction, and a mask of the others.
+    """Predict numbers, with NaN for rows without a prediction; return a mask of the others, too.
 
     A row has no prediction if no rule holds, or if the weights of a mean sum to 0 or less.
     """
@@ -151,7 +151,7 @@ def numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
 
 
 def assigned_rule(ruleset: RuleSet, table: RowTable) -> np.ndarray:
-    """Return the rule of each row, including the nearest-box policy; -1 for none."""
+    """Return the rule of each row, which may be the nearest; -1 if there is none."""
     index = ruleset.assign(table)
     fallback = ruleset.fallback
     if fallback is not None and fallback.policy == "nearest" and len(ruleset):
@@ -169,7 +169,7 @@ def assigned_rule(ruleset: RuleSet, table: RowTable) -> np.ndarray:
 def distance_units(ruleset: RuleSet) -> tuple[tuple[float, ...], float]:
     """Return the units of the distance along each feature, and the penalty of an observed value.
 
-    The units are the ranges of the domain; halves of them where one is longer than any float.
+    The units are the ranges of the domain, or their halves if a range exceeds the largest float.
     """
     domain = ruleset.domain
     if domain is None:
@@ -200,9 +200,9 @@ def _fallback_for(ruleset: RuleSet, table: RowTable, lost: np.ndarray) -> Fallba
         if gaps:
             hint = (
                 f" Values of {listed([ruleset.feature_names[j] for j in gaps])} are missing there, "
-                "and no rule says what to do with them. If the rules were read from a tree of "
+                "and no rule covers missing values. If the rules were read from a tree of "
                 "scikit-learn, read it with as_ruleset(tree, missing=True). If they were read from "
-                "a model that refuses missing values, as those of imodels do, impute the rows."
+                "a model without support for missing values, such as those of imodels, impute them."
             )
         raise ValueError(
             f"No rule holds for {len(lost)} row{'s' if len(lost) > 1 else ''} and the rule set has "
@@ -213,7 +213,7 @@ def _fallback_for(ruleset: RuleSet, table: RowTable, lost: np.ndarray) -> Fallba
 
 
 def _vote(ruleset: RuleSet, table: RowTable) -> np.ndarray:
-    """Predict every row where rules predict together."""
+    """Predict every row by voting rules."""
     if ruleset.task == "regression":
         values, predicted = numbers(ruleset, table)
         lost = np.flatnonzero(~predicted)
@@ -312,7 +312,7 @@ def _fallback_probabilities(ruleset: RuleSet, fallback: Fallback) -> Any:
 
 
 def _numbers(ruleset: RuleSet, table: RowTable, index: np.ndarray) -> np.ndarray:
-    """Return the outputs of the assigned rules; linear ones are summed feature by feature."""
+    """Return the outputs of the assigned rules; linear outputs are summed feature by feature."""
     conclusions = ruleset.conclusions
     constant = np.append(conclusions.outputs, np.nan)
     slopes: dict[int, np.ndarray] = {}

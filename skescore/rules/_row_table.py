@@ -13,20 +13,20 @@ from scipy import sparse
 from skescore._text import listed, rename_hint
 from skescore.rules._conditions import Condition, as_numbers, is_missing
 
-#: Arrow's types whose values NumPy reads without a copy.
+#: Arrow types whose values NumPy reads without a copy.
 _ARROW_FLOATS = ("double", "float")
-#: Libraries whose tables are read in parts.
+#: Libraries whose tables are not in memory.
 _LAZY_LIBRARIES = ("dask", "dask_expr")
 _ARROW_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
 
 class _ColumnPieces:
-    """A column that is stored in several arrays.
+    """Column that is stored in several arrays.
 
     Parameters
     ----------
     arrays : list of ndarray
-        Its parts, in order; at least one.
+        Parts of the column, in order; at least one.
     """
 
     def __init__(self, arrays: list[np.ndarray]) -> None:
@@ -34,11 +34,11 @@ class _ColumnPieces:
         self._ends = np.cumsum([len(array) for array in arrays])
 
     def whole(self) -> np.ndarray:
-        """Return the column as one array; only a column of several parts is copied."""
+        """Return the column as one array, which is a copy only if there are several parts."""
         return self._arrays[0] if len(self._arrays) == 1 else np.concatenate(self._arrays)
 
     def take(self, rows: slice) -> np.ndarray:
-        """Return a range of rows; only a range that spans several parts is copied."""
+        """Return a range of rows, which is a copy only if it spans several parts."""
         if len(self._arrays) == 1:
             return self._arrays[0][rows]
         first = int(np.searchsorted(self._ends, rows.start, side="right"))
@@ -57,11 +57,11 @@ class RowTable:
     Parameters
     ----------
     X : array-like, sparse matrix, pandas or polars DataFrame of shape (n_rows, n_features)
-        The rows. Columns of a frame are found by name, so their order does not matter and further
-        columns are ignored; columns of an array, or of a frame whose columns are only numbered
-        from 0, are taken by position.
+        The rows. Columns of a frame are identified by name, so their order does not matter and
+        other columns are ignored. Columns of an array, or of a frame whose column names are 0, 1,
+        2, ..., are identified by position.
     names : sequence of str
-        The feature names that the rules were made with.
+        Feature names of the rules.
 
     Raises
     ------
@@ -73,7 +73,7 @@ class RowTable:
         self._names = names
         X = X if _is_arrow(X) else convert_rows(X)
         self._frame: Any = X if _is_frame(X) or _is_arrow(X) else None
-        self._sparse = sparse.issparse(X)  # only the columns in use become dense
+        self._sparse = sparse.issparse(X)  # only used columns are converted to dense arrays
         self._cache: dict[int, np.ndarray] = {}
         self._coded: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._held: dict[Condition, np.ndarray] = {}
@@ -97,7 +97,7 @@ class RowTable:
                     f"that the rules were made with; its columns are {listed(column_names)}."
                     f"{remedy}"
                 )
-            self._frame = None  # numbered columns are taken by position
+            self._frame = None  # numbered columns are identified by position
         array = X.tocsc() if self._sparse and X.ndim == 2 else _as_array(X)
         if array.ndim != 2:
             raise ValueError(
@@ -142,11 +142,11 @@ class RowTable:
         frame, at = self._frame, self._position[feature]
         if (pieces := self._piecewise(feature)) is not None:
             return pieces.whole()
-        if _is_arrow(frame):  # convert only the columns in use
+        if _is_arrow(frame):  # convert only the used columns
             frame, at = convert_rows(frame.select([at])), 0
         if not hasattr(frame, "iloc"):
             series = frame[:, at]
-            wide = str(series.dtype).endswith("Int128")  # which NumPy lacks
+            wide = str(series.dtype).endswith("Int128")  # NumPy has no such type
             values = np.zeros(0) if wide else np.asarray(series.to_numpy())
             if wide or (series.dtype.is_integer() and _rounded(values)):
                 values = np.array(series.to_list(), dtype=object)
@@ -158,7 +158,7 @@ class RowTable:
         return values
 
     def _piecewise(self, feature: int) -> _ColumnPieces | None:
-        """Return a column of an Arrow or polars table without a copy, or None if impossible."""
+        """Return a column of an Arrow or polars table without a copy; None if impossible."""
         if self._frame is None or hasattr(self._frame, "iloc"):
             return None
         if feature not in self._pieces:
@@ -169,7 +169,7 @@ class RowTable:
     def _checked(self, feature: int, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind not in "biufOUT":
             raise ValueError(
-                f"Rules know numbers and labels, but X holds {values.dtype} in feature "
+                f"Rules compare numbers and labels, but X holds {values.dtype} in feature "
                 f"{self._names[feature]!r}. Convert that column to numbers or text."
             )
         return values
@@ -177,7 +177,7 @@ class RowTable:
     def holds(self, condition: Condition, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
         """Return whether a condition holds for the given rows.
 
-        A condition on one column of text is evaluated once for each distinct value.
+        A condition on a column of text is evaluated once for each distinct value.
         """
         feature = condition.features[0]
         if len(condition.features) > 1 or self.column(feature).dtype.kind not in "OUT":
@@ -190,7 +190,7 @@ class RowTable:
         return np.asarray(self._held[condition][codes[rows]])
 
     def _code(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return a code of the value of each row, and the values; a missing one is a value too."""
+        """Return the code of each row's value, and the distinct values, including missing ones."""
         if hasattr(self._frame, "iloc"):
             series = self._frame.iloc[:, self._position[feature]]
             if isinstance(series.dtype, pd.CategoricalDtype):
@@ -200,7 +200,7 @@ class RowTable:
         return pd.factorize(self.column(feature).astype(object), use_na_sentinel=False)
 
     def numbers(self, feature: int, rows: slice) -> np.ndarray:
-        """Return values of one feature as contiguous floats."""
+        """Return the values of a feature as contiguous floats."""
         return self._as_floats(feature, self.column(feature)[rows])
 
     def _as_floats(self, feature: int, values: np.ndarray) -> np.ndarray:
@@ -209,13 +209,13 @@ class RowTable:
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"The rules compare feature {self._names[feature]!r} with numbers, but X holds "
-                f"{values.dtype} there: {error}. Convert that column to numbers."
+                f"{values.dtype}: {error}. Convert that column to numbers."
             ) from error
 
     def floats(self, feature: int, rows: slice) -> np.ndarray:
-        """Return a range of values of one feature as contiguous floats.
+        """Return a range of values of a feature as contiguous floats.
 
-        Single precision is kept. A column that is contiguous in memory is not copied.
+        Single precision is preserved. A column that is contiguous in memory is not copied.
         """
         pieces = self._piecewise(feature)
         values = self.column(feature)[rows] if pieces is None else pieces.take(rows)
@@ -225,22 +225,22 @@ class RowTable:
 
     @property
     def is_row_major(self) -> bool:
-        """Whether the rows are an array of floats whose rows are adjacent in memory."""
+        """Whether the rows are a row-major array of floats."""
         if self._frame is not None or self._sparse:
             return False
         row, column = np.abs(self._array.strides)
         return self._array.dtype in (np.float64, np.float32) and bool(column < row)
 
     def block(self, rows: slice) -> np.ndarray:
-        """Return a view of a range of rows of an array."""
+        """Return a view of a range of rows of the array."""
         return np.asarray(self._array[rows])
 
     def missing(self, feature: int, rows: slice) -> np.ndarray:
-        """Mark the missing values of one feature."""
+        """Return a mask of the missing values of a feature."""
         return is_missing(self.column(feature)[rows])
 
     def matrix(self, rows: np.ndarray, features: Sequence[int]) -> np.ndarray:
-        """Return rows as a float matrix with NaN in all but the given features."""
+        """Return rows as a float matrix, with NaN in all features except the given ones."""
         result = np.full((len(rows), len(self._names)), np.nan)
         for feature in features:
             result[:, feature] = self.numbers(feature, slice(None))[rows]
@@ -252,9 +252,9 @@ def _is_arrow(X: Any) -> bool:
 
 
 def _numeric_parts(frame: Any, position: int) -> list[np.ndarray]:
-    """Return views of the parts of a numeric column, or nothing if the values must be converted.
+    """Return views of the parts of a numeric column; no parts if values must be converted.
 
-    Missing values are possible among floats; they need a copy.
+    Columns with missing values must be converted, unless they are NaN.
     """
     if not _is_arrow(frame):
         series = frame[:, position]
@@ -284,14 +284,14 @@ def _is_frame(X: Any) -> bool:
 
 
 def convert_rows(X: Any) -> Any:
-    """Convert tables of other libraries to data frames, and masked arrays to plain arrays.
+    """Convert tables of other libraries to data frames, and masked arrays to arrays.
 
-    As an array, such a table would lose the names of its columns.
+    If such a table were converted to an array, its column names would be lost.
 
     Raises
     ------
     TypeError
-        If a table is neither of pandas nor of polars nor of Arrow, or is not in memory.
+        If a table is not from pandas, polars or Arrow, or is not in memory.
     """
     if type(X).__module__.partition(".")[0] in _LAZY_LIBRARIES:
         raise TypeError(
@@ -312,18 +312,18 @@ def convert_rows(X: Any) -> Any:
         X = without_null_categories(X)
         frame = X.to_pandas()
         for i, kind in enumerate(X.schema.types):
-            name = str(kind).replace("i", "I").replace("u", "U")  # as pandas calls it
+            name = str(kind).replace("i", "I").replace("u", "U")  # name of the type in pandas
             if name.startswith(("Int", "UInt")) and _rounded(frame.iloc[:, i].to_numpy()):
                 frame.isetitem(i, pd.Series(X.column(i).to_pylist(), frame.index, dtype=name))
         return frame
     raise TypeError(
         f"X must be an array or a data frame of pandas or polars, got a {type(X).__name__} of "
-        f"{type(X).__module__.partition('.')[0]}. Turn it into a pandas data frame first."
+        f"{type(X).__module__.partition('.')[0]}. Convert it to a pandas data frame first."
     )
 
 
 def without_null_categories(table: Any) -> Any:
-    """Return an Arrow table whose dictionaries have no null, which pandas cannot represent."""
+    """Return an Arrow table without nulls in dictionaries, which pandas cannot represent."""
     for position, kind in enumerate(table.schema.types):
         if not str(kind).startswith("dictionary<"):
             continue
@@ -343,14 +343,12 @@ def _as_array(X: Any) -> np.ndarray:
         )
     array = np.asarray(X)
     if not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or _rounded(array)):
-        array = np.asarray(
-            X, dtype=object
-        )  # numbers among texts, or among floats, stay what they are
+        array = np.asarray(X, dtype=object)  # in mixed columns, values keep their types
     return array
 
 
 def _are_positions(columns: Any) -> bool:
-    """Return whether the columns of a frame are 0, 1, 2 ..., as in a frame without names."""
+    """Return whether the column names of a frame are 0, 1, 2, ..., which are no names."""
     return all(
         isinstance(column, Integral) and not isinstance(column, bool | np.bool_) and column == i
         for i, column in enumerate(columns)
@@ -358,7 +356,7 @@ def _are_positions(columns: Any) -> bool:
 
 
 def _positions(names: Sequence[str], column_names: Sequence[str]) -> list[int]:
-    """Return the position of each name; a repeated name raises a ValueError."""
+    """Return the position of each name; raise a ValueError for a repeated name."""
     index_of = {name: at for at, name in enumerate(column_names)}
     if len(index_of) < len(column_names):
         twice = [n for n in names if column_names.count(n) > 1]

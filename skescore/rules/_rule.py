@@ -37,9 +37,10 @@ class LinearOutput:
     Parameters
     ----------
     intercept : float
-        Value where all features are 0.
+        Value if all features are 0.
     terms : iterable of (int, float), default=()
-        Pairs of column index and coefficient; features repeated are summed, zeros dropped.
+        Pairs of column index and coefficient. Coefficients of repeated features are summed, and
+        zeros are dropped.
 
     Examples
     --------
@@ -72,13 +73,13 @@ class LinearOutput:
         return total
 
     def number_texts(self, domain: Any = None) -> tuple[str, list[str]]:
-        """Write the intercept, and the size of each coefficient without its sign.
+        """Write the intercept and the absolute value of each coefficient.
 
         Parameters
         ----------
         domain : Domain, optional
-            Where the function is used: so many digits are then written that no value in it is off
-            by more than 1/1000 of how far the function varies there. By default four.
+            Domain of the function. The number of digits ensures that rounding changes no value in
+            the domain by more than 1/1000 of the range of the function. By default four digits.
 
         Returns
         -------
@@ -117,17 +118,17 @@ class LinearOutput:
         return self.to_text()
 
 
-#: Labels that statistics are counted from, and the words that follow the share of a rule's class.
+#: Text after the share of a rule's class, by the labels that statistics are counted from.
 REFERENCES = {
     "black_box": "agree with the model",
     "data": "right (data)",
     None: "of this class",
 }
 
-#: Words before the standard deviation of the labels that were counted.
+#: Text before the standard deviation of the counted labels.
 _SPREADS = {"black_box": "predictions of the model ± ", "data": "target ± ", None: "± "}
 
-#: Statistics of rules that arrays hold, one value or row of class counts per rule.
+#: Statistics of rules in :class:`Conclusions`, with one value or row of class counts per rule.
 _STATISTICS = (
     "n_rows",
     "class_counts",
@@ -138,44 +139,43 @@ _STATISTICS = (
     "target_error",
 )
 
-#: What a rule concludes: a class label, a number, or an affine function of the features.
+#: Output of a rule: a class label, a number, or an affine function of the features.
 Output: TypeAlias = str | int | float | bool | LinearOutput
 
 
 @dataclass(frozen=True, slots=True)
 class RuleStatistics:
-    """Statistics of the rows that a rule predicts, counted when it was made.
+    """Statistics of the rows that a rule predicts.
 
     Parameters
     ----------
     n_rows : float
-        Training rows assigned to the rule (a sum of weights for weighted rows).
+        Number of training rows assigned to the rule (sum of weights if rows have weights).
     class_counts : tuple of float, optional
-        Classification: number of points of each class there, in the order of the rule set's
-        classes. The rule set's `reference` names the labels that were counted. Queried points
-        count as well.
+        Classification: numbers of points of each class, in the order of the rule set's classes,
+        including queried points. The rule set's `reference` states the labels that were counted.
     mean, standard_deviation : float, optional
-        Regression: mean and population standard deviation of the labels there. Queried points,
-        as for `min_examples` of a grid, count as well, unless rows have fractional weights.
+        Regression: mean and population standard deviation of the labels. Queried points, such as
+        those for `min_examples` of a grid, are included unless rows have fractional weights.
     target_counts : tuple of float, optional
-        Classification, where `class_counts` are predictions of the black box: number of the
-        training rows of each class of the target.
+        Classification, if `class_counts` count predictions of the black box: numbers of training
+        rows of each class of the target.
     model_error, target_error : float, optional
-        Regression: mean absolute difference between the conclusion and the predictions of the
-        black box, and between the conclusion and the target, on the training rows of the rule.
+        Regression: mean absolute differences between the output and the predictions of the black
+        box, and between the output and the target, on the training rows of the rule.
     weighted : bool, default=False
         Whether rows were counted with weights.
 
     Notes
     -----
-    Equality ignores the last four, because rules are learned without the target.
+    Equality ignores the last four attributes, because rules are learned without the target.
     """
 
     n_rows: float
     class_counts: tuple[float, ...] | None = None
     mean: float | None = None
     standard_deviation: float | None = None
-    # Rules are learned without the target, so these do not distinguish rules.
+    # Rules are learned without the target, so equality ignores these fields.
     target_counts: tuple[float, ...] | None = field(default=None, compare=False)
     model_error: float | None = field(default=None, compare=False)
     target_error: float | None = field(default=None, compare=False)
@@ -204,7 +204,7 @@ class RuleStatistics:
         return f"{format_number(self.n_rows)} {kind}{'' if self.n_rows == 1 else 's'}"
 
     def points_text(self, reference: str | None) -> str:
-        """Write what a share counts if it does not count the rows: queried points, or weights."""
+        """Describe the points that class counts refer to; empty if they are the rows."""
         if self.n_points is None:
             return ""
         if reference == "black_box":
@@ -213,7 +213,7 @@ class RuleStatistics:
 
     @property
     def n_points(self) -> float | None:
-        """Sum of the counts of classes; None if it is the number of rows."""
+        """Sum of the class counts; None if it is the number of rows."""
         if self.class_counts is None:
             return None
         n_points = sum(self.class_counts)
@@ -223,8 +223,8 @@ class RuleStatistics:
 def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleStatistics | None:
     """Combine the statistics of two rules; return None if one of them has none.
 
-    Rows and counts of classes are summed. Means and errors are weighted by their rows, and the
-    standard deviation is pooled. Both rules must have the same output.
+    Numbers of rows and class counts are added. Means and errors are weighted by their rows, and
+    standard deviations are pooled. Both rules must have the same output.
     """
     if one is None or other is None:
         return None
@@ -233,7 +233,7 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
     share = other.n_rows / n_rows if n_rows > 0 else 0.5
     mean = standard_deviation = None
     if one.mean is not None and other.mean is not None:
-        # Equal means must not change by rounding.
+        # Rounding must not change equal means.
         mean = one.mean if one.mean == other.mean else (1 - share) * one.mean + share * other.mean
         if one.standard_deviation is not None and other.standard_deviation is not None:
             within = math.hypot(
@@ -262,14 +262,14 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
 def _summed(
     one: tuple[float, ...] | None, other: tuple[float, ...] | None
 ) -> tuple[float, ...] | None:
-    """Add counts per class; None if one of them is unknown."""
+    """Add class counts; return None if either is unknown."""
     if one is None or other is None:
         return None
     return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
 def _count(name: str, value: Any) -> float:
-    """Check a count and convert whole numbers to int."""
+    """Check a count; convert whole numbers to int."""
     value = check_number(name, value, finite=True)
     if value < 0:
         raise ValueError(f"{name} must be 0 or more, got {value!r}.")
@@ -278,20 +278,20 @@ def _count(name: str, value: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Rule: a conjunction of conditions (the premise) and an output (the conclusion).
+    """Conjunction of conditions (the premise) with an output (the conclusion).
 
     Parameters
     ----------
     conditions : iterable of conditions
-        The premise; none means that the rule always holds. Intervals on one feature are joined
-        into one, conditions that always hold are dropped.
+        The premise; a rule without conditions always holds. Intervals on the same feature are
+        joined, and conditions that always hold are dropped.
     output : str, int, float, bool or LinearOutput
         The conclusion: a class label, a number or an affine function.
     statistics : RuleStatistics, optional
         Statistics of the rows that the rule predicts.
     weight : float or LinearOutput, default=1.0
         Weight of the rule's vote in a set with `voting`, see :class:`RuleSet`. An affine function
-        gives each row a weight of its own. Ignored without voting.
+        gives each row its own weight. Ignored without voting.
 
     Raises
     ------
@@ -306,14 +306,14 @@ class Rule:
     >>> print(rule.to_text(["petal length (cm)"]))
     IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]
 
-    A rule taken out of a rule set is written with the names, and as the line, that it has there.
+    A rule of a rule set is written with the feature names of the set and like its line in the set.
     """
 
     conditions: tuple[Condition, ...]
     output: Output
     statistics: RuleStatistics | None = None
     weight: float | LinearOutput = 1.0
-    #: The rule set that contains the rule and the position in it; provides names and labels.
+    #: Rule set that contains the rule, and position in it; the rule set provides names and labels.
     _home: Any = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -335,17 +335,17 @@ class Rule:
 
     @property
     def n_conditions(self) -> int:
-        """Conditions in the premise; a two-sided interval is one."""
+        """Number of conditions in the premise; a two-sided interval counts as one."""
         return len(self.conditions)
 
     @property
     def n_literals(self) -> int:
-        """Elementary comparisons in the premise; a two-sided interval is two."""
+        """Number of comparisons in the premise; a two-sided interval counts as two."""
         return sum(condition.n_literals for condition in self.conditions)
 
     @property
     def n_terms(self) -> int:
-        """Literals in the premise, and features in the conclusion if it is linear."""
+        """Number of literals in the premise and of features in a linear output."""
         terms = self.output.terms if isinstance(self.output, LinearOutput) else ()
         return self.n_literals + len(terms)
 
@@ -359,10 +359,10 @@ class Rule:
     def premise_text(
         self, names: Sequence[str] | None = None, number: NumberFormat = plain_number
     ) -> str:
-        """Write the premise; an empty text if it has no condition.
+        """Write the premise; the text is empty if there are no conditions.
 
-        In a conjunction, a condition with "or" is put in parentheses: ``(age ≤ 30 or missing) AND
-        fare > 8``.
+        In a conjunction, conditions with "or" are in parentheses: ``(age ≤ 30 or missing) AND fare
+        > 8``.
         """
         texts = [condition.to_text(names, number) for condition in self.conditions]
         if len(texts) > 1:
@@ -382,7 +382,7 @@ class Rule:
         """Write the conclusion.
 
         `numeric` distinguishes numbers from labels that look like numbers. `domain` determines the
-        digits of a linear function.
+        number of digits of a linear function.
         """
         if isinstance(self.output, LinearOutput):
             return self.output.to_text(names, domain)
@@ -397,10 +397,9 @@ class Rule:
     ) -> str:
         """Write the statistics, such as ``50 rows, 100 % of this class``; empty if there are none.
 
-        A rule of a rule set names the labels that were counted, by the set's `reference`:
-        ``50 rows, 98 % agree with the model, 96 % right (data)``, or only one of both shares. Rows
-        that were counted with weights are called weighted rows. The weight of the rule comes first
-        if `weighted`; by default if it is not 1.
+        For a rule of a rule set, the set's `reference` determines how shares are described: ``50
+        rows, 98 % agree with the model, 96 % right (data)``, or only one of both shares. The text
+        begins with the weight of the rule if `weighted`; by default if it is not 1.
         """
         if self.weight != 1.0 if weighted is None else weighted:
             counted = self.statistics_text(output_index, weighted=False)
@@ -411,7 +410,7 @@ class Rule:
         parts = [statistics.rows_text()]
         purity = self.purity(output_index)
         if purity is not None:
-            # Points that were queried for the extraction are no training rows.
+            # Points that were queried for the extraction are not training rows.
             of_points = statistics.points_text(self.reference)
             parts.append(f"{percent_text(purity)}{of_points} {REFERENCES[self.reference]}")
         correctness = self.correctness(output_index)
@@ -435,14 +434,14 @@ class Rule:
     def correctness(self, output_index: int | None = None) -> float | None:
         """Return the share of the training rows whose target is the output of the rule.
 
-        None if the target was not counted apart from the predictions of the black box; the counted
-        labels are the target already if the reference of the rule set is ``"data"``.
+        None if the target was not counted separately from the predictions of the black box. If the
+        reference of the rule set is ``"data"``, the class counts are those of the target.
         """
         statistics = self.statistics
         counts = None if statistics is None else statistics.target_counts
         if statistics is None or counts is None or not statistics.n_rows > 0:
             return None
-        # The target may have labels that are no classes of the rules.
+        # The target may have labels that are not classes of the rules.
         index = output_index
         if index is None:
             index = int(np.argmax(statistics.class_counts or counts))
@@ -487,17 +486,18 @@ class Rule:
         names : sequence of str, optional
             Feature names; ``x0``, ``x1``, ... by default.
         number : callable, optional
-            Writes the bounds; exactly by default.
+            Function that formats bounds, given the index of the feature and the bound; by default
+            bounds are exact.
         numeric : bool, optional
-            Whether the output is a number rather than a label; by default floats are.
+            Whether the output is a number instead of a label; by default floats are numbers.
         output_index : int, optional
             Index of the output among the classes, for the purity.
         domain : Domain, optional
-            Where the rule is used; a linear output gets digits enough for it.
+            Domain of the rule, which determines the number of digits of a linear output.
         first : bool, default=True
-            False writes ``ELSE IF``, as in the later lines of an ordered list.
+            Whether to write ``IF`` instead of ``ELSE IF``, as in the first line of an ordered list.
         weighted : bool, optional
-            Whether to write the weight; by default where it is not 1.
+            Whether to write the weight; by default if it is not 1.
         """
         if numeric is None:
             numeric = isinstance(self.output, float)
@@ -511,14 +511,14 @@ class Rule:
         return f"{text}   [{statistics}]" if statistics else text
 
     def at_home(self, ruleset: Any, position: int) -> Rule:
-        """Return an equal rule that knows its position in a rule set.
+        """Return an equal rule with a reference to its rule set.
 
         Parameters
         ----------
         ruleset : RuleSet
-            The set that contains the rule.
+            Rule set that contains the rule.
         position : int
-            Index of the rule in it, from 0.
+            Index of the rule in the set, from 0.
 
         Returns
         -------
@@ -528,7 +528,7 @@ class Rule:
         parts = self.conditions, self.output, self.statistics, self.weight
         return _checked_rule(*parts, home=(ruleset, position))
 
-    # Python before 3.11.3 puts a __getstate__ of its own into dataclasses with slots.
+    # Python before 3.11.3 adds its own __getstate__ to dataclasses with slots.
     def __reduce__(self) -> tuple[Any, ...]:
         return _checked_rule, (self.conditions, self.output, self.statistics, self.weight)
 
@@ -545,7 +545,7 @@ class Rule:
 def _checked_rule(
     conditions: Any, output: Any, statistics: Any, weight: Any, home: Any = None
 ) -> Rule:
-    """Make a rule from parts that have been checked already."""
+    """Create a rule from parts that have been checked."""
     rule = object.__new__(Rule)
     parts = conditions, output, statistics, weight, home
     for name, value in zip(
@@ -558,7 +558,7 @@ def _checked_rule(
 def check_rules(
     rules: Sequence[Rule], feature_names: Sequence[str], classes: Sequence[Any] | None
 ) -> None:
-    """Raise a ValueError for a rule that does not fit the names or classes (None: a regression)."""
+    """Raise a ValueError if a rule does not match the names or classes (None in regression)."""
     for number, rule in enumerate(rules, 1):
         used = [f for c in rule.conditions for f in c.features]
         for part in (rule.output, rule.weight):
@@ -578,7 +578,7 @@ def check_rules(
             if isinstance(rule.weight, LinearOutput):
                 raise ValueError(
                     f"Rule {number} of a regression has the weight {rule.weight}; it must be a "
-                    "number. What depends on the row belongs in the output."
+                    "number. A value that depends on the row belongs in the output."
                 )
             continue
         if rule.output not in classes:
@@ -608,19 +608,19 @@ class Conclusions:
     Parameters
     ----------
     outputs : ndarray of shape (n_rules,)
-        Index of the class (int), or the number (float; NaN where `linear` has the output).
+        Indices of classes (int), or numbers (float; NaN if the output is in `linear`).
     n_rows : ndarray of shape (n_rules,), optional
-        Training rows assigned to each rule.
+        Number of training rows assigned to each rule.
     class_counts : ndarray of shape (n_rules, n_classes), optional
-        Classification: number of points of each class there.
+        Classification: numbers of points of each class.
     mean, standard_deviation : ndarray of shape (n_rules,), optional
-        Regression: mean and population standard deviation of the labels there.
+        Regression: mean and population standard deviation of the labels.
     linear : mapping of int to LinearOutput, optional
-        The rules that conclude an affine function.
+        Outputs that are affine functions, by the index of the rule.
     weights : ndarray of shape (n_rules,), optional
-        Weight of each rule's vote in a set with `voting`; 1 by default.
+        Weight of each rule's vote in a set with `voting`; by default 1.
     target_counts : ndarray of shape (n_rules, n_classes), optional
-        Classification: number of training rows of each class of the target.
+        Classification: numbers of training rows of each class of the target.
     model_error, target_error : ndarray of shape (n_rules,), optional
         Regression: mean absolute differences, as in :class:`RuleStatistics`.
     weighted : bool, default=False
@@ -660,14 +660,14 @@ class Conclusions:
         )
 
     def check(self, n_rules: int, n_classes: int | None) -> None:
-        """Raise a ValueError unless the arrays fit a number of rules and classes.
+        """Raise a ValueError unless the arrays match the numbers of rules and classes.
 
         Parameters
         ----------
         n_rules : int
-            Number of boxes.
+            Number of rules.
         n_classes : int or None
-            Number of classes; None for a regression.
+            Number of classes; None in regression.
         """
         for name in ("outputs", "weights", *_STATISTICS):
             array = getattr(self, name)
@@ -706,7 +706,7 @@ class Conclusions:
 
     @classmethod
     def from_rules(cls, rules: Sequence[Rule], classes: Sequence[Any] | None) -> Conclusions:
-        """Collect the outputs of rules; their statistics stay with the rules."""
+        """Collect the outputs and weights of rules, without their statistics."""
         if classes is not None:
             code = {label: i for i, label in enumerate(classes)}
             outputs = np.fromiter((code[r.output] for r in rules), np.intp, count=len(rules))
@@ -720,7 +720,7 @@ class Conclusions:
         return cls(np.asarray(numbers, dtype=float), linear=linear)
 
     def rule(self, index: int, boxes: BoxTable, classes: Sequence[Any] | None) -> Rule:
-        """Make one rule of a set whose premises are all boxes."""
+        """Create one rule of a set whose premises are boxes."""
         output: Any = self.linear.get(index)
         if output is None:
             output = self.outputs[index].item()
@@ -738,7 +738,7 @@ class Conclusions:
         return Rule(boxes.intervals(index), output, statistics, weight)
 
     def class_probabilities(self, n_classes: int) -> np.ndarray:
-        """Return the class probabilities of each rule; 1 for its output if it has no counts."""
+        """Return the class probabilities of each rule; without counts, 1 for its output."""
         certain = np.zeros((len(self.outputs), n_classes))
         certain[np.arange(len(self.outputs)), self.outputs] = 1.0
         if self.class_counts is None:

@@ -1,4 +1,4 @@
-"""Rule sets, which extractors return and metrics, scorers and exporters take."""
+"""Rule sets: the results of extractors, and the input of metrics, scorers and exporters."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from skescore.rules._explanation import Explanation
 
-#: Number of rules that an interpreter or notebook displays at most.
+#: Largest number of rules that an interpreter or notebook displays.
 _SHOWN_RULES = 60
-#: Number of pairs of row and rule matched at a time, and the smallest number of rows in a batch.
+#: Number of pairs of rows and rules in a batch, and smallest number of rows in a batch.
 _PAIRS, _LEAST_ROWS = 1 << 22, 256
 
 
@@ -53,28 +53,30 @@ class RuleSet(Sequence[Rule]):
     task : {"classification", "regression"}
         Whether outputs are class labels or numbers.
     classes : sequence of str, int, float or bool, optional
-        The class labels, in the order of the statistics' class counts. By default the sorted
-        outputs of the rules. Classification only.
+        Class labels, in the order of the class counts in statistics; by default the sorted outputs
+        of the rules. Classification only.
     domain : Domain, optional
-        The box in which the rules are meant to predict; needed for completeness by volume.
+        Box for which the rules are intended; required for completeness by volume.
     ordered : bool, default=True
-        True: the first rule that holds predicts. False: rules stand by themselves, and where
-        several hold, the one with the highest share of its class predicts; ties go to the rule with
-        more rows, then to the first.
+        True: the first rule that holds predicts. False: rules are independent. If several rules
+        hold, the one with the highest share of its class predicts, then the one with the most rows,
+        then the first.
     disjoint : bool, default=False
-        Declares that no two rules ever hold together, which makes volumes cheap.
+        Whether no two rules can hold for the same row, which makes volumes fast to compute.
     fallback : Fallback, optional
-        Prediction where no rule holds. Without it :meth:`predict` raises a ValueError there.
+        Prediction for rows for which no rule holds; without it, :meth:`predict` raises a ValueError
+        for these rows.
     voting : {"votes", "probabilities", "logistic", "mean", "sum"}, optional
-        How all rules that hold predict together, each with its weight; None lets one rule predict.
-        Needs ``ordered=False``. Classification: ``"votes"`` adds each rule's weight to its class,
-        ``"probabilities"`` divides the weight by the rule's class counts, ``"logistic"`` adds like
-        ``"votes"`` but means log odds; the greatest sum wins, the first class of equal ones.
-        Regression: ``"mean"`` is the weighted mean of the outputs, ``"sum"`` their weighted sum.
+        Method by which all rules that hold predict together, each with its weight; requires
+        ``ordered=False``. None: a single rule predicts. In classification, the class with the
+        largest sum is predicted, the first of equal ones: ``"votes"`` adds each rule's weight to
+        its class, ``"probabilities"`` distributes the weight in proportion to the rule's class
+        counts, and ``"logistic"`` adds weights that are log odds. In regression, the prediction is
+        the weighted ``"mean"`` or ``"sum"`` of the outputs.
     reference : {"black_box", "data"}, optional
-        Labels that the statistics of the rules were counted from: the black box's predictions, or
-        the target of the training rows; None if unknown. Extractors and importers set it, and it
-        decides how the texts name the share of a rule's class.
+        Labels from which the statistics of the rules were computed: the black box's predictions, or
+        the target of the training rows; None if unknown. Extractors and importers set it, and texts
+        describe the share of a rule's class accordingly.
 
     Attributes
     ----------
@@ -153,7 +155,7 @@ class RuleSet(Sequence[Rule]):
             if not isinstance(rule, Rule):
                 raise TypeError(
                     f"rules must hold Rule objects, got {type(rule).__name__}: {rule!r}. "
-                    "Use as_ruleset(...) to turn other libraries' rules into a RuleSet."
+                    "Use as_ruleset(...) to convert other libraries' rules to a RuleSet."
                 )
         if classes is None and task == "classification":
             outputs = {r.output for r in rules if not isinstance(r.output, LinearOutput)}
@@ -181,7 +183,7 @@ class RuleSet(Sequence[Rule]):
         conclusions: Conclusions | None,
         settings: dict[str, Any],
     ) -> None:
-        """Check the settings, with defaults for missing ones, and store all parts."""
+        """Check the settings, add defaults, and store all parts."""
         if unknown := settings.keys() - set(self._fields[3:]):
             raise TypeError(f"A RuleSet has no parameter {min(unknown)!r}.")
         settings = {**self._defaults, **settings}
@@ -206,7 +208,7 @@ class RuleSet(Sequence[Rule]):
         voting = check_voting(settings["voting"], task, ordered=settings["ordered"])
         if voting is not None and fallback is not None and fallback.policy == "nearest":
             raise ValueError(
-                f"A fallback by policy='nearest' lets one rule predict, which does not go with "
+                "A fallback with policy='nearest' predicts by one rule, which is not possible with "
                 f"voting={voting!r}: choose policy='default' or 'abstain'."
             )
         check_choice("reference", settings["reference"], tuple(REFERENCES))
@@ -221,23 +223,23 @@ class RuleSet(Sequence[Rule]):
         feature_names: Sequence[str],
         **settings: Any,
     ) -> RuleSet:
-        """Make a rule set from arrays. The Rule objects are made on first access.
+        """Create a rule set from arrays; the Rule objects are created on first access.
 
         Parameters
         ----------
         boxes : BoxTable
-            One box per rule.
+            Box of each rule.
         conclusions : Conclusions
             The outputs and statistics of the rules.
         feature_names : sequence of str
             Name of each column.
         **settings
-            The keyword parameters of the class; a classification needs its `classes`.
+            Keyword parameters of the class; `classes` is required in classification.
 
         Raises
         ------
         ValueError
-            If the arrays do not fit each other, the names or the classes.
+            If the arrays do not match each other, the names or the classes.
         """
         self = cls.__new__(cls)
         self._set(None, boxes, conclusions, {"feature_names": feature_names, **settings})
@@ -254,7 +256,7 @@ class RuleSet(Sequence[Rule]):
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"A RuleSet cannot be changed; make a new one instead of {name}=...")
+        raise AttributeError(f"A RuleSet cannot be changed; use replace(...) instead of {name}=...")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError("A RuleSet cannot be changed.")
@@ -331,14 +333,14 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         boxes : BoxTable
-            The intervals of each rule.
+            Intervals of each rule.
         non_intervals : sequence of sequences of conditions, optional
-            Conditions of each rule that are no intervals; by default those that it has.
+            Conditions of each rule that are not intervals; by default they do not change.
 
         Returns
         -------
         RuleSet
-            All else is as it was.
+            The copy.
         """
         if self._rules is None and non_intervals is None:
             settings = {name: getattr(self, name) for name in self._fields[3:]}
@@ -364,17 +366,17 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def n_conditions(self) -> int:
-        """Conditions in all rules; a two-sided interval is one."""
+        """Number of conditions in all rules; a two-sided interval counts as one."""
         return sum(rule.n_conditions for rule in self.rules)
 
     @cached_property
     def n_literals(self) -> int:
-        """Elementary comparisons in all rules; a two-sided interval is two."""
+        """Number of comparisons in all rules; a two-sided interval counts as two."""
         return sum(rule.n_literals for rule in self.rules)
 
     @cached_property
     def n_terms(self) -> int:
-        """Literals in all premises, and features in all linear conclusions."""
+        """Number of literals in all premises and of features in all linear outputs."""
         return sum(rule.n_terms for rule in self.rules)
 
     @cached_property
@@ -421,7 +423,7 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def weights(self) -> Sequence[Any] | np.ndarray:
-        """Weight of each rule where rules predict together: numbers, or LinearOutput objects."""
+        """Weight of each rule when rules predict together: numbers, or LinearOutput objects."""
         if self._rules is not None:
             return [rule.weight for rule in self._rules]
         weights: Any = self.conclusions.weights
@@ -452,8 +454,8 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (n_rows, n_features)
-            The rows. Columns of a frame are found by name. Missing values (NaN, None) satisfy only
-            conditions that say so.
+            The rows. Columns of a frame are identified by name. Missing values (NaN, None) satisfy
+            only conditions that include them.
 
         Returns
         -------
@@ -465,14 +467,14 @@ class RuleSet(Sequence[Rule]):
     def iter_match(
         self, X: Any, *, batch_size: int | None = None
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Match rows in batches, so that the memory does not grow with the number of rows.
+        """Match rows in batches, so that memory does not grow with the number of rows.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (n_rows, n_features)
             The rows.
         batch_size : int, optional
-            Rows at a time; by default fewer for more rules.
+            Number of rows in a batch; by default fewer for more rules.
 
         Yields
         ------
@@ -504,12 +506,12 @@ class RuleSet(Sequence[Rule]):
         X : array-like, sparse matrix or DataFrame of shape (n_rows, n_features)
             The rows.
         n_jobs : int, optional
-            Threads; None is one, -1 all processors.
+            Number of threads; None is 1, and -1 is the number of processors.
 
         Returns
         -------
         ndarray of int, shape (n_rows,)
-            Index of the assigned rule, -1 where no rule holds.
+            Index of the assigned rule; -1 if no rule holds.
 
         Raises
         ------
@@ -528,7 +530,7 @@ class RuleSet(Sequence[Rule]):
         return result
 
     def assigned(self, table: RowTable, rows: slice) -> np.ndarray:
-        """Find the rule that each of some rows of a table is assigned to.
+        """Find the rule that each row in a range of a table is assigned to.
 
         Parameters
         ----------
@@ -540,7 +542,7 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         ndarray of int
-            As :meth:`assign` gives them.
+            Indices of rules, as in :meth:`assign`.
         """
         return np.append(self.assignment_order, -1).take(self.first(table, rows), mode="clip")
 
@@ -557,7 +559,7 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         ndarray of int
-            The positions, of any integer type; the number of rules or more for none.
+            Positions, of any integer type; at least the number of rules if no rule holds.
         """
         return self._matcher_by_priority.first(table, rows)
 
@@ -585,7 +587,7 @@ class RuleSet(Sequence[Rule]):
         X : array-like, sparse matrix or DataFrame of shape (n_rows, n_features)
             The rows.
         n_jobs : int, optional
-            Threads where one rule predicts each row; None is one, -1 all processors.
+            Number of threads, unless rules vote; None is 1, and -1 is the number of processors.
 
         Returns
         -------
@@ -595,7 +597,7 @@ class RuleSet(Sequence[Rule]):
         Raises
         ------
         ValueError
-            If some row has no rule and there is no fallback.
+            If no rule holds for some row and there is no fallback.
         """
         check_integer("n_jobs", n_jobs, -1, optional=True)
         return predict(self, RowTable.of(X, self.feature_names), n_jobs)
@@ -620,11 +622,11 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            The rows whose predictions count. By default the whole domain counts; without a domain,
-            all possible rows, including missing values.
+            Rows whose predictions must not change. By default no prediction in the domain may
+            change; without a domain, no prediction for any row, including missing values.
         tolerance : float, default=0.0
-            Share of the rows of X whose predictions may change, from 0 to less than 1. In a
-            regression 1 - R² against the predictions of the original rules.
+            Share of the rows of X whose predictions may change, at least 0 and less than 1. In
+            regression, this is 1 - R² with respect to the predictions of the original rules.
 
         Returns
         -------
@@ -634,42 +636,42 @@ class RuleSet(Sequence[Rule]):
         Raises
         ------
         TypeError
-            If `tolerance` is no number.
+            If `tolerance` is not a number.
         ValueError
-            If `tolerance` is out of range or without rows, or X does not fit the rules.
+            If `tolerance` is out of range or requires X, or X does not match the rules.
 
         Notes
         -----
         Without X, no prediction changes at any point of the domain, by a rule or by the fallback.
         This is proven, not sampled. The following steps are repeated until none applies:
 
-        - A rule is removed if it never holds, if earlier rules cover it, or if later rules with the
-          same output do. If that is a single later rule of an ordered list, it takes over the rows
-          and class counts.
-        - Two rules with one output are merged if their union is a box, or if they differ in the
-          values of one categorical feature. A rule with another output between them must not be
-          affected. Statistics are pooled. In unordered sets a merge changes priorities, so rules
-          are merged only if that does not matter.
+        - A rule is removed if it never holds, if earlier rules cover it, or if later rules with
+          the same output cover it. A single later rule of an ordered list gets its rows and class
+          counts.
+        - Two rules with the same output are merged if their union is a box, or if they differ only
+          in the values of one categorical feature, unless this affects a rule with another output
+          between them. Statistics are pooled. In unordered sets a merge changes priorities, so
+          rules are merged only if this changes no prediction.
         - A bound that the domain implies is dropped. The rule then also predicts beyond the
           training range, and for missing values if no bound is left.
-        - A bound of an ordered list is dropped if earlier rules cover everything beyond it.
+        - A bound in an ordered list is dropped if earlier rules cover everything beyond it.
 
-        A check that needs too many box subtractions fails, and the rule is kept. Conditions that
-        are not intervals are kept. A categorical feature may have values that are not listed. If
-        the nearest rule predicts uncovered points, only bounds at the border of the domain are
-        dropped and neighbors in the list merged.
+        A rule is kept if its check needs too many box subtractions. Conditions that are not
+        intervals are kept. Categorical features are assumed to have values that are not listed. If
+        the fallback is the nearest rule, only bounds at the border of the domain are dropped, and
+        only neighbors in the list are merged.
 
-        With X, predictions elsewhere may change. The search is greedy: steps without cost first,
-        then the steps that save most rules and comparisons per changed prediction. A step removes a
-        rule, drops a condition, or replaces two rules by the smallest box around both; in a
-        regression their outputs may differ, and the merged rule gets the mean prediction. A row
-        that becomes covered or uncovered counts as changed, whatever the fallback predicts; in a
-        regression it counts at least as much as an error of one standard deviation. Rules declared
-        disjoint remain disjoint.
+        With X, predictions for other rows may change. The search is greedy: it first takes steps
+        that change no prediction, then those that save most rules and comparisons per changed
+        prediction. A step removes a rule, drops a condition, or replaces two rules by the smallest
+        box around both. In regression their outputs may differ, and the merged rule gets the mean
+        prediction. A row that becomes covered or uncovered counts as changed, even if its
+        prediction is the same; in regression it counts at least as much as an error of one standard
+        deviation. Rules declared disjoint remain disjoint.
 
-        With X, a rule whose assigned rows have changed keeps only their number. Its class counts,
-        mean and standard deviation are dropped. In an unordered set whose rules may overlap all
-        statistics are kept, because they determine the priority.
+        With X, a rule whose assigned rows change keeps no statistics but their number. In an
+        unordered set whose rules may overlap, all statistics are kept, because they determine the
+        priority.
 
         Examples
         --------
@@ -694,9 +696,9 @@ class RuleSet(Sequence[Rule]):
         return simplify(self, X, tolerance)
 
     def without_repeated_end(self) -> RuleSet:
-        """Merge the last rules of an ordered list that conclude the same as its very last.
+        """Merge the last rules of an ordered list if they have the same output.
 
-        Rules are merged as long as the last one has no condition, and predictions stay as they are.
+        Rules are merged only if the last rule has no conditions, so predictions do not change.
 
         Returns
         -------
@@ -725,22 +727,23 @@ class RuleSet(Sequence[Rule]):
     def with_class_names(self, class_names: Mapping[Any, Any] | Sequence[Any]) -> RuleSet:
         """Rename the classes.
 
-        Use it where a model was trained on 0 and 1 and people should read *no* and *yes*.
+        Use it if a model was trained on 0 and 1, for example, and readers should see *no* and
+        *yes*.
 
         Parameters
         ----------
         class_names : mapping or sequence
-            The name of each class by its label, or in the order of :attr:`classes`.
+            Names of the classes, by label or in the order of :attr:`classes`.
 
         Returns
         -------
         RuleSet
-            The same rules, which predict the names.
+            The rules, which predict the new names.
 
         Raises
         ------
         ValueError
-            If it is a regression, a class has no name, or two have the same.
+            If the task is regression, a class has no name, or two classes have the same name.
 
         Examples
         --------
@@ -787,18 +790,18 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         RuleSet
-            Disjoint rules. A rule may be split into several parts, which have no statistics.
+            Disjoint rules. Rules that are split into several parts have no statistics.
 
         Raises
         ------
         ValueError
-            If the rules vote, or are split into too many parts.
+            If the rules vote, or would be split into too many parts.
 
         Notes
         -----
-        Predictions are the same, but for rows that lack a value of a feature of which neither the
-        domain nor any condition knows missing values: a standalone ``age > 30`` does not hold for
-        them, while ``ELSE`` did.
+        Predictions may change only for missing values of features for which neither the domain nor
+        a condition mentions missing values. For such a row, a standalone ``age > 30`` does not
+        hold, whereas ``ELSE`` does.
 
         Examples
         --------
@@ -819,19 +822,18 @@ class RuleSet(Sequence[Rule]):
         return standalone(self)
 
     def shorten(self, X: Any, *, reach: float | None = None) -> RuleSet:
-        """Write the bounds of all conditions in the fewest digits that mean the same on some rows.
+        """Shorten the bounds of all conditions to the fewest digits that do not affect given rows.
 
-        Use it before rules are shown or exported: ``x ≤ 2.449999988`` becomes ``x ≤ 2`` if no row
-        of `X` lies between.
+        Use it before rules are displayed or exported: ``x ≤ 2.449999988`` becomes ``x ≤ 2`` if no
+        row of `X` lies between these bounds.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows on which every condition keeps its truth, usually the training rows. Bounds
-            move only between these rows.
+            Rows for which the truth of every condition must not change, usually the training rows.
         reach : float, optional
-            Largest move of a bound, as a share of the range of the bounded values in X, such as
-            0.001. By default up to the next row.
+            Largest move of a bound as a share of the range of the bounded values in X, such as
+            0.001. By default bounds may move up to the next row.
 
         Returns
         -------
@@ -842,18 +844,17 @@ class RuleSet(Sequence[Rule]):
         Raises
         ------
         ValueError
-            If X has no rows, or not the rules' features, or `reach` is negative.
+            If X has no rows or lacks features of the rules, or `reach` is negative.
 
         Notes
         -----
-        A bound gets as few decimals as possible; among whole numbers, as few digits that are not
-        trailing zeros as possible; of several such numbers it gets the nearest one. It never gets
-        more digits, and stays as it is where nothing shorter will do or where X holds no numbers.
+        A bound gets the fewest possible decimals, or among whole numbers the fewest digits before
+        trailing zeros; among equally short numbers, the nearest is used. It does not change if no
+        shorter number is possible or X holds no numbers in the column.
 
-        Equal bounds of one feature stay equal and the others keep their order, so that boxes touch,
-        overlap or keep apart as they did, on all possible rows. Where the nearest rule predicts
-        uncovered rows, the bounds move less far, until these predictions on X stay the same as
-        well.
+        Equal bounds of a feature remain equal and other bounds keep their order, so boxes touch,
+        overlap or are separate as before. If the fallback is the nearest rule, bounds move less
+        far, so that its predictions for X do not change either.
 
         Examples
         --------
@@ -878,7 +879,7 @@ class RuleSet(Sequence[Rule]):
     @overload
     def explain(self, x: Any) -> Any: ...
     def explain(self, x: Any) -> Any:
-        r"""Explain the prediction for one row, or for each of several.
+        r"""Explain the prediction for one row, or for each of several rows.
 
         The explanation lists the rules that hold, the source of the prediction, and a small change
         of the row that changes the prediction (a counterfactual).
@@ -886,27 +887,28 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         x : mapping, sequence, Series, array-like or DataFrame
-            The values of one row by feature name, or in the order of the features; or rows.
+            Values of one row by feature name or in the order of the features, or several rows.
 
         Returns
         -------
         Explanation or list of Explanation
-            A list for more than one row, in their order.
+            A list if x holds several rows.
 
         Raises
         ------
         ValueError
-            If x has no row or lacks features, or no rule holds and there is no fallback.
+            If x holds no row or lacks features, or no rule holds and there is no fallback.
 
         Notes
         -----
-        The distance of a change is :math:`\sum_j |x'_j - x_j| / r_j` with the ranges :math:`r_j` of
-        the domain, or 1 without a domain. Another category costs 1, and so does filling a missing
-        value. Three kinds of changes are tried: all changes of one feature that affect an interval
-        or a list of values; the smallest change that satisfies each rule; and pairs of these if no
-        single one suffices. Linear conditions are not solved. In a regression, a prediction counts
-        as changed if other rules give it and it differs by more than rounding. Values lie slightly
-        inside of open bounds, so that they have few digits.
+        The distance of a change is :math:`\sum_j |x'_j - x_j| / r_j`, where :math:`r_j` is the
+        range of the feature in the domain, or 1 without a domain. Changing a category and filling a
+        missing value have the distance 1. Three kinds of changes are tried: all changes of one
+        feature that affect an interval or a list of values; the smallest change that satisfies each
+        rule; and pairs of such changes if no single one suffices. Linear conditions are not solved.
+        In regression, a prediction counts as changed if it comes from other rules and differs by
+        more than rounding errors. Values lie slightly inside of open bounds, so that they have few
+        digits.
 
         References
         ----------
@@ -931,7 +933,7 @@ class RuleSet(Sequence[Rule]):
         return explain(self, x)
 
     def domain_around(self, X: Any, sample_weight: Any = None) -> Domain:
-        """Return the box around rows, as the domain of the rules.
+        """Return the smallest domain that contains rows.
 
         Use it for rules of other libraries, which do not store the range of their training rows:
         ``rules.replace(domain=rules.domain_around(X))``.
@@ -941,17 +943,18 @@ class RuleSet(Sequence[Rule]):
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows, at least one. Missing and infinite values are ignored.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows, for the shares of missing values. Rows of weight 0 are ignored.
+            Weights of the rows for the shares of missing values. Rows with weight 0 are ignored.
 
         Returns
         -------
         Domain
-            Columns of text, and columns that rules test by lists of values, are categorical.
+            The domain. Columns of text, and columns that rules compare with lists of values, are
+            categorical.
 
         Raises
         ------
         ValueError
-            If there is no row, or a column of text is compared with numbers.
+            If X has no rows, or rules compare a column of text with numbers.
 
         Examples
         --------
@@ -967,7 +970,7 @@ class RuleSet(Sequence[Rule]):
         return domain_around(self, X, sample_weight)
 
     def to(self, language: str, **options: Any) -> Any:
-        """Write the rules in the language with the given name.
+        """Write the rules in the given language or format.
 
         Parameters
         ----------
@@ -977,9 +980,8 @@ class RuleSet(Sequence[Rule]):
             ``"pmml"``, ``"dmn"``, ``"excel"``, ``"excel-formula"``, ``"dbt"``, ``"csv"`` and
             ``"json"``.
         **options
-            Parameters of the method for this language, such as :meth:`to_sql`, or of its function
-            in :mod:`skescore.rules.exporters`, such as
-            :func:`~skescore.rules.exporters.to_onnx`.
+            Parameters of the corresponding method, such as :meth:`to_sql`, or function in
+            :mod:`skescore.rules.exporters`, such as :func:`~skescore.rules.exporters.to_onnx`.
 
         Returns
         -------
@@ -1005,12 +1007,12 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         limit : int, optional
-            Largest number of rules to write, followed by the number of the others; all by default.
+            Largest number of rules to write, followed by the number of other rules; by default all.
         """
         return to_text(self, limit)
 
     def line(self, position: int) -> str:
-        """Write one rule as :meth:`to_text` does.
+        """Write one rule as in :meth:`to_text`.
 
         Parameters
         ----------
@@ -1020,19 +1022,19 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         str
-            One line without its number, such as ``ELSE IF age > 30 THEN yes   [12 rows]``.
+            The line without its number, such as ``ELSE IF age > 30 THEN yes   [12 rows]``.
         """
         return line(self, range(len(self))[position])
 
     def to_sentences(self) -> str:
         """Write a rule set as English sentences, one rule per line.
 
-        Use it for readers who do not read formulas, or to read rules aloud.
+        Use it for readers who prefer sentences to formulas, or to read rules aloud.
 
         Returns
         -------
         str
-            The numbered rules. Further lines describe the voting and the fallback where needed.
+            The numbered rules. Further lines describe the voting and the fallback, if any.
 
         Examples
         --------
@@ -1058,18 +1060,18 @@ class RuleSet(Sequence[Rule]):
     def to_tree_text(self, *, number: NumberFormat | None = None) -> str:
         """Write a rule set as an indented tree.
 
-        Use it for rules that share conditions, such as those of a tree: each is written once.
+        Use it for rules with common conditions, such as those of a tree, which are written once.
 
         Parameters
         ----------
         number : callable, optional
-            Writes a bound of the feature with the given index; by default exactly, in the fewest
-            digits that no other float has.
+            Function that formats a bound, given the index of the feature and the bound. By default
+            bounds are exact, with the fewest digits that identify the float.
 
         Returns
         -------
         str
-            One line per condition and conclusion, indented below the conditions that it requires.
+            One line per condition and output, indented below the conditions that it requires.
 
         Raises
         ------
@@ -1078,9 +1080,9 @@ class RuleSet(Sequence[Rule]):
 
         Notes
         -----
-        Disjoint rules are drawn as a tree that separates them, whatever their order. Other rules
-        are written by priority, and neighbors share their common first conditions. The first
-        conclusion whose conditions all hold is the prediction; the first line says so.
+        Disjoint rules are written as a tree that separates them, regardless of their order. Other
+        rules are written by priority, and neighbors share their first conditions. The prediction is
+        then the first output whose conditions all hold; the first line of the text states this.
 
         Examples
         --------
@@ -1145,11 +1147,11 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         standalone : bool, default=False
-            True writes a complete page with its style, without scripts and network access.
+            Whether to write a complete page with styles, without scripts and network access.
         title : str, optional
             Title of the page; by default a description of the rules.
         limit : int, optional
-            Largest number of rules to show, followed by the number of the others; all by default.
+            Largest number of rules to write, followed by the number of other rules; by default all.
 
         Returns
         -------
@@ -1183,11 +1185,11 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         pandas.DataFrame
-            Indexed by rule number from 1, with the columns ``premise``, ``output``,
-            ``conditions``, ``rows`` and, for a classification, ``purity`` (share of the rule's
-            class among the labels of its `reference`) and ``correctness`` (among the labels of the
-            target, if they were counted apart); for a regression ``mean`` and
-            ``standard_deviation`` of the labels, ``model_error`` and ``target_error``.
+            Indexed by rule number from 1, with the columns ``premise``, ``output``, ``conditions``
+            and ``rows``. In classification, ``purity`` and ``correctness`` are the shares of the
+            rule's class among the labels of its `reference` and of the target, if both were
+            counted. In regression, further columns are ``mean`` and ``standard_deviation`` of the
+            labels, ``model_error`` and ``target_error``.
         """
         from skescore.rules.exporters import to_frame
 
@@ -1199,22 +1201,22 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         pandas.DataFrame
-            With the columns ``rule`` (number from 1), ``feature``, ``operator`` (``<``, ``<=``,
-            ``>``, ``>=``, ``=``, ``in``, ``not in``, each of them also with ``or missing`` behind
-            it; ``is missing``, ``is known``), ``value``, ``class`` or ``number`` (what the rule
-            concludes), ``rows`` where rows were counted and ``weight`` where rules predict
-            together. A rule that always holds has one row without a feature. The fallback is the
-            rule ``otherwise``.
+            Table with the columns ``rule`` (number from 1), ``feature``, ``operator`` (``<``,
+            ``<=``, ``>``, ``>=``, ``=``, ``in`` or ``not in``, each optionally followed by ``or
+            missing``; ``is missing`` or ``is known``), ``value``, ``class`` or ``number`` (the
+            output), ``rows`` if they were counted, and ``weight`` if rules predict together. A rule
+            that always holds has one row without a feature. The fallback is the rule ``otherwise``.
 
         Raises
         ------
         ValueError
-            If a condition or an output does not fit into a cell, or the fallback is no constant.
+            If a condition or an output cannot be written in a cell, or the fallback is not a
+            constant.
 
         Notes
         -----
         The table contains neither the domain, nor the class counts, nor the order of the rules;
-        :func:`skescore.rules.importers.read_table` takes them as parameters. JSON is lossless.
+        :func:`skescore.rules.importers.read_table` has parameters for them. JSON is lossless.
 
         Examples
         --------
@@ -1235,33 +1237,33 @@ class RuleSet(Sequence[Rule]):
         return to_conditions(self)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """Write everything as JSON, without loss; see :meth:`from_json`.
+        """Write the rule set as lossless JSON; see :meth:`from_json`.
 
         Parameters
         ----------
         indent : int or None, default=2
-            Spaces per level; None writes one line.
+            Number of spaces per level; None writes one line.
 
         Raises
         ------
         ValueError
-            If conditions are nested so deeply that :meth:`from_json` would refuse them.
+            If conditions are nested so deeply that :meth:`from_json` would reject them.
         """
         return ruleset_to_json(self, indent=indent)
 
     @classmethod
     def from_json(cls, text: str) -> RuleSet:
-        """Read what :meth:`to_json` wrote. Never runs code.
+        """Read the output of :meth:`to_json`, without running code.
 
         Raises
         ------
         ValueError
-            If the text is no such JSON; the message names the location of the fault.
+            If the text is invalid; the message states the location of the error.
         """
         return ruleset_from_json(cls, text)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save everything in a JSON file, without loss; :meth:`load` reads it.
+        """Save the rule set as lossless JSON, which :meth:`load` reads.
 
         Parameters
         ----------
@@ -1283,12 +1285,12 @@ class RuleSet(Sequence[Rule]):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RuleSet:
-        """Read the rules in a file of :meth:`save`, or of `skescore tune --output`. Runs no code.
+        """Read a file of :meth:`save` or of ``skescore tune --output``, without running code.
 
         Parameters
         ----------
         path : str or path-like
-            The file, or the folder of a run with its ``rules.json``.
+            The file, or the output folder of a run with its ``rules.json``.
 
         Returns
         -------
@@ -1300,7 +1302,7 @@ class RuleSet(Sequence[Rule]):
         FileNotFoundError
             If there is no such file.
         ValueError
-            If the file contains something else; the message names its reader if there is one.
+            If the file contains something else; the message names a function that reads it, if any.
         """
         file = at_home(path)
         if (file / "rules.json").is_file():
@@ -1308,40 +1310,39 @@ class RuleSet(Sequence[Rule]):
         try:
             content = file.read_bytes()
         except FileNotFoundError:
-            raise FileNotFoundError(f"There is no file {file}; name one of RuleSet.save.") from None
+            raise FileNotFoundError(f"There is no file {file}; pass one of RuleSet.save.") from None
         except IsADirectoryError:
-            raise ValueError(f"{file} is a folder without rules.json; name a file.") from None
-        if content[:1] == b"\x80" or content[:2] == b"PK":  # a pickle, or a ZIP as skops writes
+            raise ValueError(f"{file} is a folder without rules.json; pass a file.") from None
+        if content[:1] == b"\x80" or content[:2] == b"PK":  # a pickle, or a ZIP file of skops
             raise ValueError(
-                f"{file} holds a saved model, not rules. Load it with what saved it, or with "
+                f"{file} holds a saved model, not rules. Load it with the tool that saved it, or "
                 "skescore.black_boxes.load_black_box, and pass it to skescore.as_ruleset."
             )
         try:
             return cls.from_json(content.decode("utf-8-sig"))
         except ValueError as error:
             raise ValueError(
-                f"{file} holds no rules of RuleSet.save: {error} Rules of other tools are read by "
-                "skescore.as_ruleset, or on the command line by skescore import."
+                f"{file} holds no rules of RuleSet.save: {error} Read rules of other tools with "
+                "skescore.as_ruleset, or on the command line with skescore import."
             ) from error
 
     def to_python(self, *, function_name: str = "predict", X: Any = None) -> str:
         """Write a rule set as the source of a Python function without dependencies.
 
-        Use it where skescore is not installed: the function predicts one row exactly as
-        :meth:`predict` does.
+        Use it to predict where skescore is not installed. The function predicts one row exactly
+        like :meth:`predict`.
 
         Parameters
         ----------
         function_name : str, default="predict"
             Name of the function.
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Rows whose predictions must not change: bounds are then written in the fewest digits
-            that ensure it, see :meth:`shorten`.
+            Rows on which bounds are shortened, see :meth:`shorten`; by default bounds are exact.
 
         Returns
         -------
         str
-            The source, for Python 3.10 or newer. The function takes one row: a mapping from feature
+            Source for Python 3.10 or newer. The function takes one row: a mapping from feature
             names to values (a dict, a row of a data frame), which may contain further names, or a
             sequence of all values in the order of the features. It returns a class label or a
             float.
@@ -1349,14 +1350,14 @@ class RuleSet(Sequence[Rule]):
         Raises
         ------
         ValueError
-            If `function_name` is not a name that Python allows.
+            If `function_name` is not a valid name in Python.
 
         Notes
         -----
-        A missing value (None or NaN) satisfies only conditions that declare it. For an uncovered
-        row without a fallback the function raises a ValueError, as `RuleSet.predict` does. Sums are
-        computed in the same order, so numbers are equal to the last digit. Numbers may be anything
-        that `float` accepts; labels must have the type that they have in the rules.
+        A missing value (None or NaN) satisfies only conditions that include it. For an uncovered
+        row without a fallback, the function raises a ValueError, like `RuleSet.predict`. Sums are
+        computed in the same order, so numbers are identical. The function accepts all numbers that
+        `float` accepts; category values must have the same type as in the rules.
 
         Examples
         --------
@@ -1395,40 +1396,39 @@ class RuleSet(Sequence[Rule]):
     ) -> str:
         """Write a rule set as a ``CASE`` expression, or as a query that predicts a table.
 
-        Use it to predict, or to count the rows of each rule, inside of a database: DuckDB,
-        PostgreSQL, SQLite, Spark or a warehouse.
+        Use it to predict, or to count the rows of each rule, in a database such as DuckDB,
+        PostgreSQL, SQLite, Spark or a data warehouse.
 
         Parameters
         ----------
         dialect : str, optional
-            ``"duckdb"``, ``"postgres"`` and ``"sqlite"`` are written directly; every other one that
-            sqlglot knows (``"spark"``, ``"bigquery"``, ``"snowflake"``, ``"tsql"``, ``"mysql"``,
+            ``"duckdb"``, ``"postgres"`` and ``"sqlite"`` are written directly; other dialects of
+            sqlglot (``"spark"``, ``"bigquery"``, ``"snowflake"``, ``"tsql"``, ``"mysql"``,
             ...) needs the extra ``sql``. By default standard SQL.
         table : str or sequence of str, optional
             Table to query, or its path such as ``("schema", "table")``. By default only the
-            expression is written, which fits in any query.
+            expression is written, which can be used in any query.
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Rows whose predictions must not change: bounds are then written in the fewest digits
-            that ensure it, see :meth:`shorten`.
+            Rows on which bounds are shortened, see :meth:`shorten`; by default bounds are exact.
         kind : {"predict", "assign"}, default="predict"
-            ``"predict"`` returns the prediction, ``"assign"`` the number of the assigned rule (from
-            1; NULL where no rule holds), for sets without voting.
+            ``"predict"`` returns the prediction, and ``"assign"`` the number of the assigned rule
+            from 1 (NULL if no rule holds), for rule sets without voting.
         output_name : str, optional
-            Name of the added column, by default ``"prediction"`` or ``"rule"``. Needs `table`.
+            Name of the added column, by default ``"prediction"`` or ``"rule"``; requires `table`.
         columns : mapping of str to str, optional
-            Columns of the table for features with other names there.
+            Columns of the table for features that have other names in the table.
         booleans : sequence of str, optional
-            Features with BOOLEAN columns. Few databases compare these with numbers, so the columns
-            are converted to 0 and 1 where rules do, such as ``smoker > 0.5``. Other columns are
-            compared with 1 and 0 where rules compare them with True and False. By default, columns
-            that rules only compare with True and False are BOOLEAN in databases that do not compare
-            the two types, such as PostgreSQL.
+            Features with BOOLEAN columns. Because few databases compare these with numbers, they
+            are converted to 0 and 1 in conditions such as ``smoker > 0.5``. Other columns are
+            compared with 1 and 0 instead of True and False. By default, in databases that do not
+            compare the two types (such as PostgreSQL), columns are BOOLEAN if rules compare them
+            only with True and False.
         exact : bool, default=False
-            Whether columns may contain NaN besides NULL, or have 32 bits (FLOAT, REAL). False
-            writes plain decimals and comparisons, which are easy to read and allow databases to use
-            indices: ``"age" > 30.5``. They are correct for DOUBLE, DECIMAL and integer columns
-            whose missing values are NULL. NaN would satisfy them where it sorts above all numbers,
-            and DuckDB rounds bounds to the 32 bits of a FLOAT column.
+            Whether columns may contain NaN in addition to NULL, or have 32 bits (FLOAT, REAL).
+            False: write plain comparisons such as ``"age" > 30.5``, which are readable and allow
+            databases to use indices. They are correct for DOUBLE, DECIMAL and integer columns whose
+            missing values are NULL. But NaN satisfies them in databases that sort NaN above all
+            numbers, and DuckDB rounds bounds to the 32 bits of a FLOAT column.
 
         Returns
         -------
@@ -1439,32 +1439,32 @@ class RuleSet(Sequence[Rule]):
         ------
         ValueError
             If the dialect is unknown; if a name, label or number cannot be written in it; if a name
-            stands for two columns; if outputs are of different types; if the fallback asks the
-            nearest box; or, for ``kind="assign"``, if all rules predict together.
+            stands for two columns; if outputs have different types; if the fallback is the nearest
+            rule; or, for ``kind="assign"``, if the rules vote.
         ImportError
-            If the dialect needs sqlglot, which is not installed.
+            If the dialect requires sqlglot, which is not installed.
 
         Notes
         -----
-        NULL and the floating-point NaN are missing values: they satisfy ``or missing`` and ``is
-        missing`` and no other condition. Many databases sort NaN above all numbers; with
-        ``exact=True``, ``x > 2.5`` is written ``0e0 - x < -2.5e0`` there, which NaN does not
-        satisfy. For uncovered rows the prediction is that of the fallback. It is NULL without a
-        fallback, if a regression abstains, and if a required value is missing.
+        NULL and the floating-point NaN are missing values, which satisfy only ``or missing`` and
+        ``is missing``. Many databases sort NaN above all numbers; with ``exact=True``, ``x > 2.5``
+        is then written as ``0e0 - x < -2.5e0``, which NaN does not satisfy. The prediction for
+        uncovered rows is that of the fallback. It is NULL without a fallback, if rules for
+        regression abstain, and if a required value is missing.
 
-        Numbers that are predicted or added up have an exponent (``2.5e0``), which makes them
-        floating-point rather than decimal in standard SQL; so have bounds of more than 15 digits,
-        and with ``exact=True`` all that are not whole. They are the bounds to the last digit.
-        Columns of type DECIMAL or BIGINT are compared as the rules compare them, after conversion
-        to DOUBLE; where the database compares them exactly, a value with more than 15 digits may
-        fall on the other side of a bound that it nearly equals. Columns must be numeric where rules
-        compare numbers (or be named in `booleans`), and text equal only to the same text (choose a
-        binary collation in MySQL and SQL Server). The order of additions is that of
-        :meth:`predict`, so that sums are equal to the last digit; sums of more than 900 rules are
-        added in blocks, since databases limit the depth of expressions, and may differ in it.
-        PostgreSQL, MySQL and SQL Server stop with an error where a sum or product is too large or
-        too small for a float. Infinite values in weights that depend on the row may cancel to a
-        vote that only DuckDB and PostgreSQL count as NumPy does.
+        Outputs and summands have an exponent (``2.5e0``), which makes them floating-point numbers
+        in standard SQL. So have bounds of more than 15 digits and, with ``exact=True``, all bounds
+        that are not whole. The database must compare DECIMAL and BIGINT columns after conversion to
+        DOUBLE, like the rules; if it compares them exactly, values with more than 15 digits that
+        nearly equal a bound may fall on its other side. Columns that rules compare with numbers
+        must be numeric or listed in `booleans`. Text must equal only the same text (choose a binary
+        collation in MySQL and SQL Server).
+
+        Additions have the order of :meth:`predict`, so sums are identical. Sums of more than 900
+        rules are added in blocks, because databases limit the depth of expressions, and may differ
+        in the last digit. PostgreSQL, MySQL and SQL Server raise an error if a sum or product
+        overflows or underflows. If infinite weights that depend on the row cancel, only DuckDB and
+        PostgreSQL count the vote like NumPy.
 
         Examples
         --------
@@ -1481,8 +1481,8 @@ class RuleSet(Sequence[Rule]):
           ELSE 'versicolor'
         END
 
-        One query counts the rows of a table that each rule predicts; rows without a number (NULL)
-        are uncovered:
+        One query counts the rows of a table that each rule predicts; the number is NULL for
+        uncovered rows:
 
         >>> names = {"petal length (cm)": "length"}
         >>> inner = rules.to_sql(kind="assign", table="iris", columns=names)
@@ -1514,49 +1514,46 @@ class RuleSet(Sequence[Rule]):
     ) -> str:
         """Write a rule set as a Prolog theory.
 
-        Use it where rules are to be reasoned with, or to hand them to a system that speaks Prolog.
+        Use it to reason about rules, or to pass them to a system that reads Prolog.
 
         Parameters
         ----------
         predicate : str, default="prediction"
-            Name of the predicate, which takes the features in order and the prediction. Helpers
-            that rules with voting need begin with the same name.
+            Name of the predicate, whose arguments are the features, in order, and the prediction.
+            The names of helper predicates for voting begin with the same name.
         missing : sequence of str, default=("null", "nan")
             Atoms that stand for a missing value.
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Rows on which numbers may be shortened, see :meth:`shorten`; exact numbers by
-            default.
+            Rows on which bounds are shortened, see :meth:`shorten`; by default bounds are exact.
 
         Returns
         -------
         str
-            The clauses, after a comment that names the features and gives an example of a query.
+            A comment with the features and an example query, followed by the clauses.
 
         Raises
         ------
         TypeError
-            If `predicate` is no text, or `missing` no sequence of texts.
+            If `predicate` is not text, or `missing` is not a sequence of texts.
         ValueError
-            If `predicate` is no plain atom, the fallback asks for the nearest rule, two different
-            labels or values would be one in Prolog, a text cannot be written as UTF-8, or there are
-            more features than a predicate has arguments.
+            If `predicate` is not a plain atom, the fallback is the nearest rule, two different
+            labels or values would be the same in Prolog, a text cannot be written as UTF-8, or
+            there are more features than a predicate may have arguments.
 
         Notes
         -----
-        - Texts are atoms, True and False are ``true`` and ``false``. A feature that is compared
-          with numbers takes numbers only (truth values as 1 and 0): anything else counts as missing
-          there.
-        - A missing value satisfies only conditions that accept it. A rule that needs it for its
-          number predicts ``nan``.
-        - The first clause whose condition holds predicts, also if a query contains a prediction;
-          rules of unordered sets are in the order in which they predict. Without a fallback, the
-          query fails if no rule holds.
-        - Code is plain ASCII (except for rare characters such as emoji), so that atoms are the same
-          in every locale; only comments contain other letters.
-        - SWI-Prolog computes with floats, as Python does, and predicts alike to the last bit; it
-          raises an error where a sum overflows. tuProlog computes with decimals: give it numbers in
-          the shortest form, as Python's repr writes them, and expect sums of features or of weights
-          to differ in the last digits.
+        - Texts are atoms, True and False are ``true`` and ``false``. A feature that rules compare
+          with numbers must be a number (1 or 0 for truth values); other values count as missing.
+        - A missing value satisfies only conditions that include it. If an output depends on a
+          missing value, the prediction is ``nan``.
+        - The first clause whose conditions hold predicts, even if the query contains a prediction.
+          Rules of unordered sets are written by priority. Without a fallback, the query fails if
+          no rule holds.
+        - Code is plain ASCII (except for rare characters such as emoji), so atoms are the same in
+          every locale; only comments contain other letters.
+        - SWI-Prolog computes with floats like Python, so predictions are bit-identical; it raises
+          an error if a sum overflows. tuProlog computes with decimals: pass numbers in the shortest
+          form, like Python's repr. Sums of features or weights may differ in the last digits.
 
         Examples
         --------
@@ -1594,10 +1591,10 @@ class RuleSet(Sequence[Rule]):
 
 
 def _checked_classes(task: str, classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
-    """Return the checked class labels; None for a regression."""
+    """Return the checked class labels; None in regression."""
     if task == "regression":
         if classes is not None:
-            raise ValueError("classes belong to classification; pass classes=None for regression.")
+            raise ValueError("classes are for classification; pass classes=None for regression.")
         return None
     listed = check_sequence("classes", classes, "labels")
     labels = tuple(check_label("classes", label) for label in listed)

@@ -14,9 +14,9 @@ from skescore.rules._ruleset import RuleSet
 
 
 def with_statistics(ruleset: RuleSet, X: Any, labels: np.ndarray) -> RuleSet:
-    """Return the rules with the statistics of some rows.
+    """Set the statistics of rules from rows.
 
-    In an ordered or disjoint rule set a row counts for the rule that predicts it, otherwise for
+    In an ordered or disjoint rule set, a row counts for the rule that predicts it; otherwise for
     every rule that covers it.
 
     Parameters
@@ -31,7 +31,7 @@ def with_statistics(ruleset: RuleSet, X: Any, labels: np.ndarray) -> RuleSet:
     Returns
     -------
     RuleSet
-        The same rules with other statistics. A rule without rows counts 0.
+        The rules with the new statistics, which are 0 rows for rules without rows.
 
     Examples
     --------
@@ -65,8 +65,8 @@ def with_target(
 ) -> RuleSet:
     """Add the target of the training rows to the statistics of rules.
 
-    Rows are counted as by :func:`with_statistics`. Other statistics do not change, and rules
-    without statistics get none.
+    Rows are counted as in :func:`with_statistics`. Other statistics do not change, and rules
+    without statistics are not changed.
 
     Parameters
     ----------
@@ -75,17 +75,16 @@ def with_target(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The training rows.
     target : ndarray of shape (n_rows,)
-        Their labels or numbers in the data. Labels that are no classes of the rules are not
-        counted.
+        Target of the rows. Labels that are not classes of the rules are not counted.
     predictions : ndarray of shape (n_rows,), optional
         Regression: predictions of the black box.
     row_weights : ndarray of shape (n_rows,), optional
-        What each of these rows weighs; by default all weigh the same.
+        Weights of the rows; by default equal.
 
     Returns
     -------
     RuleSet
-        The same rules with `target_counts`, or with `target_error` and `model_error`.
+        The rules with `target_counts`, or with `target_error` and `model_error`.
 
     Examples
     --------
@@ -128,9 +127,9 @@ def with_target(
 def with_row_weights(
     ruleset: RuleSet, X: Any, labels: np.ndarray, row_weights: np.ndarray
 ) -> RuleSet:
-    """Count the training rows of rules by their weights.
+    """Set the statistics of rules according to the weights of training rows.
 
-    Rules without statistics get none. Counts of classes that include queried points do not change.
+    Rules without statistics, and class counts that include queried points, are not changed.
 
     Parameters
     ----------
@@ -139,14 +138,14 @@ def with_row_weights(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The training rows.
     labels : ndarray of shape (n_rows,)
-        The labels that the statistics count.
+        Labels from which the statistics are computed.
     row_weights : ndarray of shape (n_rows,)
-        What each of these rows weighs.
+        Weights of the rows.
 
     Returns
     -------
     RuleSet
-        The same rules; `n_rows` and `class_counts` are sums of weights, and `mean` and
+        The rules, in which `n_rows` and `class_counts` are sums of weights, and `mean` and
         `standard_deviation` are weighted.
 
     Examples
@@ -185,7 +184,7 @@ def _with_weighted_moments(
     numbers: np.ndarray,
     pair_weights: np.ndarray,
 ) -> RuleSet:
-    """Replace the means and standard deviations that rules have by weighted ones."""
+    """Replace existing means and standard deviations of rules by weighted ones."""
     sizes = np.where(sums > 0, sums, 1.0)
     means = np.bincount(rule_of_pair, numbers * pair_weights, minlength=len(ruleset)) / sizes
     squares = (numbers - means[rule_of_pair]) ** 2 * pair_weights
@@ -205,7 +204,7 @@ def _with_weighted_moments(
 
 
 def _pairs(ruleset: RuleSet, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of a rule and a row for each row that counts for a rule."""
+    """Return the indices of rules and rows for all pairs in which the row counts for the rule."""
     if ruleset.ordered or ruleset.disjoint:
         rule_of_row = ruleset.assign(X)
         row_of_pair = np.flatnonzero(rule_of_row >= 0)
@@ -217,7 +216,7 @@ def _pairs(ruleset: RuleSet, X: Any) -> tuple[np.ndarray, np.ndarray]:
 def _class_counts(
     ruleset: RuleSet, rule_of_pair: np.ndarray, codes: np.ndarray, weights: np.ndarray | None
 ) -> np.ndarray:
-    """Sum the rows, or their weights, of each rule and class; codes of -1 do not count."""
+    """Count the rows (or sum their weights) by rule and class; codes of -1 do not count."""
     n_classes, is_class = len(ruleset.classes or ()), codes >= 0
     counts = np.bincount(
         (rule_of_pair * n_classes + codes)[is_class],
@@ -228,16 +227,16 @@ def _class_counts(
 
 
 def _with_values(ruleset: RuleSet, n_rows: np.ndarray, values: dict[str, Any]) -> RuleSet:
-    """Add arrays to the statistics of rules, as arrays if the rule set consists of arrays."""
+    """Add arrays to the statistics of rules, without creating Rule objects if possible."""
     conclusions = ruleset.conclusions
-    if conclusions.n_rows is not None:  # made from arrays
+    if conclusions.n_rows is not None:  # the rule set was created from arrays
         arrays = values | {"weighted": bool(values["weighted"].any())}
         settings = {name: getattr(ruleset, name) for name in ruleset._fields[3:]}
         return RuleSet.from_boxes(ruleset.boxes, replace(conclusions, **arrays), **settings)
     rules = []
     for number, rule in enumerate(ruleset.rules):
         rule_values = {name: array[number].tolist() for name, array in values.items()}
-        if not n_rows[number]:  # a mean over no rows
+        if not n_rows[number]:  # means of no rows
             rule_values = {
                 name: value for name, value in rule_values.items() if not name.endswith("_error")
             }
@@ -269,14 +268,14 @@ def _rows_of_rules(ruleset: RuleSet, X: Any) -> list[np.ndarray]:
 
 
 def _codes(ruleset: RuleSet, labels: np.ndarray) -> np.ndarray:
-    """Return the indices of labels among the classes, -1 for others; in regression the labels."""
+    """Return the class indices of labels, -1 for others; in regression, return the labels."""
     if ruleset.classes is None:
         return labels
     return np.asarray(pd.Index(ruleset.classes).get_indexer(pd.Index(labels)))
 
 
 def _statistics(codes: np.ndarray, n_classes: int) -> RuleStatistics:
-    """Describe the codes of classes, or the numbers, of a rule's rows."""
+    """Return the statistics of a rule's rows, given class indices or numbers."""
     if n_classes:
         counts = np.bincount(codes[codes >= 0], minlength=n_classes)
         return RuleStatistics(len(codes), tuple(counts.tolist()))

@@ -1,4 +1,4 @@
-"""Survival rules: a survival curve as the conclusion of each rule."""
+"""Survival rules, whose outputs are survival curves."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ __all__ = [
 ]
 
 
-# Of a censored row it is only known that nothing had happened until a time. The curves need no
-# assumption about the times and no package beyond numpy.
+# For a censored row, it is only known that no event happened until a time. Kaplan-Meier curves make
+# no assumption about the distribution of times.
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-#: A share that rounding alone keeps above one half has reached it.
+#: Tolerance for rounding errors in the comparison of survival probabilities with one half.
 _NOISE = 1e-12
 
 
 def read_outcomes(y: Any, n_rows: int | None = None) -> tuple[Floats, Flags]:
-    """Read times and events in any of the forms in which survival outcomes come.
+    """Read times and events from the usual formats of survival outcomes.
 
     Parameters
     ----------
     y : structured array or pair of array-likes
-        A structured array with one field of truth values (True: the event happened, False: the row
-        was censored then) and one of times, as ``sksurv.util.Surv`` makes them; or the pair
-        ``(time, event)``, with events as truth values or as 0 and 1.
+        A structured array with a boolean field (True: the event happened; False: the row was
+        censored) and a field of times, like those of ``sksurv.util.Surv``; or the pair ``(time,
+        event)``, where events are booleans or 0 and 1.
     n_rows : int, optional
-        How many outcomes there must be.
+        Required number of outcomes.
 
     Returns
     -------
     time : ndarray of float, shape (n_rows,)
-        Time of the event, or until which nothing had happened.
+        Time of the event, or of censoring.
     event : ndarray of bool, shape (n_rows,)
-        Whether the event happened then.
+        Whether the event happened (True) or the row was censored.
 
     Raises
     ------
     TypeError
-        If `y` has neither form.
+        If `y` has neither format.
     ValueError
         If a time is missing, negative or infinite, an event is neither true nor false, or the
-        lengths differ.
+        numbers of times and events differ.
 
     Examples
     --------
@@ -101,12 +101,12 @@ def read_outcomes(y: Any, n_rows: int | None = None) -> tuple[Floats, Flags]:
             "Drop such rows."
         )
     if event.dtype.kind != "b":
-        # The type is checked first, because pandas' missing value cannot be compared.
+        # Types are checked first, because pandas' missing value cannot be compared.
         other = [v for v in event.tolist() if not (isinstance(v, Real) and v in (0, 1))]
         if event.dtype.kind not in "iufO" or other:
             raise ValueError(
                 "y must hold events that are True or False (1 or 0), got "
-                f"{(other or event.tolist())[0]!r}. False stands for a censored row."
+                f"{(other or event.tolist())[0]!r}. False represents a censored row."
             )
     return time.astype(np.float64), event.astype(bool)
 
@@ -118,24 +118,24 @@ def _described(y: Any, array: NDArray[Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SurvivalCurve:
-    r"""Kaplan-Meier curve: the probability that no event has happened by a time.
+    r"""Kaplan-Meier curve: the probability that no event happens by a given time.
 
-    Made by :meth:`of`.
+    Use :meth:`of` to estimate a curve.
 
     Parameters
     ----------
     times : ndarray of float, shape (n_times,)
-        Distinct times of the rows, ascending.
+        Distinct times of the rows, in ascending order.
     events : ndarray of int, shape (n_times,)
         Number of events at each time.
     censored : ndarray of int, shape (n_times,)
-        Number of rows censored at each time.
+        Number of censored rows at each time.
 
     Notes
     -----
     With :math:`d_i` events among the :math:`n_i` rows at risk at time :math:`t_i`,
-    :math:`S(t) = \prod_{t_i \le t} (1 - d_i / n_i)`. A row censored at the time of an event is
-    still at risk then. Beyond the last time the curve is constant (Gill's convention).
+    :math:`S(t) = \prod_{t_i \le t} (1 - d_i / n_i)`. A row that is censored at the time of an event
+    is still at risk. After the last time, the curve is constant (Gill's convention).
 
     References
     ----------
@@ -163,14 +163,14 @@ class SurvivalCurve:
 
     @classmethod
     def of(cls, time: ArrayLike, event: ArrayLike) -> SurvivalCurve:
-        """Estimate the curve of rows.
+        """Estimate a curve from rows.
 
         Parameters
         ----------
         time : array-like of float, shape (n_rows,)
-            Time of the event, or until which nothing had happened.
+            Time of the event, or of censoring.
         event : array-like of bool, shape (n_rows,)
-            Whether the event happened then.
+            Whether the event happened (True) or the row was censored.
         """
         time_, event_ = read_outcomes((np.asarray(time), np.asarray(event)))
         times, at = np.unique(time_, return_inverse=True)
@@ -200,7 +200,7 @@ class SurvivalCurve:
 
     @property
     def median(self) -> float:
-        """First time at which the curve is at most one half; infinite if it never is."""
+        """First time at which the curve is at most one half; infinity if there is none."""
         reached = self.survival <= 0.5 + _NOISE
         return float(self.times[np.argmax(reached)]) if reached.any() else math.inf
 
@@ -226,7 +226,7 @@ class SurvivalCurve:
         return np.asarray(steps[np.searchsorted(self.times, moments_of(times), side="right")])
 
     def outcomes(self) -> tuple[Floats, Flags]:
-        """Return the times and events of the rows, in order of time.
+        """Return the times and events of the rows, sorted by time.
 
         Returns
         -------
@@ -267,14 +267,14 @@ class SurvivalCurve:
 
 
 def moments_of(times: ArrayLike) -> Floats:
-    """Convert times at which curves are evaluated to floats."""
+    """Convert evaluation times of curves to floats."""
     array = np.asarray(times)
     if array.dtype.kind not in "iuf" or np.isnan(array).any():
         raise ValueError(f"times must be numbers, got {times!r}.")
     return array.astype(np.float64)
 
 
-#: Rows whose curves are put together at a time.
+#: Number of rows whose curves are computed at a time.
 _ROWS_PER_BATCH = 8192
 
 
@@ -282,24 +282,24 @@ _ROWS_PER_BATCH = 8192
 class SurvivalRules:
     """Rule set with the survival curve of each rule.
 
-    Use it to predict survival times by rules: those of any rule set, such as one extracted from the
+    Use it to predict survival curves by the rules of any rule set, such as one extracted from the
     risk scores of a survival model. :meth:`fit` estimates the curves,
     :func:`skescore.metrics.survival_scores` scores the result, and
-    :class:`skescore.survival.SurvivalRulesEstimator` serves searches and cross-validation.
+    :class:`skescore.survival.SurvivalRulesEstimator` supports searches and cross-validation.
 
     Parameters
     ----------
     ruleset : RuleSet
         The premises. Outputs, weights and the fallback are ignored.
     curves : tuple of SurvivalCurve or None
-        The curve of each rule; None for a rule without rows.
+        Curve of each rule; None for a rule without rows.
     fallback : SurvivalCurve
-        The curve of all rows, for rows without a rule.
+        Curve of all rows, for uncovered rows.
 
     Raises
     ------
     ValueError
-        If there is not one curve per rule.
+        If the number of curves is not that of the rules.
 
     Notes
     -----
@@ -307,7 +307,7 @@ class SurvivalRules:
     each estimated from all rows that the rule covers, as in RuleKit. In an ordered set, the first
     rule that holds predicts, and its curve is estimated from the rows assigned to it.
 
-    A rule without rows does not count in the mean. Rows that only such rules cover get the curve of
+    Rules without rows do not count in the mean. Rows that only such rules cover get the curve of
     all rows.
 
     References
@@ -355,7 +355,7 @@ class SurvivalRules:
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         y : structured array, or pair (time, event)
-            Their outcomes, see :func:`read_outcomes`.
+            Outcomes of the rows, see :func:`read_outcomes`.
 
         Returns
         -------
@@ -364,10 +364,10 @@ class SurvivalRules:
         Raises
         ------
         TypeError
-            If there are no rules to read, or no outcomes.
+            If `ruleset` has no rules, or `y` is in another format.
         ValueError
-            If the outcomes do not fit the rows, or no event happened at all: all curves would
-            stay at 1.
+            If the outcomes do not match the rows, or no event happened, so that all curves would be
+            1.
         """
         rules = as_ruleset(ruleset)
         members = _members(rules, X)
@@ -384,7 +384,7 @@ class SurvivalRules:
         return len(self.ruleset)
 
     def members(self, X: Any) -> Flags:
-        """Find which rules predict which rows: all that hold, or the first in an ordered set.
+        """Return the rules that predict each row: all that hold, or the first in an ordered set.
 
         Returns
         -------
@@ -400,17 +400,17 @@ class SurvivalRules:
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         times : array-like of float, shape (n_times,)
-            The times. A curve is constant after the last time of its rows.
+            Times; a curve is constant after the last time of its rows.
 
         Returns
         -------
         ndarray of float, shape (n_rows, n_times)
-            Probability that no event has happened by then.
+            Probabilities that no event happens by each time.
 
         Raises
         ------
         ValueError
-            If the times are not a list of numbers, or X does not fit the rules.
+            If the times are not a list of numbers, or X does not match the rules.
         """
         moments = moments_of(times)
         if moments.ndim != 1:
@@ -424,7 +424,7 @@ class SurvivalRules:
         for start in range(0, len(members), _ROWS_PER_BATCH):
             rows = slice(start, start + _ROWS_PER_BATCH)
             shares = members[rows] / np.maximum(members[rows].sum(axis=1, keepdims=True), 1)
-            result[rows] = np.minimum(shares @ steps, 1.0)  # thirds need not add up to 1
+            result[rows] = np.minimum(shares @ steps, 1.0)  # rounded shares may sum to more than 1
         result[~members.any(axis=1)] = self.fallback.at(moments)
         return result
 
@@ -444,7 +444,7 @@ class SurvivalRules:
 
 
 def _members(ruleset: RuleSet, X: Any) -> Flags:
-    """Mark the rules that predict each row, shape (n_rows, n_rules)."""
+    """Return a mask of the rules that predict each row, shape (n_rows, n_rules)."""
     if not ruleset.ordered:
         return np.asarray(ruleset.match(X), dtype=bool)
     return np.asarray(ruleset.assign(X)[:, None] == np.arange(len(ruleset)))

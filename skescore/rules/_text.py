@@ -1,4 +1,4 @@
-"""Text of rules for readers: numbers, labels, bounds, sums and rule sets."""
+"""Texts of numbers, labels, bounds, sums and rule sets."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from skescore._names import VOTING_TEXTS
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-#: Writes a value of the feature with the given index.
+#: Function that formats a value, given the index of the feature and the value.
 NumberFormat = Callable[[int, float], str]
 
 _SIGNIFICANT_DIGITS = 4
 #: Largest number of digits with which predicted numbers are written exactly.
 _MAX_OUTPUT_DIGITS = 9
-#: Numbers with more decimals are written with an exponent.
+#: Largest number of decimals without an exponent.
 _MAX_DECIMALS = 12
 #: Range of the exact numbers that are written without an exponent.
 _LEAST_POSITIONAL, _LEAST_WITH_EXPONENT = 1e-9, 1e16
 
 
 def format_number(value: float, decimals: int | None = None) -> str:
-    """Write a number shortly, without trailing zeros."""
+    """Write a number in short form, without trailing zeros."""
     value = float(value)
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "-∞"}.get(value, "NaN")
@@ -48,7 +48,7 @@ def format_number(value: float, decimals: int | None = None) -> str:
 
 
 def output_number(value: float) -> str:
-    """Write a number that rules predict: exactly if it has few digits, else to four of them."""
+    """Write a predicted number: exactly if it has few digits, otherwise with four digits."""
     text = exact_number(value)
     digits = text.replace(".", "").strip("-0")
     return (
@@ -57,7 +57,7 @@ def output_number(value: float) -> str:
 
 
 def percent_text(share: float) -> str:
-    """Write a share as a percentage that is 100 or 0 only when it is exactly so."""
+    """Write a share as a percentage, which is 100 or 0 only if it is exact."""
     text = format_number(100 * share, 1 if 0.99 < share < 1 or 0 < share < 0.01 else 0)
     if text == "100" and share < 1:
         text = "> 99.9"
@@ -67,7 +67,7 @@ def percent_text(share: float) -> str:
 
 
 def exact_number(value: float) -> str:
-    """Write a number in the fewest digits that no other float has, without trailing zeros."""
+    """Write a number with the fewest digits that identify the float, without trailing zeros."""
     value = float(value)
     if not math.isfinite(value) or value == 0:
         return format_number(value)
@@ -77,20 +77,20 @@ def exact_number(value: float) -> str:
 
 
 def plain_number(feature: int, value: float) -> str:
-    """Write a bound exactly, so that the text assigns every row as the rule does."""
+    """Write a bound exactly, so that the text holds for the same rows as the rule."""
     return exact_number(value)
 
 
 def decimals_for_range(low: float, high: float) -> int | None:
     """Return the decimals that resolve 1/1000 of a range; None if it is empty or infinite."""
-    span = float(high) - float(low)  # which give infinity without a warning
+    span = float(high) - float(low)  # Python floats overflow without a warning
     if not (math.isfinite(span) and span > 0):
         return None
     return _SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(span))
 
 
 def format_label(label: Any) -> str:
-    """Write a class label or category; in quotation marks where it could be misread."""
+    """Write a class label or category; it is quoted if it could be misread."""
     return _unmistakable(str(label), ",;{}")
 
 
@@ -106,7 +106,7 @@ def _unmistakable(text: str, signs: str) -> str:
     if plain and not set(text) & set(signs):
         return text
     quoted = json.dumps(text, ensure_ascii=False)
-    # JSON leaves separators of lines as they are that are not ASCII.
+    # JSON does not escape line separators that are not ASCII.
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in quoted)
 
 
@@ -118,7 +118,7 @@ def bounds_text(
     upper_closed: bool,
     write: Callable[[float], str],
 ) -> str:
-    """Write that something lies between two bounds, such as ``1 < x0 ≤ 2``."""
+    """Write bounds of an expression, such as ``1 < x0 ≤ 2``."""
     above = "≥" if lower_closed else ">"
     below = "≤" if upper_closed else "<"
     if math.isinf(lower) and math.isinf(upper):
@@ -133,14 +133,14 @@ def bounds_text(
 
 
 def or_missing(text: str) -> str:
-    """Write that a missing value satisfies a condition too."""
+    """Append "or missing" to the text of a condition."""
     return f"{text} or missing"
 
 
 def linear_text(
     terms: Sequence[tuple[int, float]], sizes: Sequence[str], names: Sequence[str] | None = None
 ) -> str:
-    """Write a weighted sum of features, such as ``0.5·x0 - 2·x1``; sizes are the coefficients'."""
+    """Write a weighted sum such as ``0.5·x0 - 2·x1``; `sizes` are texts of the coefficients."""
     parts: list[str] = []
     for (feature, coefficient), size in zip(terms, sizes, strict=True):
         sign, name = "-" if coefficient < 0 else "+", feature_name(names, feature)
@@ -175,7 +175,7 @@ def can_be_lost(ruleset: RuleSet) -> bool:
 
 
 def closing_lines(ruleset: RuleSet) -> list[str]:
-    """Write the lines below the rules: the voting and the fallback, where they matter."""
+    """Write the lines below the rules: the voting and the fallback, if any."""
     lines = [f"together: {VOTING_TEXTS[ruleset.voting]}"] if ruleset.voting else []
     fallback = ruleset.fallback
     if fallback is None or not can_be_lost(ruleset):
@@ -195,7 +195,7 @@ def closing_lines(ruleset: RuleSet) -> list[str]:
 
 
 def to_text(ruleset: RuleSet, limit: int | None = None) -> str:
-    """Write a rule set, one numbered rule per line; only the first `limit` rules if given."""
+    """Write a rule set, one numbered rule per line; see :meth:`RuleSet.to_text`."""
     n_shown = len(ruleset) if limit is None else min(limit, len(ruleset))
     width = len(str(n_shown))
     numbered = [f"{i + 1:>{width}}. {line(ruleset, i)}" for i in range(n_shown)]

@@ -1,6 +1,6 @@
-"""Volume of a union of axis-aligned boxes: exact wherever that is affordable, else sampled.
+"""Volume of a union of axis-aligned boxes: exact if that is affordable, otherwise sampled.
 
-Volumes do not see whether a face is open or closed.
+Volumes do not depend on whether faces are open or closed.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ __all__ = [
 
 
 # A box is a row of `lower` and the same row of `upper`. Only :func:`adjacent_pairs` distinguishes
-# open from closed bounds. A box with a side of zero or negative length is empty here, even if a
-# rule with closed bounds holds at a single value.
+# open from closed bounds. A box with a side of zero or negative length is empty, even though a rule
+# with closed bounds may hold at a single value.
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
-_COLUMNS = 4096  # boxes per block of a bit table: 4097 x 512 bytes stay in the processor's cache
+_COLUMNS = 4096  # boxes per block of a bit table: 4097 x 512 bytes fit into the CPU cache
 _ROWS = 16384
-_DENSE_CELLS = 1 << 18  # below it, comparing all pairs directly is faster than bit tables
+_DENSE_CELLS = 1 << 18  # with fewer cells, comparing all pairs is faster than bit tables
 
 
 def overlapping_pairs(lower: ArrayLike, upper: ArrayLike, tolerance: float = 0.0) -> Integers:
     """Return the pairs of boxes whose interiors intersect.
 
-    Gives row numbers i < j, sorted, of boxes whose intersection is deeper than `tolerance` on
+    Returns the sorted row numbers i < j of boxes whose intersection is longer than `tolerance` on
     every feature.
     """
     low, high = as_boxes(lower, upper)
@@ -58,12 +58,12 @@ def overlapping_pairs(lower: ArrayLike, upper: ArrayLike, tolerance: float = 0.0
 def contained_in_other(lower: ArrayLike, upper: ArrayLike) -> NDArray[np.bool_]:
     """Mark the boxes that lie inside another box.
 
-    Of equal boxes the first stays unmarked; empty boxes lie in every box.
+    The first of several equal boxes is not marked. Empty boxes lie inside every box.
     """
     low, high = as_boxes(lower, upper)
     if not low.shape[1]:
         return np.arange(len(low)) > 0
-    corners = np.hstack([low, -high]) + 0.0  # one zero only: -0.0 and 0.0 are the same bound
+    corners = np.hstack([low, -high]) + 0.0  # -0.0 becomes 0.0, which is the same bound
     corners[(high <= low).any(axis=1)] = np.inf
     _, first, inverse = np.unique(corners, axis=0, return_index=True, return_inverse=True)
     distinct = corners[first]
@@ -85,15 +85,15 @@ def adjacent_pairs(
 ) -> Integers:
     """Return the pairs of boxes that share a whole face, so that their union is a box.
 
-    Gives rows (i, j, feature), sorted, with ``upper[i, feature] == lower[j, feature]`` and equal
-    intervals on every other feature. If flags are given, they too must agree there, and the shared
-    face must belong to one of the two boxes; a missing flag array means all open.
+    Returns sorted rows (i, j, feature) with ``upper[i, feature] == lower[j, feature]`` and equal
+    intervals on every other feature. If flags of closed bounds are passed, they must be equal, too,
+    and the shared face must belong to one of the boxes; a missing flag array means open bounds.
 
     Notes
     -----
-    The intervals of a box are hashed to a sum of random words, one per feature. Subtracting one
+    The hash of a box is a sum of random words, one per feature and interval. Subtracting one
     summand gives the hash of all other features. Boxes with equal hashes are compared exactly. The
-    cost is that of n_features sorts instead of all pairs.
+    cost is that of n_features sorts instead of comparing all pairs.
     """
     low, high = as_boxes(lower, upper)
     with_flags = lower_closed is not None or upper_closed is not None
@@ -153,7 +153,7 @@ def as_boxes(lower: ArrayLike, upper: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def box_volumes(low: Floats, high: Floats) -> Floats:
-    """Return the volume of each box; no box may be empty."""
+    """Return the volume of each box; boxes must not be empty."""
     sides = high - low
     if sides.shape[1] <= 100:
         return np.prod(sides, axis=1)
@@ -172,7 +172,7 @@ def overlap_components(low: Floats, high: Floats) -> Integers:
 
 
 def first_box(points: Floats, low: Floats, high: Floats) -> Integers:
-    """Find the first box that holds each point; ``len(low)`` if none does."""
+    """Return the index of the first box that contains each point; ``len(low)`` if none does."""
     first = np.full(len(points), len(low))
     limits = np.hstack([points, -points])
     for i0, j0, bits in _bit_blocks(np.hstack([low, -high]), limits, strict=False):
@@ -188,10 +188,10 @@ def first_box(points: Floats, low: Floats, high: Floats) -> Integers:
 
 
 def in_some_rule(points: Floats, low: Floats, high: Floats, rule: Integers) -> NDArray[np.bool_]:
-    """Mark the points in some box; boxes of the same `rule` must form a product.
+    """Mark the points in at least one box; boxes of the same `rule` must form a product.
 
-    A rule with sets of values has one box for each combination of them. So the points are compared
-    with the values that a rule allows of each feature, and not with its boxes.
+    A rule with sets of values has one box for each combination of values. Points are therefore
+    compared with the values of each feature that a rule allows, not with the rule's boxes.
     """
     numbers, rule = np.unique(rule, return_inverse=True)
     if len(numbers) == len(low):
@@ -201,7 +201,7 @@ def in_some_rule(points: Floats, low: Floats, high: Floats, rule: Integers) -> N
         sides = np.unique(np.column_stack([rule, start, end]), axis=0)
         owner = sides[:, 0].astype(np.intp)
         edges = np.unique(sides[:, 1:])
-        # Part 2 i + 1 is the i-th edge itself, and part 2 i is between it and the one before.
+        # Part 2 i + 1 is the i-th edge itself, and part 2 i is between the previous edge and it.
         allowed = np.zeros((2 * len(edges) + 1, len(numbers)), dtype=bool)
         first, last = (2 * np.searchsorted(edges, ends) + 1 for ends in sides[:, 1:].T)
         for one_owner, one_first, one_last in zip(owner, first, last, strict=True):
@@ -222,7 +222,7 @@ def _overlap_chunks(
     limits = np.hstack([high[solid], -raised])
     for i0, j0, bits in _bit_blocks(values, limits, strict=True, triangle=True):
         for row in range(0, len(bits), 1024):
-            # Most bytes are zero, so only the others are unpacked.
+            # Most bytes are zero, so only nonzero bytes are unpacked.
             i, byte_index = np.nonzero(bits[row : row + 1024])
             byte_row, bit = np.nonzero(np.unpackbits(bits[row + i, byte_index][:, None], axis=1))
             i, j = i[byte_row] + i0 + row, byte_index[byte_row] * 8 + bit + j0
@@ -234,11 +234,11 @@ def _overlap_chunks(
 def _bit_blocks(
     values: Floats, limits: Floats, *, strict: bool, triangle: bool = False
 ) -> Iterator[tuple[int, int, NDArray[np.uint8]]]:
-    """Compare all rows with all rows in bounded memory.
+    """Compare all rows of two arrays in bounded memory.
 
-    Yields (i0, j0, bits): bit j of row i says that row ``j0 + j`` of `values` is below (or equal
+    Yields (i0, j0, bits): bit j of row i states that row ``j0 + j`` of `values` is below (or equal
     to, unless `strict`) row ``i0 + i`` of `limits` in every column. With `triangle`, blocks and
-    rows are left out that hold no pair of a limit before a value.
+    rows are omitted unless some index of a limit is smaller than that of a value.
     """
     for i0 in range(0, len(limits), _ROWS):
         for j0 in range(i0 if triangle else 0, len(values), _COLUMNS):
@@ -261,7 +261,7 @@ def _all_below(values: Floats, limits: Floats, *, strict: bool) -> NDArray[np.ui
         ranks = np.searchsorted(values[order, column], limits[:, column], side=side)
         if ranks.min() == n_values:
             continue
-        # Row r of the table is the set of the r smallest values, so one gather computes a column.
+        # Row r of the table is the set of the r smallest values, so one lookup computes a column.
         table = np.zeros((n_values + 1, n_words * 8), dtype=np.uint8)
         table[rows, order >> 3] = 128 >> (order & 7)
         sets = table.view(np.uint64)
@@ -294,7 +294,7 @@ Seed = int | np.random.Generator | np.random.RandomState | None
 def clopper_pearson(hits: int, n_samples: int, confidence: float = 0.99) -> tuple[float, float]:
     """Return the Clopper-Pearson interval of a probability, given counted hits.
 
-    Use it for shares estimated by random points, also when none or all of them hit.
+    Use it for shares estimated by random points, even if no or all points are hits.
 
     References
     ----------
@@ -312,11 +312,11 @@ def clopper_pearson(hits: int, n_samples: int, confidence: float = 0.99) -> tupl
 
 
 def sampling_stream(random_state: Seed) -> np.random.Generator:
-    """Return a random generator for points of a domain, independent of the streams of data.
+    """Return a random generator for points of a domain that is independent of generated data.
 
-    Use it instead of ``np.random.default_rng``: synthetic rows are often drawn with a small seed
-    such as 0. Points of the very same stream would repeat those rows, and rules drawn around the
-    rows would seem to cover more than they do.
+    Use it instead of ``np.random.default_rng``. Synthetic rows are often drawn with a small seed
+    such as 0; points from the same stream would repeat these rows, and the rules around the rows
+    would seem to cover too much.
     """
     if isinstance(random_state, np.random.Generator):
         return random_state
@@ -340,10 +340,10 @@ def sampled_volume(
     random_state: Seed,
     rule: Integers | None = None,
 ) -> tuple[float, float, float]:
-    """Estimate the volume of a union of boxes; return it with the ends of its interval.
+    """Estimate the volume of a union of boxes; return the estimate and its confidence interval.
 
-    None of the boxes may be empty. Boxes of the same `rule` must form a product. For the scheme see
-    `skescore.rules._volumes.union_volume`.
+    Boxes must not be empty, and boxes of the same `rule` must form a product. See
+    :func:`union_volume` for the method.
     """
     volumes = box_volumes(low, high)
     order = np.argsort(-volumes, kind="stable")
@@ -358,7 +358,7 @@ def sampled_volume(
         return 0.0, 0.0, 0.0
     rng = sampling_stream(random_state)
     logs = np.log(high - low).sum(axis=1)
-    shares = np.exp(logs - logs.max())  # of volumes that may be too small for a float64
+    shares = np.exp(logs - logs.max())  # volumes may be too small for a float64
     batch = max(1, 2_000_000 // low.shape[1])
     hits = 0
     for start in range(0, n_samples, batch):
@@ -366,7 +366,7 @@ def sampled_volume(
         if by_box:
             drawn = rng.choice(len(low), size=len(points), p=shares / shares.sum())
             points = low[drawn] + points * (high[drawn] - low[drawn])
-            points = np.minimum(points, high[drawn])  # rounding must not lift a point out
+            points = np.minimum(points, high[drawn])  # rounding must not move points outside
             hits += int(np.count_nonzero(first_box(points, low, high) == drawn))
         else:
             points = floor + points * (ceiling - floor)
@@ -390,34 +390,34 @@ def check_confidence(confidence: float) -> None:
 
 
 _MANY_BOXES_PER_RULE = 8  # with more boxes, sets of values are compared instead
-_FEW_BOXES = 12  # up to here all sets of rules, 4095 at most, are always affordable
-_MOST_PARTS = 4_000_000  # boxes times parts of a feature; with more, cutting boxes is quicker
+_FEW_BOXES = 12  # up to this number, all (at most 4095) sets of rules are affordable
+_MOST_PARTS = 4_000_000  # boxes times parts of a feature; with more, cutting boxes is faster
 _WORDS_PER_FRAGMENT = 50
 _GRID_CELLS = 50_000_000
-_MANY_CELLS, _FEW_FRAGMENTS = 1_000_000, 5_000  # more cells than these take longer than fragments
-_GRID_CHUNK = 1_000_000  # cells that are held at a time
+_MANY_CELLS, _FEW_FRAGMENTS = 1_000_000, 5_000  # with more cells, so many fragments are faster
+_GRID_CHUNK = 1_000_000  # cells in memory at a time
 _FLOATS_IN_MEMORY = 20_000_000
-_FLOATS_PER_FRAGMENT = 5000  # numbers that may be touched, which bounds the time
-_CALL_COST = 10_000  # a step on small arrays takes as long as touching so many numbers
+_FLOATS_PER_FRAGMENT = 5000  # limit of processed numbers, which limits the time
+_CALL_COST = 10_000  # a step on small arrays takes as long as processing so many numbers
 _RELATIVE_ERROR = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """Covered share of the unit cube, with an interval if it is an estimate.
+    """Covered share of the unit cube, with a confidence interval if it is an estimate.
 
     Attributes
     ----------
     value : float
-        The volume, or its estimate.
+        Volume, or its estimate.
     exact : bool
-        True if no sampling was involved (the value is then right up to rounding error).
+        Whether the value was computed without sampling, up to rounding errors.
     low, high : float
         Confidence interval; both equal `value` when `exact`.
     confidence : float or None
-        Probability with which the interval holds the true volume; None when `exact`.
+        Probability with which the interval contains the true volume; None if `exact`.
     n_samples : int
-        Number of random points drawn; 0 when `exact`.
+        Number of random points; 0 if `exact`.
     """
 
     value: float
@@ -444,35 +444,34 @@ def union_volume(
 ) -> Volume:
     """Return the volume of a union of boxes in the unit cube, exactly if that is affordable.
 
-    `disjoint` is the caller's word that no two boxes overlap, so that volumes are added.
-    Boxes of the same `rule` (a number per box; each its own by default) are disjoint and make up a
-    product of sets of values, one set for each feature.
-    `max_fragments` bounds what the exact methods may hold of each group of more than 12 overlapping
-    boxes; beyond it `n_samples` points are drawn, and the result is an interval.
+    `disjoint` declares that no two boxes overlap, so that volumes can be added. Boxes of the same
+    `rule` (a number per box; by default each box has its own) are disjoint and form a product of
+    sets of values, one set for each feature. `max_fragments` limits the memory of the exact methods
+    for each group of more than 12 overlapping boxes; beyond it, `n_samples` points are drawn.
 
     Notes
     -----
-    The cheapest case that applies is taken: a box equal to the cube; boxes without overlaps
-    (sum); otherwise boxes inside another one are removed, features spanned by all boxes are
-    projected away and each connected component of the overlap graph is measured alone, after
-    factoring out features on which all its boxes have the same interval:
+    If a box equals the cube, the volume is 1; if no boxes overlap, their volumes are added.
+    Otherwise, boxes inside other boxes are removed, and features that all boxes span are ignored.
+    Each connected component of the overlap graph is then measured separately by the first
+    applicable method, after factoring out features on which all its boxes have the same interval:
 
-    - feature by feature, the cube is cut where the set of rules that are still possible changes,
-      and pieces with the same set are put together: of up to 12 rules always, of more as long as
-      there are few such sets;
-    - a grid of all distinct coordinates with at most 5e7 cells: the sum of its filled cells (with
-      more than 1e6, the next is tried first, within narrow limits);
-    - otherwise each box is cut into slabs, at most two per feature and cut, that lie outside the
-      larger boxes; past `max_fragments`, inclusion-exclusion within the same limit;
-    - otherwise all boxes left over are sampled together, either uniformly in their bounding box or
-      by Karp and Luby's scheme (draw a box in proportion to its volume and a point in it; the
-      point counts if no earlier box holds it), whichever encloses less volume. Both are coin
-      tosses with a known scale, so a Clopper-Pearson interval keeps its confidence whatever the
-      sample size, also at 0 or 1, and is cut to what is certain (largest box, sum of boxes).
-      Tiny unions in many dimensions get a small relative error; points in the cube would all miss.
+    - Feature by feature, the cube is cut where the set of rules that may still hold changes, and
+      pieces with the same set are merged. This is done for up to 12 rules, and for more rules as
+      long as there are few such sets.
+    - In a grid of all distinct coordinates with at most 5e7 cells, the volumes of the filled cells
+      are added (with more than 1e6 cells, the next method is tried first, within narrow limits).
+    - Each box is cut into slabs outside of the larger boxes, at most two per feature and cut;
+      beyond `max_fragments`, inclusion-exclusion is used within the same limit.
+    - All remaining boxes are sampled together, either uniformly in their bounding box or by the
+      method of Karp and Luby (draw a box in proportion to its volume and a point in it; the point
+      counts if no earlier box contains it), whichever encloses less volume. Hits then have a
+      binomial distribution, so the Clopper-Pearson interval is valid for every sample size and
+      share; it is restricted to the certain bounds (largest box, sum of boxes). Even tiny unions in
+      many dimensions get a small relative error, whereas all uniform points in the cube would miss.
 
-    Side lengths are multiplied in float64, and their logarithms added above 100 features. Either
-    way a volume below 5e-324 is 0.0: 1000 sides of length 0.4 underflow.
+    Side lengths are multiplied in float64; with more than 100 features, their logarithms are added.
+    Volumes below 5e-324 are 0.0: 1000 sides of length 0.4 underflow.
 
     References
     ----------
@@ -518,7 +517,7 @@ def union_volume(
     if volume is not None:
         return _exact(volume)
     maximal = ~contained_in_other(low, high)
-    maximal = np.isin(rules, rules[maximal])  # what others hold of a rule is part of its product
+    maximal = np.isin(rules, rules[maximal])  # a product needs all boxes of its rule
     wide = ((low == 0.0) & (high == 1.0)).all(axis=0)
     low, high, rules = low[maximal][:, ~wide], high[maximal][:, ~wide], rules[maximal]
     labels = _linked_components(low, high, rules)
@@ -545,9 +544,9 @@ def union_volume(
 
 
 def _volume_of_sets(low: Floats, high: Floats, rule: Integers, limit: int) -> float | None:
-    """Return the volume of rules that have many boxes each; None for others, or beyond the limit.
+    """Return the volume of rules with many boxes each; None for others, or beyond the limit.
 
-    Comparing such boxes in pairs would take longer than comparing the sets of values.
+    Comparing all pairs of boxes would take longer than comparing the sets of values.
     """
     if len(low) <= _MANY_BOXES_PER_RULE * len(np.unique(rule)):
         return None
@@ -556,7 +555,7 @@ def _volume_of_sets(low: Floats, high: Floats, rule: Integers, limit: int) -> fl
 
 
 def _linked_components(low: Floats, high: Floats, rule: Integers) -> Integers:
-    """Label the components of overlapping boxes; all boxes of a rule belong to one."""
+    """Label the components of overlapping boxes; the boxes of a rule belong to one component."""
     labels = overlap_components(low, high)
     links = (np.ones(len(low), dtype=bool), (labels, labels.max() + 1 + rule))
     graph = coo_array(links, shape=(labels.max() + rule.max() + 2,) * 2)
@@ -582,7 +581,7 @@ def _component_volume(
     if products is not None:
         few = products.n_rules <= _FEW_BOXES
         volume = products.covered(limit=2**_FEW_BOXES if few else min(limit, _FEW_FRAGMENTS))
-    if volume is None and _n_cells(low, high) > _MANY_CELLS:  # few boxes often leave few fragments
+    if volume is None and _n_cells(low, high) > _MANY_CELLS:  # few boxes often have few fragments
         volume = _by_fragments(low, high, min(limit, _FEW_FRAGMENTS))
         if volume is None:
             volume = _by_inclusion_exclusion(low, high, limit // 10)
@@ -612,23 +611,23 @@ def _by_inclusion_exclusion(low: Floats, high: Floats, limit: int) -> float | No
         signs = np.concatenate([signs, [1.0], -signs[solid]])
     terms = signs * box_volumes(meet_low, meet_high)
     volume = math.fsum(terms)
-    # The terms cancel; every one carries a rounding error of about its size times n_features.
+    # The terms cancel, and each has a rounding error of about its size times n_features.
     error = math.fsum(np.abs(terms)) * low.shape[1] * np.finfo(np.float64).eps
     return volume if error <= _RELATIVE_ERROR * volume else None
 
 
 class Products:
-    """Rules as products of sets: the values of each feature that a rule allows.
+    """Rules as products of sets of allowed values, one set per feature.
 
-    The values of a feature are taken together as far as the same rules allow them. What stands for
-    a set of rules is a row of bits, in words of 64.
+    Values of a feature that the same rules allow are grouped into parts. Sets of rules are rows of
+    bits, in words of 64.
 
     Parameters
     ----------
     allowed : list of ndarray of uint64, each of shape (n_parts, n_words)
-        Per feature and part of its values, the rules that allow them.
+        For each feature, the rules that allow each part of its values.
     widths : list of ndarray of float, each of shape (n_parts,)
-        The length of each part.
+        For each feature, the length of each part.
     n_rules : int
         Number of rules.
     """
@@ -642,7 +641,7 @@ class Products:
     def of_boxes(cls, low: Floats, high: Floats, rule: Integers) -> Products | None:
         """Convert boxes in the unit cube; several boxes of one rule must form a product.
 
-        None where boxes have so many different ends that other ways are quicker.
+        Returns None if boxes have so many different bounds that other methods are faster.
         """
         order = np.argsort(rule, kind="stable")
         low, high = low[order], high[order]
@@ -663,7 +662,7 @@ class Products:
         return cls(allowed, widths, len(starts))
 
     def covered(self, *, within: int | None = None, limit: int) -> float | None:
-        """Return the volume covered by at least one rule; None if it needs more than `limit` steps.
+        """Return the volume that rules cover; None if this takes more than `limit` steps.
 
         With `within`, return the volume that the other rules cover inside this rule.
 
@@ -714,7 +713,7 @@ def volume_outside(
 ) -> float | None:
     """Return the volume of a product of boxes outside other products; None beyond the limit.
 
-    Boxes of others with the same `rule` make up a product as well, see :func:`union_volume`.
+    The other boxes with the same `rule` form a product, too; see :func:`union_volume`.
     """
     met = (lower < high.max(axis=0)).all(axis=1) & (upper > low.min(axis=0)).all(axis=1)
     rules = np.concatenate([np.full(len(low), rule.min(initial=0) - 1), rule[met]])
@@ -728,7 +727,7 @@ def volume_outside(
 def _features_in_order(requires: NDArray[np.bool_]) -> list[int]:
     """Order features so that the requirements of rules are completed as early as possible.
 
-    `requires` says of every feature and rule whether the rule looks at the feature.
+    `requires` states for every feature and rule whether the rule depends on the feature.
     """
     order: list[int] = []
     left = requires.sum(axis=0)
@@ -822,7 +821,7 @@ def _by_fragments(low: Floats, high: Floats, limit: int) -> float | None:
 def subtract(
     low: Floats, high: Floats, cut_low: Floats, cut_high: Floats, limit: int
 ) -> tuple[Floats, Floats] | None:
-    """Subtract a box from disjoint boxes; returns disjoint boxes."""
+    """Subtract a box from disjoint boxes; return disjoint boxes."""
     hit = ((low < cut_high) & (high > cut_low)).all(axis=1)
     core_low, core_high = low[hit], high[hit]
     below, above = core_low < cut_low, core_high > cut_high
@@ -846,9 +845,9 @@ def subtract(
 def join_touching(
     lower: np.ndarray, upper: np.ndarray, outputs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Merge boxes with one output that share a whole face, in place, as long as there are any.
+    """Merge boxes with the same output that share a whole face, in place, until none are left.
 
-    A union is stored in its first box. Return the index of that box for each union, and the index
+    A union is stored in its first box. Returns the index of this box for each union, and the index
     of the union for each box.
     """
     part_of = np.arange(len(lower))

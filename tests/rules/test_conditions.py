@@ -92,7 +92,7 @@ def test_intersect_holds_where_both_intervals_hold(one, other):
 
 
 def test_intersect_rejects_intervals_of_different_features():
-    with pytest.raises(ValueError, match="Only intervals on one feature intersect, got 0 and 1"):
+    with pytest.raises(ValueError, match="Intervals must be on the same feature, got 0 and 1"):
         Interval(0, 1, 2).intersect(Interval(1, 1, 2))
 
 

@@ -44,7 +44,7 @@ def test_domain_reports_ranges():
 @pytest.mark.parametrize(
     ("lower", "upper", "error", "text"),
     [
-        ([0], [1, 2], ValueError, "lower and upper must have one length, got 1 and 2"),
+        ([0], [1, 2], ValueError, "lower and upper must have the same length, got 1 and 2"),
         ([0, 3], [1, 2], ValueError, r"lower <= upper, got 3.0 and 2.0 for feature 1"),
         ([math.nan], [1], ValueError, "lower must be a finite number, got nan"),
         ([0], [math.inf], ValueError, "upper must be a finite number, got inf"),
@@ -111,8 +111,8 @@ def test_fallback_converts_values_to_python():
         (Fallback("c"), ["a", "b"], r"predicts 'c', which is not among the classes \['a', 'b'\]"),
         (Fallback("a", "default", (1,)), ["a", "b"], "has 1 class_counts for 2 classes"),
         (Fallback("a", "abstain", None, "b"), ["a", "b"], "none of the classes, got 'b'"),
-        (Fallback("a"), None, "must predict a number, got 'a'"),
-        (Fallback(True), None, "must predict a number, got True"),
+        (Fallback("a"), None, "must predict a number in regression, got 'a'"),
+        (Fallback(True), None, "must predict a number in regression, got True"),
     ],
 )
 def test_fallback_rejects_unknown_classes(fallback, classes, text):
@@ -193,9 +193,9 @@ def test_domain_gives_categories_unit_length():
     [
         ([(0, [])], "at least one"),
         ([(0, ["a", "a"])], "different values"),
-        ([(0, ["a", "b"])], r"from 0 to 2 along feature 0"),
-        ([(5, ["a", "b", "c"])], r"each of the 1 features once"),
-        ([(0, ["a", "b", "c"]), (0, ["a", "b", "c"])], "once at most"),
+        ([(0, ["a", "b"])], r"bounds of feature 0 must be 0 and its number of categories, 2"),
+        ([(5, ["a", "b", "c"])], r"each of the 1 features at most once"),
+        ([(0, ["a", "b", "c"]), (0, ["a", "b", "c"])], "at most once"),
     ],
 )
 def test_domain_rejects_invalid_categories(categories, message):

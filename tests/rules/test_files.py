@@ -52,7 +52,7 @@ def test_load_rejects_other_files(tmp_path: Path, content: bytes, message: str) 
 
 
 def test_load_reports_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"There is no file .*none.json; name one of"):
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*none.json; pass one of"):
         RuleSet.load(tmp_path / "none.json")
     with pytest.raises(ValueError, match=r"is a folder without rules\.json"):
         RuleSet.load(tmp_path)

@@ -1501,7 +1501,7 @@ def test_match_rejects_unknown_types(kind):
     X = np.zeros((2, 1), dtype=kind)
     for condition in (Interval(0, 1), OneOf(0, [1])):
         rules = RuleSet([Rule([condition], 1)], ["a"], task="regression")
-        with pytest.raises(ValueError, match=r"Rules know numbers and labels, but X holds .* 'a'"):
+        with pytest.raises(ValueError, match=r"Rules compare numbers and labels, but X .* 'a'"):
             rules.covers(X)
 
 

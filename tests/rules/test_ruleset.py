@@ -309,7 +309,11 @@ def test_ruleset_derives_classes_from_outputs():
         ({"disjoint": 1}, TypeError, "disjoint must be True or False, got 1"),
         ({"fallback": Fallback("z")}, ValueError, "fallback predicts 'z', which is not among"),
         ({"task": "regression"}, ValueError, "pass classes=None for regression"),
-        ({"task": "regression", "classes": None}, ValueError, "must predict a number, got 'c'"),
+        (
+            {"task": "regression", "classes": None},
+            ValueError,
+            "must predict a number in regression, got 'c'",
+        ),
         (
             {"task": "regression", "classes": None, "fallback": None},
             ValueError,
@@ -633,4 +637,4 @@ def test_predict_error_states_remedy_for_missing_values(voting):
         rules.predict(rows)
     message = str(caught.value)
     assert "tree of scikit-learn, read it with as_ruleset(tree, missing=True)" in message
-    assert "imodels do, impute the rows" in message
+    assert "imodels, impute them" in message

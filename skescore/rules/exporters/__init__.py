@@ -1,7 +1,7 @@
-"""Writers of rules for people, databases and programs, one module per language.
+"""Export of rules to texts, databases and programs, one module per language.
 
-:data:`RULE_WRITERS` lists them. Users call them as methods of :class:`skescore.rules.RuleSet`, as
-``RuleSet.to(name)``, or as the functions of this package.
+:data:`RULE_WRITERS` lists all languages. Call the methods of :class:`skescore.rules.RuleSet`,
+``RuleSet.to(name)``, or the functions of this package.
 """
 
 from skescore._rule_writers import RULE_WRITERS, RuleWriter

@@ -1,4 +1,4 @@
-"""Order of the rules, labels and votes, which all writers of programs need."""
+"""Order of rules, labels and votes, for all writers of programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def rules_in_order(ruleset: RuleSet) -> list[int]:
     """Return the indices of the rules that can predict, in the order in which they are tested.
 
-    Voting rules all predict. Otherwise, no rule after the first one without conditions can predict.
+    Unless rules vote, no rule after the first one without conditions can predict.
     """
     if ruleset.voting is not None:
         return list(range(len(ruleset)))
@@ -33,7 +33,7 @@ def always_predicts(ruleset: RuleSet) -> bool:
 
 
 def elementary(conditions: Iterable[Condition]) -> Iterator[Interval | OneOf | Missing | Linear]:
-    """Yield the elementary conditions, replacing compound ones by their parts."""
+    """Yield elementary conditions; compound conditions are replaced by their parts."""
     for condition in conditions:
         if isinstance(condition, AtLeast):
             yield from elementary(condition.conditions)
@@ -48,17 +48,17 @@ def to_ascii(name: str) -> str:
 
 
 def class_labels(ruleset: RuleSet) -> list[Any]:
-    """Return the classes as the rule set predicts them: whole numbers among floats are floats."""
+    """Return the classes as predicted: integers are floats if other classes are floats."""
     return _labels(ruleset)[: len(ruleset.classes or ())]
 
 
 def abstention(ruleset: RuleSet) -> Any:
-    """Return the label that a classification predicts when it abstains."""
+    """Return the label that an abstaining rule set predicts in classification."""
     return _labels(ruleset)[-1]
 
 
 def _labels(ruleset: RuleSet) -> list[Any]:
-    """Return the classes, and what an abstaining rule set predicts instead."""
+    """Return the classes, followed by the prediction of an abstaining rule set."""
     labels = list(ruleset.classes or ())
     fallback = ruleset.fallback
     if labels and fallback is not None and fallback.policy == "abstain":

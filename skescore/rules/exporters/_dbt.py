@@ -1,4 +1,4 @@
-"""Rule sets as models of dbt."""
+"""Export of rule sets to dbt models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def _jinja_text(text: str) -> str:
-    """Write a text of Jinja."""
+    """Write a text as a Jinja literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\r", "\\r")
     return f"'{escaped}'"
 
@@ -33,11 +33,11 @@ def to_dbt(
     ruleset : RuleSet
         The rules.
     model : str
-        Model that contains the rows, as in ``ref``; ``"source.table"`` names a table of a source.
+        Model with the rows, as in ``ref``; ``"source.table"`` is a table of a source.
     dialect : str, default="duckdb"
         Database of the project, see :meth:`skescore.rules.RuleSet.to_sql`.
     kind : {"predict", "assign"}, default="predict"
-        Whether the added column is ``prediction``, or ``rule``: the number of the rule from 1.
+        Whether to add the column ``prediction``, or ``rule`` (the number of the rule, from 1).
     materialized : str, default="view"
         Materialization of the model.
     booleans : sequence of str, optional
@@ -49,12 +49,12 @@ def to_dbt(
     Returns
     -------
     str
-        The content of a file in the folder ``models``.
+        Content of a file in the folder ``models``.
 
     Raises
     ------
     ValueError
-        As :meth:`skescore.rules.RuleSet.to_sql`, or if a name is empty.
+        As in :meth:`skescore.rules.RuleSet.to_sql`, or if a name is empty.
 
     Examples
     --------
@@ -81,8 +81,8 @@ def to_dbt(
     relation = "ref" if len(names) == 1 else "source"
     arguments = ", ".join(map(_jinja_text, names))
     expression = ruleset.to_sql(dialect=dialect, kind=kind, booleans=booleans, exact=exact)
-    # Jinja must not read what stands in names and texts, and would change carriage returns. Lines
-    # are not indented, because texts contain line breaks.
+    # Jinja must not interpret names and texts, and would change carriage returns. Lines are not
+    # indented, because texts may contain line breaks.
     expression = re.sub(r"[{\r]+", lambda run: f"{{{{ {_jinja_text(run[0])} }}}}", expression)
     column = "rule" if kind == "assign" else "prediction"
     return (

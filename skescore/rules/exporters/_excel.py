@@ -1,4 +1,4 @@
-"""Rule sets as an Excel workbook that predicts the rows typed into it, or as one formula."""
+"""Export of rule sets to Excel: a workbook that predicts typed rows, or a formula."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _MAX_NESTED_IFS = 64
 _MAX_FORMULA_LENGTH = 8192
 _MAX_TEXT_LENGTH = 255
 _MAX_ARGUMENTS = 255
-#: Format of cells whose content stays the text that was typed.
+#: Format of cells whose content is text.
 _TEXT_FORMAT = "@"
-#: Excel computes and compares with so many significant digits.
+#: Number of significant digits with which Excel computes and compares.
 _N_DIGITS = 15
 
 
@@ -76,7 +76,7 @@ class _Formulas:
     ruleset : RuleSet
         The rules.
     columns : mapping of int to str
-        Letters of the column of each feature.
+        Letters of each feature's column.
     """
 
     def __init__(self, ruleset: RuleSet) -> None:
@@ -88,12 +88,12 @@ class _Formulas:
         self.order = rules_in_order(ruleset)
 
     def premise(self, rule: Rule, cells: dict[int, str]) -> str:
-        """Write a test that a rule holds."""
+        """Write a test whether a rule holds."""
         parts = [self.condition(condition, cells) for condition in rule.conditions]
         return _joined("AND", parts) if parts else "TRUE()"
 
     def condition(self, condition: Condition, cells: dict[int, str]) -> str:
-        """Write a condition as TRUE or FALSE; an empty cell is a missing value."""
+        """Write a condition, which is TRUE or FALSE; an empty cell is a missing value."""
         if isinstance(condition, AtLeast):
             parts = [self.condition(part, cells) for part in condition.conditions]
             if condition.m == 1:
@@ -123,7 +123,7 @@ class _Formulas:
 
     def _one_of(self, condition: OneOf, cells: dict[int, str]) -> str:
         entry, cell = self.fields[condition.feature], cells[condition.feature]
-        if entry.is_text:  # the operator = ignores case
+        if entry.is_text:  # in contrast to EXACT, the operator = ignores case
             parts = [f"EXACT({cell},{_literal(value)})" for value in condition.values]
         else:
             value_of = f"N({cell})" if entry.is_flag else cell
@@ -142,7 +142,7 @@ class _Formulas:
         return text
 
     def output(self, output: Any, cells: dict[int, str]) -> str:
-        """Write what a rule predicts."""
+        """Write the output of a rule."""
         if isinstance(output, LinearOutput):
             if not output.terms:
                 return _number(output.intercept)
@@ -154,7 +154,7 @@ class _Formulas:
         return _literal(self.classes[self.ruleset.classes.index(output)])
 
     def fallback(self) -> str | None:
-        """Write the prediction where no rule holds; None if none is needed."""
+        """Write the prediction for uncovered rows; None if there are none."""
         fallback = self.ruleset.fallback
         if always_predicts(self.ruleset):
             return None
@@ -166,20 +166,20 @@ class _Formulas:
 
 
 def _argument_groups(parts: Sequence[str]) -> list[str]:
-    """Join arguments in groups that one function can take."""
+    """Join arguments in groups that a function accepts."""
     starts = range(0, len(parts), _MAX_ARGUMENTS)
     return [",".join(parts[start : start + _MAX_ARGUMENTS]) for start in starts]
 
 
 def _joined(function: str, parts: Sequence[str]) -> str:
-    """Call AND or OR, nested for more arguments than Excel allows."""
+    """Write a call of AND or OR, nested if there are more arguments than Excel allows."""
     if len(parts) == 1:
         return parts[0]
     return _joined(function, [f"{function}({group})" for group in _argument_groups(parts)])
 
 
 def _count(cells: Sequence[str]) -> str:
-    """Count the cells that hold numbers."""
+    """Write the number of cells that hold numbers."""
     return "+".join(f"COUNT({group})" for group in _argument_groups(cells))
 
 
@@ -208,7 +208,7 @@ def _column_letters(position: int) -> str:
 def to_excel_formula(ruleset: RuleSet, row: int = 2) -> str:
     """Write a rule set as one Excel formula.
 
-    Use it to predict in an existing sheet: all features stand in order in the columns A, B, ...
+    Use it to predict in an existing sheet with the features in columns A, B, ..., in order.
 
     Parameters
     ----------
@@ -226,14 +226,14 @@ def to_excel_formula(ruleset: RuleSet, row: int = 2) -> str:
     Raises
     ------
     ValueError
-        If there are too many or too long rules, if rules predict together, if the fallback asks
-        for the nearest box, or if a feature is compared with numbers and texts.
+        If there are too many or too long rules, if rules vote, if the fallback is the nearest rule,
+        or if a feature is compared with numbers and texts.
 
     Notes
     -----
-    An empty cell is a missing value, and so is text where rules compare numbers. Without a
-    prediction, the formula is ``#N/A``. Excel computes with 15 significant digits: longer bounds
-    are rounded, and values that differ from a bound only beyond them may fall on its other side.
+    Empty cells, and texts that rules compare with numbers, are missing values. Without a
+    prediction, the value is ``#N/A``. Excel computes with 15 significant digits: longer bounds are
+    rounded, and values that differ from a bound only in further digits may be on its other side.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def to_excel_formula(ruleset: RuleSet, row: int = 2) -> str:
 
 
 class _Workbook:
-    """The sheets: rows with predictions, which rules hold, and the rules."""
+    """Writer of the sheets: rows with predictions, checks of rules, and the rules."""
 
     def __init__(self, ruleset: RuleSet, n_rows: int) -> None:
         self.openpyxl = import_optional("openpyxl", extra="excel", purpose="Writing Excel files")
@@ -294,7 +294,7 @@ class _Workbook:
         used_cells = f"$A{{0}}:${_column_letters(n_fields - 1)}{{0}}"
         otherwise = self.formulas.fallback() or "NA()"
         text_columns = [self.columns[f] for f, e in self.formulas.fields.items() if e.is_text]
-        for letters in text_columns:  # so that typed 007 or TRUE stays a text
+        for letters in text_columns:  # so that typed 007 or TRUE remains text
             sheet.column_dimensions[letters].number_format = _TEXT_FORMAT
         for row in range(2, self.n_rows + 2):
             checks = f"Checks!$A{row}:${last}{row}"
@@ -355,7 +355,7 @@ class _Workbook:
         sheet.column_dimensions["B"].width = 80
 
     def _put_text(self, cell: Any, text: str) -> None:
-        """Store a text that Excel must not read as a formula."""
+        """Store a text, which Excel must not interpret as a formula."""
         cell.value = check_xml_text(text, "Excel")
         cell.data_type = "s"
 
@@ -369,24 +369,24 @@ class _Workbook:
 
 
 def to_excel(ruleset: RuleSet, n_rows: int = 100) -> bytes:
-    """Write a rule set as an Excel workbook that predicts the rows typed into it.
+    """Write a rule set as an Excel workbook that predicts typed rows.
 
-    Use it to hand rules to people who work in spreadsheets: they type or paste rows, and see the
-    prediction, the rule that makes it, and which other rules hold.
+    Use it to share rules with people who work in spreadsheets. They type or paste rows, and see the
+    prediction, the rule that predicts, and the other rules that hold.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules, without voting.
     n_rows : int, default=100
-        Number of rows with formulas. Fill them down for more.
+        Number of rows with formulas, which can be filled down for more rows.
 
     Returns
     -------
     bytes
         The file. The sheet ``Rows`` has one column per feature that the rules use, the prediction
-        and the number of the rule; ``Checks`` states which rules hold; ``Rules`` lists them.
-        Columns of texts have the format Text, so that ``007`` and ``TRUE`` stay as typed.
+        and the number of the rule; ``Checks`` states which rules hold; ``Rules`` lists the rules.
+        Columns of texts have the format Text, so that ``007`` and ``TRUE`` remain texts.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Rules as tables in Markdown and HTML, or as a page of their own."""
+"""Export of rules to Markdown and HTML tables and to pages."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-#: Characters with a meaning in Markdown, in text or in tables. An underscore has one at the ends of
-#: words, and a colon in front of the name of an emoji or in an address.
+#: Characters with a meaning in Markdown text or tables: an underscore at the ends of words, and a
+#: colon before the name of an emoji or in an address.
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=[\w+-]+:|//)")
 
 
@@ -52,7 +52,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text that Markdown shows as it is."""
+    """Escape a text for Markdown."""
     return html.escape(_SPECIAL.sub(r"\\\g<0>", text), quote=False)
 
 
@@ -68,7 +68,7 @@ def to_html(ruleset: RuleSet, limit: int | None, *, standalone: bool, title: str
         more = f"... and {len(ruleset) - n_shown} more; to_frame() returns all"
         rows.append(f'<tr><td colspan="{len(headings)}">{more}</td></tr>')
     head = "".join(f'<th scope="col">{c}</th>' for c in headings)
-    # Line breaks keep the source of a page with many rules readable.
+    # Line breaks make the source readable.
     gap = "\n" if standalone else ""
     table = (
         f"<table><caption>{html.escape(caption(ruleset))}</caption>{gap}"

@@ -1,4 +1,4 @@
-"""Rules as a Prolog theory that SWI-Prolog and tuProlog load without changes."""
+"""Export of rules to Prolog theories for SWI-Prolog and tuProlog."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-#: Output of a function if a value that it needs is missing.
+#: Value of a function with a missing argument.
 NO_NUMBER = "nan"
 PLAIN_ATOM = re.compile(r"[a-z][a-zA-Z0-9_]*")
-#: Variables of the generated clauses, whose names features must not have.
+#: Variables of the generated clauses, which features must not use.
 _OUR_VARIABLES = re.compile(r"(Output|Said|Sums|Weight|Total|Rest|(Held|Sum|Said)\d+)")
 _SYMBOLS = frozenset("#$&*+-./:<=>?@^~\\,;|!")
-#: Some systems warn about characters other than ASCII, even in comments, in some locales.
+#: In some locales, some systems warn about non-ASCII characters, even in comments.
 _SIGNS = str.maketrans({"≤": "=<", "≥": ">=", "≠": "\\=", "·": "*", "±": "+-"})
-#: Words that are operators in some Prolog system, and therefore need parentheses.
+#: Words that are operators in some Prolog systems and therefore require parentheses.
 _OPERATORS = re.compile(
     r"as|discontiguous|divs?|dynamic|ensure_loaded|import|include|initialization|is|meta_predicate"
     r"|mod|module_transparent|multifile|public|rdiv|rem|set_prolog_flag|table|tdiv"
@@ -54,7 +54,7 @@ def _quoted_character(character: str) -> str:
     if character in "'\\":
         return {"'": "''", "\\": "\\\\"}[character]
     if " " <= character <= "~" or character > "\uffff":
-        return character  # tuProlog has no escapes beyond the basic plane
+        return character  # tuProlog has no escapes beyond the basic multilingual plane
     return f"\\x{ord(character):x}\\"
 
 
@@ -182,7 +182,7 @@ class Goals:
     def function(
         self, variable: str, function: LinearOutput, unknown: str, factor: str = ""
     ) -> str:
-        """Return a goal that computes a function, or yields `unknown` if a value is missing."""
+        """Return a goal that computes a function, or `unknown` if a feature is missing."""
         features_known = joined([self._is_known(feature) for feature, _ in function.terms])
         expression = self._sum(function.terms, number_text(function.intercept))
         expression = f"{factor}({expression})" if factor else expression
@@ -194,7 +194,7 @@ class Goals:
         return f"number({variable}), {variable} =:= {variable}"
 
     def _sum(self, terms: Iterable[tuple[int, float]], text: str = "") -> str:
-        """Return a sum of products, from left to right as NumPy adds them."""
+        """Return a sum of products in the order in which NumPy adds them."""
         for feature, coefficient in terms:
             product = f"{number_text(abs(coefficient) if text else coefficient)}*"
             product += self.variables[feature]
@@ -207,7 +207,7 @@ class Goals:
         return [joined(self._condition(condition)) for condition in conditions]
 
     def _condition(self, condition: Condition) -> list[str]:
-        """Return the goals of one condition; a disjunction (``;``) may have several solutions."""
+        """Return the goals of a condition; a disjunction (``;``) may have several solutions."""
         if isinstance(condition, Missing):
             wants_missing = truth_table(condition).missing
             write = self._lacks_value if wants_missing else self._has_value
@@ -233,7 +233,7 @@ class Goals:
         return [*goals, f"{' + '.join(indicators)} >= {condition.m}"]
 
     def _comparison(self, condition: Interval | OneOf) -> list[str]:
-        """Return Prolog goals for a condition on an observed value; they fail if it is missing."""
+        """Return the goals of a comparison, which fail for missing values."""
         if isinstance(condition, OneOf):
             return [self._one_of(condition)]
         variable = self.variables[condition.feature]
@@ -241,7 +241,7 @@ class Goals:
         return [f"number({variable})", *(comparisons or [f"{variable} =:= {variable}"])]
 
     def _has_value(self, feature: int) -> str:
-        """Return a goal that tests for an observed value: a number if rules only use numbers."""
+        """Return a goal that tests for an observed value, in some rules for a number."""
         is_number, variable = self._is_known(feature), self.variables[feature]
         if feature in self.numbers and feature not in self.values:
             return is_number
@@ -313,7 +313,7 @@ def contribution(
         parts = [float(k == class_index) for k in range(len(ruleset.classes))]
     if not isinstance(rule.weight, LinearOutput) or not rule.weight.terms:
         return f"[{', '.join(number_text(_weight(rule) * part) for part in parts)}]", []
-    # If a missing value leaves the weight unknown, the rule does not contribute.
+    # If the weight is unknown because of a missing value, the rule does not contribute.
     lines = [goals.function("Weight", rule.weight, "0.0")]
     summands = [f"Said{k}" if part else "0.0" for k, part in enumerate(parts)]
     lines += [f"Said{k} is Weight*{number_text(part)}" for k, part in enumerate(parts) if part]
@@ -436,7 +436,7 @@ class _Theory:
         yield f"%   ?- {self.predicate}({', '.join([*examples, 'Output'])})."
 
     def _known_values(self, feature: int) -> list[Any]:
-        """Return the values of a categorical feature; none for a number."""
+        """Return the values of a categorical feature; no values for a number."""
         domain = self.ruleset.domain
         domain_values = domain.values_of(feature) if domain else None
         return list(
@@ -458,8 +458,8 @@ class _Theory:
             else:
                 constant = output.intercept if isinstance(output, LinearOutput) else output
                 prediction = f"Output = {self._prediction(constant)}"
-            # The cut precedes the prediction, so that a query for another prediction does not
-            # backtrack to later rules.
+            # The cut precedes the prediction, so a query with another prediction does not backtrack
+            # to later rules.
             lines = [*self.goals.premise(rule.conditions), f"!, {prediction}"]
             yield self._rule_comment(i)
             yield self._clause(self._head(self._features(i)), lines)

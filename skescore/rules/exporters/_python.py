@@ -1,4 +1,4 @@
-"""Rule sets as a Python function that needs nothing but Python."""
+"""Export of rule sets to Python functions without dependencies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_NAME = 40
 
 
 class Variables:
-    """One local variable per feature, or two where it is read both as a number and as a label."""
+    """Local variables of features: one per feature, or two if it is used as number and label."""
 
     def __init__(self, feature_names: Sequence[str], reserved: Iterable[str]) -> None:
         self._feature_names = feature_names
@@ -48,27 +48,27 @@ class Variables:
         return self._variable(feature, False)
 
     def reserve(self, conditions: Iterable[Condition], numbers: Iterable[int]) -> None:
-        """Name the variables of all features in conditions or sums, in feature order."""
+        """Create the variables of all features in conditions or sums, in feature order."""
         pairs, missing_features = {(feature, True) for feature in numbers}, set()
         for condition in elementary(conditions):
             if isinstance(condition, Missing):
                 missing_features.add(condition.feature)
             else:
                 pairs |= {(f, not isinstance(condition, OneOf)) for f in condition.features}
-        # Whether a value is missing is seen on either; a label may be anything.
+        # A missing value can be tested on either variable; a label may be any value.
         pairs |= {(f, False) for f in missing_features if (f, True) not in pairs}
         for feature, as_number in sorted(pairs):
             self._variable(feature, as_number)
 
     def missing(self, feature: int, *, negated: bool = False) -> str:
-        """Return a comparison that finds out whether a value is missing (or, negated, known)."""
+        """Write a test whether a value is missing (or known, if negated)."""
         if (feature, True) in self._names:
             name = self.number(feature)
             return f"{name} {'==' if negated else '!='} {name}"
         return f"{self.label(feature)} is {'not ' if negated else ''}None"
 
     def items(self) -> list[tuple[str, int, bool]]:
-        """Return all variables with their feature and whether it is read as a number."""
+        """Return all variables with their features and whether they are numbers."""
         return [(name, feature, as_number) for (feature, as_number), name in self._names.items()]
 
     def _variable(self, feature: int, as_number: bool) -> str:
@@ -83,7 +83,7 @@ class Variables:
 
 
 def _identifier(name: str, feature: int) -> str:
-    """A lower-case name of plain letters, since Python takes some other letters for the same."""
+    """Return a lowercase ASCII name, because Python normalizes some other letters."""
     plain = to_ascii(name).lower()
     text = re.sub(r"[^a-z0-9]+", "_", plain)[:_MAX_NAME].strip("_")
     if not text:
@@ -92,7 +92,7 @@ def _identifier(name: str, feature: int) -> str:
 
 
 def literal(value: Any) -> str:
-    """Write a label or a key in the quotation marks that formatters of Python choose."""
+    """Write a label or a key with the quotation marks that Python formatters use."""
     text = repr(value)
     if not isinstance(value, str) or text[0] == '"' or value.count('"') > value.count("'"):
         return text
@@ -101,7 +101,7 @@ def literal(value: Any) -> str:
 
 
 def number(value: float) -> str:
-    """Write a number so that Python reads the same."""
+    """Write a number that Python reads exactly."""
     value = float(value)
     return repr(value) if math.isfinite(value) else f'float("{value}")'
 
@@ -115,7 +115,7 @@ def tuple_text(parts: Iterable[str]) -> str:
 def summands(
     intercept: float | None, terms: Iterable[tuple[int, float]], names: Variables
 ) -> list[str]:
-    """Return the terms of a linear sum as code, in order; all but the first begin with a sign."""
+    """Return the terms of a linear sum as code; all but the first begin with a sign."""
     parts = [] if intercept is None else [number(intercept)]
     for feature, coefficient in terms:
         size, sign = abs(coefficient), "-" if coefficient < 0 else "+"
@@ -129,12 +129,12 @@ def summands(
 
 
 def affine(intercept: float | None, terms: Iterable[tuple[int, float]], names: Variables) -> str:
-    """Write a sum of features, added up in the order given."""
+    """Write a sum of features, added in the given order."""
     return " ".join(summands(intercept, terms, names))
 
 
 def condition_text(condition: Condition, names: Variables) -> str:
-    """Write a condition as an expression that is True or False, also where values are missing."""
+    """Write a condition as an expression that is True or False, even for missing values."""
     if isinstance(condition, Missing):
         return names.missing(condition.feature, negated=not truth_table(condition).missing)
     if isinstance(condition, Interval):
@@ -158,7 +158,7 @@ def condition_text(condition: Condition, names: Variables) -> str:
 def _between(value: str, bounds: Interval | Linear) -> str:
     lower, upper = bounds.lower, bounds.upper
     if math.isinf(lower) and math.isinf(upper):
-        return f"{value} == {value}"  # not so for NaN, which lies between no bounds
+        return f"{value} == {value}"  # False for NaN, which is between no bounds
     if lower == upper:
         return f"{value} == {number(lower)}"
     above, below = "<=" if bounds.lower_closed else "<", "<=" if bounds.upper_closed else "<"
@@ -175,7 +175,7 @@ def _one_of(condition: OneOf, value: str) -> str:
     else:
         listed = tuple_text(map(literal, condition.values))
         text = f"{value} {'not in' if condition.negated else 'in'} {listed}"
-    if condition.negated == truth_table(condition).missing:  # None is none of the values
+    if condition.negated == truth_table(condition).missing:  # None is not one of the values
         return text
     return (
         f"{value} is not None and {text}" if condition.negated else f"({value} is None or {text})"
@@ -232,13 +232,13 @@ def to_python(ruleset: RuleSet, function_name: str) -> str:
     if not function_name.isidentifier() or keyword.iskeyword(function_name):
         raise ValueError(
             f"function_name must be a name that Python allows, got {function_name!r}. "
-            "Use letters, digits and underscores, and no digit in front."
+            "Use letters, digits and underscores, but no digit at the start."
         )
     return _Function(ruleset, function_name).source()
 
 
 class _Function:
-    """The parts of the function that predicts by a rule set."""
+    """Writer of the function that predicts by a rule set."""
 
     def __init__(self, ruleset: RuleSet, name: str) -> None:
         self.ruleset, self.name = ruleset, name
@@ -262,7 +262,7 @@ class _Function:
         self.names.reserve([c for rule in used for c in rule.conditions], numbers)
 
     def source(self) -> str:
-        """Return the whole text."""
+        """Return the source of the function."""
         body = self._together() if self.ruleset.voting else self._one_by_one()
         parts = [
             "from collections.abc import Mapping, Sequence",
@@ -294,12 +294,12 @@ class _Function:
         if ruleset.task == "classification":
             lines += ["The classes are", *(f"    {label!r}" for label in self.classes), ""]
         text = "\n".join(f"    {line}".rstrip() for line in lines)
-        # A name must neither end the docstring nor be read as an escape.
+        # A name must not end the docstring or contain an escape.
         text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
         return f'    """{text.strip()}\n    """'
 
     def _reading(self) -> list[str]:
-        """Take the values that are used out of the row."""
+        """Write statements that read the used values of the row."""
         variables = self.names.items()
         lines = [""] if variables else []
         if any(as_number for _, _, as_number in variables):
@@ -340,7 +340,7 @@ class _Function:
         return f"    # Rule {index + 1}{': ' if statistics else ''}{statistics}"
 
     def _where(self, rule: Rule, statements: Iterable[str]) -> list[str]:
-        """Do something where a rule holds."""
+        """Write statements that are executed if a rule holds."""
         conditions = [condition_text(c, self.names) for c in rule.conditions]
         if not conditions:
             return [f"    {statement}" for statement in statements]
@@ -352,7 +352,7 @@ class _Function:
         return [*lines, *(f"        {statement}" for statement in statements)]
 
     def _statement(self, start: str, value: Any, *, brackets: bool = False) -> list[str]:
-        """Return a statement that ends with a prediction; one term per line where a sum is long."""
+        """Write a statement that ends with a prediction; a long sum has one term per line."""
         if not isinstance(value, LinearOutput):
             return [f"{start}{self._constant(value)}"]
         parts = summands(value.intercept, value.terms, self.names)
@@ -367,7 +367,7 @@ class _Function:
         return literal(self.classes[self.ruleset.classes.index(output)])
 
     def _fallback(self, depth: int) -> list[str]:
-        """Predict where no rule does."""
+        """Write the prediction for uncovered rows."""
         fallback, indent = self.ruleset.fallback, "    " * depth
         if self.asks_nearest:
             return self._nearest()
@@ -381,7 +381,7 @@ class _Function:
         return [f"{indent}# No rule holds.", f"{indent}return {prediction}"]
 
     def _box_units(self) -> tuple[list[int], list[float]]:
-        """The features that count for the distance of a box, and what is one unit of each."""
+        """Return the features in the distance to a box, and the unit of each."""
         ruleset = self.ruleset
         scale, _ = distance_units(ruleset)
         bounded = np.asarray(ruleset.boxes.bounded.any(axis=0))
@@ -403,7 +403,7 @@ class _Function:
             lines.append(f"        {tuple_text(sides)},")
         lines += ["    )"]
         known_checks = [self._known_instead(rule) for rule in rules]
-        if any(known_checks):  # a known value is a range away from a missing one
+        if any(known_checks):  # the distance between a known and a missing value is one range
             lines += ["    known = ("]
             _, squares = distance_units(self.ruleset)
             times = "" if squares == 1 else f"{number(squares)} * "
@@ -448,7 +448,7 @@ class _Function:
         return lines
 
     def _known_instead(self, rule: Rule) -> list[str]:
-        """Write a test that a value is known for each value that a rule requires to be missing."""
+        """Write tests whether the values that a rule requires to be missing are known."""
         return [
             self.names.missing(c.feature, negated=True)
             for c in rule.non_intervals
@@ -477,7 +477,7 @@ class _Function:
             return [*lines, "    return total"]
         lines.append(f"    labels = {tuple_text(map(literal, self.classes))}")
         if any(isinstance(rule.weight, LinearOutput) for rule in self.ruleset.rules):
-            # Infinite values may leave NaN, which counts as the greatest.
+            # Infinite values may cancel to NaN, which counts as the largest value.
             key = "lambda k: (sums[k] != sums[k], sums[k])"
             return [
                 *lines,
@@ -502,7 +502,7 @@ class _Function:
         return statements
 
     def _share_of_number(self, rule: Rule, mean: bool) -> list[str]:
-        assert not isinstance(rule.weight, LinearOutput)  # the rule set has seen to it
+        assert not isinstance(rule.weight, LinearOutput)  # checked by the rule set
         if isinstance(rule.output, LinearOutput):
             times = "" if rule.weight == 1 else f"{number(rule.weight)} * "
             statements = self._statement(f"total += {times}", rule.output, brackets=True)

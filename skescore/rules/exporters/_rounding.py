@@ -1,4 +1,4 @@
-"""Bounds in the fewest digits that leave every predict on some rows as it is."""
+"""Rounding of bounds to the fewest digits without changing predictions for given rows."""
 
 from __future__ import annotations
 
@@ -22,30 +22,31 @@ from skescore.rules._text import decimals_for_range
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-#: What is bounded: a feature's index, or the terms of a linear condition.
+#: Bounded quantity: the index of a feature, or the terms of a linear condition.
 _Quantity: TypeAlias = int | tuple[tuple[int, float], ...]
-#: Whether a bound parts the values equal to it from those below (True), from those above (False).
+#: Whether a bound separates values equal to it from smaller values (True) or larger ones (False).
 _Kinds: TypeAlias = set[bool]
-#: A bound's new value, and what the value itself belongs to: as before (None), to what lies above
-#: (True: ``x < 3``, ``x >= 3``) or below (False: ``x <= 3``, ``x > 3``).
+#: New value of a bound, and the side of values equal to it: as before (None), with larger values
+#: (True: ``x < 3``, ``x >= 3``) or with smaller values (False: ``x <= 3``, ``x > 3``).
 _Moved: TypeAlias = tuple[float, bool | None]
-#: How much of the way to the next row a bound may move, until the predictions stay as they are.
+#: Shares of the distance to the next row by which bounds may move; the first share that does not
+#: change predictions is used.
 _REACHES = (1.0, 0.25, 0.05, 0.01, 1e-3, 1e-4, 1e-6, 1e-8)
-#: How often a function is shortened; its text hardly ever changes more than twice.
+#: Largest number of times that a function is shortened; its text rarely changes more than twice.
 _MOST_ROUNDS = 10
 _LARGEST = sys.float_info.max
-#: Up to here floats hold every whole number.
+#: Largest number up to which floats represent every integer.
 _LARGEST_WHOLE = 2.0**53
 
 
 def shorten_numbers(ruleset: RuleSet, X: Any, reach: float | None = None) -> RuleSet:
-    """Write the bounds of all conditions in the fewest digits; see :meth:`RuleSet.shorten`."""
+    """Shorten the bounds of all conditions; see :meth:`RuleSet.shorten`."""
     if reach is not None:
         reach = check_number("reach", reach, 0.0, remedy="It is a share of a feature's range.")
     table = RowTable.of(X, ruleset.feature_names)
     if len(table) == 0:
         raise ValueError(
-            "X must hold at least one row, got none: without rows any number would do for a bound."
+            "X must hold at least one row, got none: without rows, bounds could be any numbers."
         )
 
     def limit(values: np.ndarray) -> float:
@@ -71,25 +72,25 @@ def shorten_numbers(ruleset: RuleSet, X: Any, reach: float | None = None) -> Rul
 def readable_bounds(ruleset: RuleSet, X: np.ndarray) -> RuleSet:
     """Round the bounds of rules so that every training row stays on its side of them.
 
-    Columns of whole numbers get whole bounds, columns with two values are compared with one of
-    these values, and all other bounds get the fewest digits within half of 1/1000 of the
-    feature's range. The text of rules is exact then, and short.
+    Columns of whole numbers get whole bounds, conditions on columns with two values name one of
+    them, and all other bounds get the fewest digits within 1/2000 of the feature's range. The text
+    of the rules is then short and exact.
 
     Parameters
     ----------
     ruleset : RuleSet
-        The rules, in units of the rows.
+        The rules, in the units of the rows.
     X : ndarray of float, shape (n_rows, n_features)
-        The rows that they were learned from; values of categorical columns are ignored.
+        Training rows of the rules; values of categorical columns are ignored.
 
     Returns
     -------
     RuleSet
-        Rules that hold for the same rows. Its domain knows the values of two-valued columns.
+        Rules that hold for the same rows. The domain lists the values of columns with two values.
     """
     table = RowTable(X, ruleset.feature_names)
     nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
-    if not nearest:  # The nearest rule depends on the distances to bounds.
+    if not nearest:  # the nearest rule depends on the distances to bounds
         ruleset = _two_valued(ruleset, table)
     bounds, intervals = _bounds_of(ruleset), _intervals_by_feature(ruleset)
     moved: dict[_Quantity, dict[float, _Moved]] = {}
@@ -112,20 +113,21 @@ def readable_bounds(ruleset: RuleSet, X: np.ndarray) -> RuleSet:
 
 
 def readable_outputs(ruleset: RuleSet, predictions: np.ndarray) -> RuleSet:
-    """Return rules of regression the numbers that their text has, so that it is exact.
+    """Round the outputs of rules for regression to the digits of their text.
 
     Parameters
     ----------
     ruleset : RuleSet
-        Rules of regression.
+        Rules for regression.
     predictions : ndarray of float, shape (n_rows,)
-        What they were learned from. Constants keep four digits, and as many decimals as tell apart
-        1/1000 of the range of these; functions lose at most about 1/1000 of how far they vary.
+        Predictions from which the rules were learned. Constants keep at least four digits, and the
+        decimals that distinguish 1/1000 of the predictions' range. Functions change by at most
+        about 1/1000 of their own range.
 
     Returns
     -------
     RuleSet
-        The same rules with shorter numbers.
+        The rules with shorter numbers.
     """
     decimals = decimals_for_range(float(predictions.min()), float(predictions.max()))
 
@@ -146,7 +148,7 @@ def readable_outputs(ruleset: RuleSet, predictions: np.ndarray) -> RuleSet:
 
 
 def _shorter_function(function: LinearOutput, domain: Domain | None) -> LinearOutput:
-    """Return the function whose text in a domain is exact and that of a function."""
+    """Round the numbers of a function so that its text in a domain is exact."""
     for _ in range(_MOST_ROUNDS):
         constant, sizes = function.number_texts(domain)
         pairs = zip(function.terms, sizes, strict=True)
@@ -169,10 +171,10 @@ def _bounded(conditions: tuple[Condition, ...]) -> Iterator[tuple[_Quantity, Int
 
 
 def _bounds_of(ruleset: RuleSet) -> dict[_Quantity, dict[float, _Kinds]]:
-    """Return the bounds of every quantity, and between which values each of them parts."""
+    """Return the bounds of every quantity, and which values each bound separates."""
     result: dict[_Quantity, dict[float, _Kinds]] = {}
     boxes = ruleset.boxes
-    # x >= b and x < b part off the values below b, x > b and x <= b those above.
+    # x >= b and x < b separate the values below b, x > b and x <= b those above.
     for bounds, below in ((boxes.lower, boxes.lower_closed), (boxes.upper, ~boxes.upper_closed)):
         for j in np.flatnonzero(np.isfinite(bounds).any(axis=0)).tolist():
             kinds = result.setdefault(j, {})
@@ -203,7 +205,7 @@ def _values(table: RowTable, quantity: _Quantity) -> np.ndarray:
 
 
 def _allowed(values: np.ndarray, kinds: dict[float, _Kinds]) -> list[tuple[float, float, float]]:
-    """For every bound itself and the closed range of numbers that part the values like it."""
+    """Return for every bound the closed range of numbers that separate the same values."""
     bounds = np.array(sorted(kinds))
     if len(values) == 0:
         return [(b, b, b) for b in bounds.tolist()]
@@ -213,12 +215,12 @@ def _allowed(values: np.ndarray, kinds: dict[float, _Kinds]) -> list[tuple[float
         cut = np.searchsorted(values, bounds, side="left" if below else "right")
         last = np.where(cut > 0, values[np.maximum(cut - 1, 0)], -np.inf)
         first = np.where(cut < len(values), values[np.minimum(cut, len(values) - 1)], np.inf)
-        # A bound may equal one of its two neighbors, depending on what it parts.
+        # A bound may equal one of its two neighbors, depending on the side that it separates.
         start = np.nextafter(last, np.inf) if below else last
         stop = first if below else np.nextafter(first, -np.inf)
         low = np.where(used, np.maximum(low, start), low)
         high = np.where(used, np.minimum(high, stop), high)
-    # Half the way to the next bound is each one's own, so that they keep their order.
+    # Bounds move at most halfway to the next bound, so that they keep their order.
     middle = bounds[:-1] / 2 + bounds[1:] / 2
     inside = (middle > bounds[:-1]) & (middle <= bounds[1:])
     middle = np.where(inside, middle, bounds[1:])
@@ -232,7 +234,7 @@ def _shorter(
     limits: Mapping[_Quantity, float],
     share: float,
 ) -> dict[_Quantity, dict[float, _Moved]]:
-    """The shortest bounds, each at most its limit and `share` of the way to its neighbors."""
+    """Return the shortest bounds within a limit and a share of the distance to neighbors."""
     result: dict[_Quantity, dict[float, _Moved]] = {}
     for quantity, allowed in ranges.items():
         new_bounds, limit = result.setdefault(quantity, {}), limits[quantity]
@@ -245,7 +247,7 @@ def _shorter(
 
 
 def _replaced(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]]) -> RuleSet:
-    """Return the rules with other bounds."""
+    """Replace the bounds of rules."""
 
     def replace(condition: Condition) -> Condition:
         if isinstance(condition, AtLeast):
@@ -273,7 +275,7 @@ def _replaced(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]
 
 
 def _moved_boxes(boxes: BoxTable, moved: Mapping[int, Mapping[float, _Moved]]) -> BoxTable:
-    """Return boxes with other bounds."""
+    """Replace the bounds of boxes."""
     lower, upper = boxes.lower.copy(), boxes.upper.copy()
     lower_closed, upper_closed = boxes.lower_closed.copy(), boxes.upper_closed.copy()
     for j, new_bounds in moved.items():
@@ -294,18 +296,18 @@ def _moved_boxes(boxes: BoxTable, moved: Mapping[int, Mapping[float, _Moved]]) -
 
 
 def _nearest(value: float) -> int:
-    """Return the nearest whole number, of two about equally near ones (cuts of trees) the lower."""
+    """Return the nearest whole number; the lower one near the middle, where trees cut."""
     return math.ceil(value - 0.51)
 
 
 def _whole_bounds(
     values: np.ndarray, kinds: dict[float, _Kinds], intervals: set[Interval]
 ) -> dict[float, _Moved] | None:
-    """Return whole bounds for a column of whole numbers, none of which changes sides.
+    """Return whole bounds for a column of whole numbers that separate the same values.
 
-    Gives None if the column is another, or an interval would be left without any number. Bounds
-    between two neighboring whole numbers become the nearer one (of equally near ones the lower),
-    unless another bound stands there, or the values end there, as long as that is to be avoided.
+    Returns None for other columns, or if an interval would contain no number. Bounds between two
+    neighboring whole numbers become the nearer one (the lower one if both are equally near), unless
+    it is another bound or, if possible, the smallest or largest value.
     """
     bounds = sorted(kinds)
     if (values != np.floor(values)).any() or max(-bounds[0], bounds[-1]) > _LARGEST_WHOLE:
@@ -326,7 +328,7 @@ def _whole_bounds(
 def _placed(
     groups: list[list[float]], reserved: Set[float], preferred: Callable[[float], int]
 ) -> dict[float, _Moved] | None:
-    """One whole number for each group of bounds, in their order; None if there is not one."""
+    """Return an increasing whole number for each group of bounds; None if that is impossible."""
     result: dict[float, _Moved] = {}
     last = -math.inf
     for group in groups:
@@ -352,14 +354,14 @@ def _none_empty(intervals: set[Interval], moved: Mapping[float, _Moved]) -> bool
         if lower > upper or (lower == upper and not closed):
             return False
         if lower == upper and interval.lower < interval.upper:
-            return False  # it would have no volume
+            return False  # the interval would have no volume
     return True
 
 
 def _with_room(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]]) -> RuleSet:
-    """Give the first and last value of a column a unit of the domain where a bound is moved there.
+    """Extend the domain by 1 beyond the first or last value of a column if a bound moved there.
 
-    A box that holds for that value alone would have no volume otherwise.
+    Otherwise, a box that contains only this value would have no volume.
     """
     assert ruleset.domain is not None
     lower, upper = list(ruleset.domain.lower), list(ruleset.domain.upper)
@@ -381,7 +383,7 @@ def _interval_mask(interval: Interval, values: np.ndarray) -> np.ndarray:
 
 
 def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
-    """Say of columns with two values alone which of them it is, instead of comparing them."""
+    """Replace intervals on columns with two values by conditions that name the value."""
     domain = ruleset.domain
     assert domain is not None
     named: dict[int, tuple[int, ...]] = {}
@@ -391,7 +393,7 @@ def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
         if len(values) > 2 or len(values := np.unique(column[~np.isnan(column)])) != 2:
             continue
         matches = [_interval_mask(interval, values) for interval in intervals]
-        # 0 and 1, 1 and 2, -1 and 1: there is nothing between, or beside 0.
+        # Codes such as 0 and 1, 1 and 2, or -1 and 1, between which there is at most 0.
         coded = values[1] == values[0] + 1 or values[1] == -values[0] == 1
         is_integral = (
             bool((values == np.floor(values)).all()) and abs(values).max() < _LARGEST_WHOLE
@@ -402,7 +404,7 @@ def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
         return ruleset
 
     def name(condition: Condition) -> Condition | None:
-        """Return the condition in terms of the two values; None if it always holds."""
+        """Express a condition by the two values; return None if it always holds."""
         if isinstance(condition, AtLeast):
             parts = [name(part) for part in condition.conditions]
             m = condition.m - parts.count(None)
@@ -431,7 +433,7 @@ def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
     )
 
 
-#: Rows in which a column of two values may show a third.
+#: Number of rows that are searched for a third value first.
 _LOOKED_AT = 64
 
 
@@ -450,7 +452,7 @@ def _intervals_by_feature(ruleset: RuleSet) -> dict[int, set[Interval]]:
 
 
 def _shortest(bound: float, low: float, high: float) -> float:
-    """The number with the fewest digits between two limits; the bound itself if it is as short."""
+    """Return the number with the fewest digits between two limits; the bound if none is shorter."""
     low, high = min(low, bound), max(high, bound)
     for candidates in (_whole_numbers(bound), _decimals(bound)):
         for pair in candidates:
@@ -461,9 +463,9 @@ def _shortest(bound: float, low: float, high: float) -> float:
 
 
 def _whole_numbers(bound: float) -> Iterator[list[float]]:
-    """The whole numbers below and above, first with one digit before all zeros, then with more."""
+    """Yield whole numbers below and above, with one digit before trailing zeros, then two, ..."""
     integer_part = math.floor(bound)
-    # As many digits as the number itself has: below -999.5 stands -1000, with one more.
+    # The number of digits is that of the number: -1000, which is below -999.5, has one more.
     for zeros in range(len(str(abs(int(bound)))) - 1, -1, -1):
         step = 10**zeros
         yield _neighbors(integer_part // step * step, step)
@@ -476,11 +478,11 @@ def _neighbors(below: int, step: int) -> list[float]:
 def _decimals(bound: float) -> Iterator[list[float]]:
     """Yield the numbers below and above with one decimal, two, and so on."""
     numerator, denominator = bound.as_integer_ratio()
-    digits = max(0, -math.frexp(bound)[1]) * 0.302 + 18  # beyond the last digit of a float
+    digits = max(0, -math.frexp(bound)[1]) * 0.302 + 18  # more digits than a float has
     for decimals in range(1, int(digits) + 1):
         power = 10**decimals
         below = numerator * power // denominator
-        # The quotient of whole numbers is rounded correctly, so it is what the decimal means.
+        # Quotients of integers are rounded correctly, so they equal the floats of the decimals.
         yield [below / power, (below + 1) / power]
 
 

@@ -1,4 +1,4 @@
-"""Rules as sentences of plain English."""
+"""Export of rules to sentences in plain English."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-#: Words of ours that a value must not be mistaken for.
+#: Words that connect parts of sentences; values that contain them are quoted.
 _OUR_WORDS = re.compile(r"\b(and|or|nor|missing|known)\b")
 _VOTING = {
     "votes": "All rules that hold vote together: each gives its weight to its class, and the class "
@@ -39,13 +39,13 @@ _VOTING = {
     "sum": "All rules that hold predict together: the prediction is the sum of what they say, each "
     "times its weight.",
 }
-#: Words that follow the share of a rule's class, by what was counted: for one row, and for several.
+#: Text after the share of a rule's class, by the counted labels: for one row and for several.
 _SHARE_WORDS = {
     "black_box": ("which agrees with the model", "agree with the model"),
     "data": ("right in the data", "right in the data"),
     None: ("of this class", "of this class"),
 }
-#: Words before the standard deviation of the labels, by what was counted.
+#: Text before the standard deviation of the labels, by the counted labels.
 _SPREAD_WORDS = {
     "black_box": "predictions of the model with the standard deviation",
     "data": "target with the standard deviation",
@@ -118,7 +118,7 @@ def _output(ruleset: RuleSet, output: object) -> str:
 
 
 def _label(value: object) -> str:
-    """Return a value, in quotation marks where it holds words that join others."""
+    """Return a value; it is quoted if it contains words that connect parts of sentences."""
     text = format_label(value)
     plain = text == str(value) and not _OUR_WORDS.search(text)
     return text if plain else json.dumps(str(value), ensure_ascii=False)
@@ -144,7 +144,7 @@ def _statistics(rule: Rule, index: int | None) -> str:
 
 
 def _distances(statistics: RuleStatistics, reference: str | None) -> str:
-    """Write how far the labels of a regression rule are from its conclusion or from each other."""
+    """Describe the errors, or the standard deviation of the labels, of a rule for regression."""
     errors = [
         f"by {format_number(error)} from the {name}"
         for name, error in (("model", statistics.model_error), ("data", statistics.target_error))
@@ -171,7 +171,7 @@ def _premise(conditions: Sequence[Condition], names: Sequence[str] | None) -> st
     parts = _parts(conditions, names)
     if len(parts) < 2:
         return "".join(parts)
-    # A comma keeps "above 1 and at most 2" together, where no brackets do.
+    # A comma separates conditions from "above 1 and at most 2", which has no parentheses.
     pairs = zip(conditions, parts, strict=True)
     several = any(" and " in part for condition, part in pairs if not _says_or(condition))
     comma = "," if len(parts) > 2 or several else ""
@@ -179,7 +179,7 @@ def _premise(conditions: Sequence[Condition], names: Sequence[str] | None) -> st
 
 
 def _parts(conditions: Sequence[Condition], names: Sequence[str] | None) -> list[str]:
-    """Return every condition; among others, one that says "or" stands in brackets."""
+    """Return all conditions; if there are several, those with "or" are in parentheses."""
     texts = [_condition(condition, names) for condition in conditions]
     if len(texts) < 2:
         return texts
@@ -248,7 +248,7 @@ def _one_of(condition: OneOf, name: str) -> str:
 
 
 def _or_missing(text: str, apart: bool) -> str:
-    """Allow a missing value, after a comma where it could seem to belong to a part."""
+    """Append "or missing", after a comma if it might otherwise be read as part of a bound."""
     return f"{text}{',' if apart else ''} or missing"
 
 
@@ -269,7 +269,7 @@ def _terms(
     names: Sequence[str] | None,
     text: str = "",
 ) -> str:
-    """Return a sum whose coefficients are written already, without their signs."""
+    """Write a sum, given the texts of the absolute values of its coefficients."""
     for (feature, coefficient), size in zip(terms, sizes, strict=True):
         name = feature_name(names, feature)
         term = name if size == "1" else f"{size} times {name}"

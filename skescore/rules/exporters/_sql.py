@@ -1,4 +1,4 @@
-"""Rule sets as SQL, so that whole warehouses are predicted where they are."""
+"""Export of rule sets to SQL, which predicts rows in a database."""
 
 from __future__ import annotations
 
@@ -28,37 +28,38 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-#: Databases that have no floating-point NaN.
+#: Databases without floating-point NaN.
 _WITHOUT_NAN = ("sqlite", "mysql", "tsql")
-#: Databases that tell upper from lower case in names that stand in quotation marks.
+#: Databases that distinguish upper and lower case in quoted names.
 _CASE_SENSITIVE = ("postgres", "snowflake", "oracle")
-#: Infinite numbers, where labels can be infinite.
+#: Infinite numbers, for databases that support them as labels.
 _INFINITE = {
     "postgres": "FLOAT8 '{}Infinity'",
     "duckdb": "CAST('{}inf' AS DOUBLE)",
     "sqlite": "{}9e999",
 }
-#: Databases without TRUE and FALSE; SQLite takes them for columns if there are such.
+#: Databases without TRUE and FALSE; SQLite may interpret them as names of columns.
 _WITHOUT_FLAGS = ("tsql", "oracle", "sqlite")
 #: Dialects that are written without sqlglot.
 _BUILT_IN_DIALECTS = ("duckdb", "postgres", "sqlite")
-#: Whether a column of a type that the rules do not tell may hold NaN; the text "nan" is another.
+#: Test that a column whose type the rules do not determine holds floats, because the text "nan" is
+#: not a missing value.
 _OF_FLOATS = {
     "duckdb": "typeof({}) IN ('DOUBLE', 'FLOAT')",
-    # The last two as DuckDB has it, which reads this dialect too.
+    # The last two are names in DuckDB, which also reads this dialect.
     "postgres": "CAST(pg_typeof({}) AS VARCHAR) IN "
     "('double precision', 'real', 'numeric', 'double', 'float')",
 }
-#: Kinds of columns whose type the rules do not tell; "bits" are compared with True and False.
+#: Kinds of columns whose type the rules do not determine; "bits" are compared with True and False.
 _UNKNOWN = (None, "bits")
-#: Dialects that compare BOOLEAN columns with 1 and 0; None is standard SQL, as DuckDB reads it.
+#: Dialects that compare BOOLEAN columns with 1 and 0; None is standard SQL, as in DuckDB.
 _COMPARES_FLAGS = (None, "duckdb", "sqlite")
-#: Whole numbers up to here are the same in 32 bits as in 64.
+#: Largest integer up to which integers are exact in 32-bit floats.
 _EXACT = 2**24
 _LARGEST_WHOLE = 2**63 - 1
-#: Decimals of so many digits become the same floats in every database.
+#: Number of digits up to which every database converts decimals to the same floats.
 _PLAIN_DIGITS = 15
-#: SQLite reads smaller numbers only nearly.
+#: Smallest number that SQLite reads exactly.
 _LEAST_IN_SQLITE = 1e-290
 
 
@@ -68,18 +69,18 @@ class ColumnKindError(ValueError):
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a database writes names and values; without a name it is standard SQL."""
+    """SQL dialect for names and values; standard SQL if the name is None."""
 
     name: str | None = None
     exact: bool = False
 
     @property
     def nan(self) -> bool:
-        """True if comparisons must exclude NaN."""
+        """Whether comparisons must exclude NaN."""
         return self.exact and self.name not in _WITHOUT_NAN
 
     def folded(self, name: str) -> str:
-        """Return the name as the database tells it from others."""
+        """Return the name in the form in which the database compares it with others."""
         return name if self.name in _CASE_SENSITIVE else name.casefold()
 
     def identifier(self, name: str, parameter: str) -> str:
@@ -93,7 +94,7 @@ class Dialect:
                 f"The {parameter} name is empty, which databases do not allow, got {name!r}. Pass "
                 f"{remedy} with another name."
             )
-        # SQLite takes an unknown name in double quotation marks for a text, and predicts nonsense.
+        # SQLite interprets an unknown name in double quotation marks as text.
         mark = "`" if self.name == "sqlite" else '"'
         return f"{mark}{name.replace(mark, 2 * mark)}{mark}"
 
@@ -112,12 +113,12 @@ class Dialect:
             return self.number(value)
         if abs(value) > _LARGEST_WHOLE:
             raise ValueError(
-                f"The label {value!r} does not fit the 64 bits of a BIGINT. Make it a text."
+                f"The label {value!r} does not fit the 64 bits of a BIGINT. Convert it to text."
             )
         return str(value)
 
     def bound(self, value: float) -> str:
-        """Write a number to compare with; shortly where that compares alike."""
+        """Write a number to compare with, in the short form if that is equivalent."""
         if value.is_integer() and abs(value) <= _EXACT:
             return str(int(value))
         if self.name == "postgres" and abs(value) >= LARGEST_EXACT:
@@ -129,7 +130,7 @@ class Dialect:
         return plain if few and not self.exact else text
 
     def number(self, value: float) -> str:
-        """Write a number to calculate with, which makes the result floating-point."""
+        """Write a number for calculations, which makes the result floating-point."""
         text = self._floating(value)
         return f"FLOAT8 '{text}'" if self.name == "postgres" else text
 
@@ -137,16 +138,16 @@ class Dialect:
         text = repr(float(value))
         if not math.isfinite(value):
             raise ValueError(
-                f"SQL has no number {text}, as an output of the rules is. Give that rule a "
+                f"SQL has no number {text}, which is an output of the rules. Give that rule a "
                 "finite one."
             )
         if self.name == "sqlite" and value:
             if abs(value) < _LEAST_IN_SQLITE:
                 raise ValueError(
-                    f"SQLite does not read the number {value!r} exactly: numbers must be 0 or at "
-                    f"least {_LEAST_IN_SQLITE} in size. Rescale that feature."
+                    f"SQLite does not read the number {value!r} exactly: it must be 0 or at least "
+                    f"{_LEAST_IN_SQLITE} in magnitude. Rescale that feature."
                 )
-            # Its reader rounds twice. Further digits move the number away from where that matters.
+            # SQLite rounds twice when it reads numbers. Further digits avoid an effect of this.
             error = abs(Fraction(text) - Fraction(value)) / Fraction(math.ulp(value))
             if error > Fraction(1, 2) - Fraction(1, 256):
                 text = f"{value:.17e}"
@@ -156,13 +157,13 @@ class Dialect:
 def _check_text(text: str, subject: str) -> None:
     if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
         raise ValueError(
-            f"{subject} {text!r} holds a sign that databases do not store (NUL or half a surrogate "
-            "pair). Rename it."
+            f"{subject} {text!r} holds a character that databases do not store (NUL or half of a "
+            "surrogate pair). Rename it."
         )
 
 
 def find_dialect(name: str | None, *, exact: bool = False) -> Dialect:
-    """Check the name of a dialect."""
+    """Return the dialect with the given name; raise an error if it is unknown."""
     if name is None or name in _BUILT_IN_DIALECTS:
         return Dialect(name, exact)
     if not isinstance(name, str):
@@ -174,20 +175,20 @@ def find_dialect(name: str | None, *, exact: bool = False) -> Dialect:
 
 
 def translated(text: str, dialect: Dialect) -> str:
-    """Turn standard SQL into a dialect that is not written directly."""
+    """Translate standard SQL to a dialect that is not written directly."""
     if dialect.name is None or dialect.name in _BUILT_IN_DIALECTS:
         return text
     sqlglot = import_optional("sqlglot", extra="sql", purpose=f"Writing SQL for {dialect.name!r}")
     tree = sqlglot.parse_one(text, read="duckdb")
     if dialect.name == "tsql":
-        # Other texts lose what the code page of the database lacks.
+        # Other texts lose characters that are not in the database's code page.
         national = sqlglot.exp.National
         tree = tree.transform(lambda node: national(this=node.this) if node.is_string else node)
     return str(tree.sql(dialect=dialect.name, pretty=True))
 
 
-#: DuckDB and SQLite limit the depth of an expression to 1000. A sum of so many parts is as deep as
-#: their number and the depth of a part together; longer ones are joined in blocks.
+#: DuckDB and SQLite limit the depth of expressions to 1000. The depth of a sum is the number of its
+#: parts plus the depth of a part, so longer sums are joined in blocks.
 _DEEPEST = 920
 
 
@@ -201,24 +202,24 @@ def _joined(parts: Sequence[str], word: str) -> str:
 
 
 def any_premise(premises: Sequence[str]) -> str:
-    """Write a test that any premise holds."""
+    """Write a test whether any premise holds."""
     return _joined(premises, "\n    OR ")
 
 
 def added(summands: Sequence[str], style: Dialect) -> str:
-    """Return a sum that starts from 0, in parentheses."""
+    """Write a sum that starts with 0, in parentheses."""
     if not summands:
         return style.number(0.0)
     return f"({_joined([style.number(0.0), *summands], f'{chr(10)}    + ')})"
 
 
 class Terms:
-    """Writes the conditions of a rule set with the names of a table's columns.
+    """Writer of the conditions of a rule set on the columns of a table.
 
     Features in `booleans` have BOOLEAN columns; other columns are compared with 1 and 0 instead of
-    TRUE and FALSE, unless `assumes_flags` is set. `kinds` are the kinds of the columns of a table,
-    by feature: then comparisons are exact, as in memory. Rules that can never predict, behind one
-    that always does, are ignored unless `all_rules` is set.
+    TRUE and FALSE, unless `assumes_flags` is set. `kinds` maps features to the kinds of the table's
+    columns; comparisons are then exact, as in memory. Rules after a rule that always holds are
+    ignored unless `all_rules` is set.
     """
 
     def __init__(
@@ -237,7 +238,7 @@ class Terms:
             for name in names:
                 if name not in ruleset.feature_names:
                     raise ValueError(
-                        f"{parameter} names the feature {name!r}, which the rules do not know. "
+                        f"{parameter} names the feature {name!r}, which the rules do not have. "
                         f"{did_you_mean(name, ruleset.feature_names)}"
                     )
         self._style = style
@@ -246,7 +247,7 @@ class Terms:
         rules = [ruleset.rules[i] for i in order]
         self._kinds = _column_kinds(rules, ruleset)
         if kinds is None and not assumes_flags:
-            # True and False stand for 1 and 0 unless the column is known to be BOOLEAN.
+            # True and False are compared as 1 and 0 unless the column is known to be BOOLEAN.
             for feature in _compared_kinds(rules):
                 is_named = ruleset.feature_names[feature] in booleans
                 if self._kinds[feature] == "flags" and not is_named:
@@ -266,7 +267,7 @@ class Terms:
             self._columns[feature] = column
 
     def _agree_with_table(self, names: Sequence[str]) -> None:
-        """Adapt the kinds that rules imply to those of the table, or raise an error."""
+        """Adapt the kinds that rules imply to the table; raise an error if they do not match."""
         for feature, table_kind in self._table_kinds.items():
             kind = self._kinds.get(feature)
             if kind is None or table_kind in ("null", "other"):
@@ -280,7 +281,7 @@ class Terms:
                 raise ColumnKindError(
                     f"Rules compare column {names[feature]!r} with {wanted}, but it holds {stored} "
                     "in",
-                    "Convert the column in a view, or make rules with values of its type.",
+                    "Convert the column in a view, or extract rules with values of its type.",
                 )
             if kind == "flags" and table_kind != "flag":
                 self._kinds[feature] = "numbers"
@@ -290,7 +291,7 @@ class Terms:
         equal_names = [n for n in self._names if self._style.folded(n) == self._style.folded(name)]
         if len(equal_names) > 1:
             raise ValueError(
-                f"The columns {equal_names} are one column for databases that ignore case. Pass "
+                f"The columns {equal_names} are the same in databases that ignore case. Pass "
                 "columns={feature: column} with other names, or a dialect that respects case, such "
                 "as 'postgres'."
             )
@@ -310,7 +311,7 @@ class Terms:
         return " AND ".join(self._condition(c) for c in rule.conditions) or None
 
     def _condition(self, condition: Condition) -> str:
-        """Return a condition; where it does not hold, it may be unknown (NULL)."""
+        """Write a condition; if it does not hold, its value may be NULL."""
         if isinstance(condition, Missing):
             wants_missing = truth_table(condition).missing
             write = self._is_gone if wants_missing else self._is_known
@@ -332,7 +333,7 @@ class Terms:
         return f"({' + '.join(counted)}) >= {condition.m}"
 
     def _comparison(self, condition: Interval | OneOf) -> str:
-        """Write a condition on an observed value; a missing one does not satisfy it."""
+        """Write a condition that missing values do not satisfy."""
         if isinstance(condition, OneOf):
             return self._one_of(condition)
         value = self._number(condition.feature)
@@ -344,7 +345,7 @@ class Terms:
         return self._between(value, condition)
 
     def _number(self, feature: int) -> str:
-        """Return a column as a number, rounded to a float as in memory."""
+        """Write a column as a number, rounded to a float as in memory."""
         column = self._columns[feature]
         is_wide = self._table_kinds.get(feature) in ("integer", "any")
         return f"CAST({column} AS FLOAT8)" if is_wide else column
@@ -364,13 +365,13 @@ class Terms:
         return " AND ".join(parts)
 
     def is_number(self, value: str) -> str:
-        """Write a test that a number is neither NULL nor NaN."""
+        """Write a test whether a number is neither NULL nor NaN."""
         if not self._style.nan:
             return f"{value} IS NOT NULL"
         return f"({value} <= 0 OR 0e0 - {value} <= 0)"
 
     def _is_known(self, feature: int) -> str:
-        """Write a test that a value is neither NULL nor NaN."""
+        """Write a test whether a value is neither NULL nor NaN."""
         column, kind = self._columns[feature], self._kinds.get(feature)
         if kind == "numbers":
             return self.is_number(column)
@@ -379,7 +380,7 @@ class Terms:
         return f"{column} IS NOT NULL"
 
     def _is_gone(self, feature: int) -> str:
-        """Write a test that a value is NULL or NaN, in parentheses if it has two parts."""
+        """Write a test whether a value is NULL or NaN, in parentheses if it has two parts."""
         text = self._missing_test(feature)
         return f"({text})" if " OR " in text else text
 
@@ -392,7 +393,7 @@ class Terms:
         return f"{column} IS NULL"
 
     def _is_nan(self, column: str) -> str:
-        """Write a test that a value is NaN; in databases that report types, texts never are."""
+        """Write a test whether a value is NaN; in databases that report types, texts never are."""
         text = f"LOWER(CAST({column} AS VARCHAR)) = 'nan'"
         of_floats = _OF_FLOATS.get(self._style.name or "")
         return text if of_floats is None else f"{text} AND {of_floats.format(column)}"
@@ -400,7 +401,7 @@ class Terms:
     def _one_of(self, condition: OneOf) -> str:
         column = self._columns[condition.feature]
         flags = condition.feature in self._flags
-        # Where a column holds numbers, True and False stand for 1 and 0.
+        # In a column of numbers, True and False are compared as 1 and 0.
         values = [v if flags or type(v) is not bool else int(v) for v in condition.values]
         values = self._representable(condition, values)
         if self._table_kinds.get(condition.feature) == "number":
@@ -408,7 +409,7 @@ class Terms:
         else:
             lists = _exact_lists(values, self._style)
         parts = [_listed(column, written, condition.negated) for written in lists]
-        if not parts:  # no value of the column can be equal
+        if not parts:  # no value in the column can match
             return self._is_known(condition.feature) if condition.negated else "1 = 0"
         text = f" {'AND' if condition.negated else 'OR'} ".join(parts)
         if len(parts) > 1 and not condition.negated:
@@ -423,7 +424,7 @@ class Terms:
         return text
 
     def _representable(self, condition: OneOf, values: Sequence[Any]) -> list[Any]:
-        """Return the values that the column of a table can hold; others would be rounded."""
+        """Return the values that the table's column can hold; others would be rounded."""
         kind = self._table_kinds.get(condition.feature)
         if kind not in ("number", "integer", "any") or isinstance(values[0], str):
             return list(values)
@@ -439,7 +440,7 @@ class Terms:
         ]
 
     def affine(self, intercept: float | None, terms: Iterable[tuple[int, float]]) -> str:
-        """Return a sum of features, added up in the order given."""
+        """Write a sum of features, added in the given order."""
         text = "" if intercept is None else self._style.number(intercept)
         for feature, coefficient in terms:
             column = self._number(feature)
@@ -452,17 +453,17 @@ class Terms:
 
 
 def _listed(column: str, written: Sequence[str], negated: bool) -> str:
-    """Write a test that a column equals one of some values, or none of them."""
+    """Write a test whether a column equals one of the values, or none if `negated`."""
     if len(written) == 1:
         return f"{column} {'<>' if negated else '='} {written[0]}"
     return f"{column} {'NOT IN' if negated else 'IN'} ({', '.join(written)})"
 
 
 def _exact_lists(values: Sequence[Any], style: Dialect) -> list[list[str]]:
-    """Write values as lists that databases compare exactly with a column of integers.
+    """Divide values into lists that databases compare exactly with a column of integers.
 
-    Databases compare all values of a list as floats if one of them is a float, which rounds large
-    integers. Only built-in dialects are known to read integers of more than 64 bits.
+    If one value of a list is a float, databases compare all values as floats, which rounds large
+    integers. Only built-in dialects are known to support integers of more than 64 bits.
     """
     if not any(not isinstance(v, str) and abs(v) >= LARGEST_EXACT for v in values):
         return [[style.label(value) for value in values]] if values else []
@@ -484,10 +485,10 @@ def _kind(value: Any) -> str:
 
 
 def _column_kinds(rules: Sequence[Rule], ruleset: RuleSet) -> dict[int, str]:
-    """Return the kind of values in the columns that rules use: texts, numbers or flags.
+    """Return the kinds of the columns that rules use: texts, numbers or flags.
 
-    For columns that `rules` only test for missing values, the other rules of the set decide, which
-    never predict but compare the same columns; then the domain, if there is one.
+    For columns that `rules` only test for missing values, the kind is determined by the other rules
+    of the set, which never predict, or by the domain if there is one.
     """
     kinds = _compared_kinds(rules)
     undecided = _used(rules) - kinds.keys()
@@ -498,7 +499,7 @@ def _column_kinds(rules: Sequence[Rule], ruleset: RuleSet) -> dict[int, str]:
         if "texts" in value_kinds and len(value_kinds) > 1:
             raise ValueError(
                 f"The rules compare feature {ruleset.feature_names[feature]!r} with texts and with "
-                "numbers, but a column of a table cannot hold both. Make its values one kind."
+                "numbers, but a column of a table cannot hold both. Use values of one kind."
             )
     if ruleset.domain is not None:
         for feature in undecided - kinds.keys():
@@ -514,7 +515,7 @@ def _column_kinds(rules: Sequence[Rule], ruleset: RuleSet) -> dict[int, str]:
 
 
 def _compared_kinds(rules: Sequence[Rule]) -> dict[int, set[str]]:
-    """Return the kinds of the values with which rules compare each column, or that they sum."""
+    """Return the kinds of values that rules compare each column with; numbers if they sum it."""
     kinds: dict[int, set[str]] = {feature: {"numbers"} for feature in _summed(rules)}
     for condition in elementary(c for rule in rules for c in rule.conditions):
         if isinstance(condition, Missing):
@@ -551,7 +552,7 @@ def to_sql(
     if output_name is not None and table is None:
         raise ValueError(
             f"output_name={output_name!r} names the column of a query, but without table=... only "
-            "an expression is written: pass the table, or name the expression in your query."
+            "an expression is written. Pass the table, or name the expression in your query."
         )
     if kind == "assign":
         ruleset.check_one_rule_per_row("to_sql(kind='assign')")
@@ -570,7 +571,7 @@ def to_sql(
 
 @dataclass(frozen=True)
 class SqlParts:
-    """What queries about a rule set are made of, in standard SQL for a dialect."""
+    """Parts of queries about a rule set, in standard SQL for a dialect."""
 
     style: Dialect
     premises: tuple[str, ...]
@@ -589,11 +590,11 @@ class SqlParts:
 def sql_parts(
     ruleset: RuleSet, *, dialect: str | None, kinds: Mapping[str, str] | None = None
 ) -> SqlParts:
-    """Write the premises of all rules, what they predict together, and linear outputs by rule.
+    """Write the premises of all rules, the prediction, and the linear outputs of rules.
 
-    `kinds` are the kinds of the columns of a table, see :class:`Terms`.
-    Missing values are as in :meth:`RuleSet.to_sql` with ``exact=True``. The number of the assigned
-    rule stands where one predicts, the prediction in regressions and where rules predict together.
+    `kinds` are the kinds of the columns of a table, see :class:`Terms`. Missing values are handled
+    as in :meth:`RuleSet.to_sql` with ``exact=True``. If a single rule predicts a class, the
+    prediction is the number of the assigned rule.
     """
     style = find_dialect(dialect, exact=True)
     booleans = [name for name, kind in (kinds or {}).items() if kind == "flag"]
@@ -628,7 +629,7 @@ def _case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
 
 
 class _Writer:
-    """A rule set's predictions as expressions."""
+    """Writer of the predictions of a rule set as expressions."""
 
     def __init__(self, ruleset: RuleSet, style: Dialect, terms: Terms) -> None:
         self.ruleset, self.style, self.terms = ruleset, style, terms
@@ -637,11 +638,11 @@ class _Writer:
         self.classes = class_labels(ruleset)
 
     def rule_number(self) -> str:
-        """Return the number of the assigned rule."""
+        """Write the number of the assigned rule."""
         return self._one_by_one([str(i + 1) for i in self.rules], None)
 
     def prediction(self) -> str:
-        """Return the prediction."""
+        """Write the prediction."""
         self._check_labels()
         if self.ruleset.voting is not None:
             return self._vote() if self.ruleset.classes is not None else self._number()
@@ -658,7 +659,7 @@ class _Writer:
         return _case(branches, otherwise)
 
     def _check_labels(self) -> None:
-        """Refuse labels that no single type of column can hold."""
+        """Raise a ValueError for labels that a column cannot hold together."""
         if self.ruleset.classes is None:
             return
         labels = list(self.classes)
@@ -669,8 +670,8 @@ class _Writer:
         if len(kinds) > 1:
             raise ValueError(
                 f"The predictions {labels!r} are of different types, which a column cannot hold. "
-                "Give the classes labels of one type, or write kind='assign' and look up the "
-                "predictions by the rules' numbers."
+                "Use labels of one type, or write kind='assign' and look up the predictions by the "
+                "rules' numbers."
             )
 
     def _output(self, rule: Rule) -> str:
@@ -692,7 +693,7 @@ class _Writer:
             raise ValueError(
                 "SQL cannot say which rule's box is nearest, but the fallback has "
                 "policy='nearest'. Choose another one: ruleset.replace(fallback=Fallback("
-                f"{fallback.output!r})) predicts {fallback.output!r} where no rule holds."
+                f"{fallback.output!r})) predicts {fallback.output!r} if no rule holds."
             )
         if fallback.policy == "abstain":
             return None if classes is None else self.style.label(abstention(self.ruleset))
@@ -701,7 +702,7 @@ class _Writer:
         return self._class(classes.index(fallback.output))
 
     def _where_any(self, prediction: str) -> str:
-        """Return a prediction where any rule holds, and the fallback's elsewhere."""
+        """Write a prediction for covered rows, and that of the fallback for others."""
         if self.sure:
             return prediction
         if not self.rules:
@@ -721,7 +722,7 @@ class _Writer:
             rule = self.ruleset.rules[i]
             for k, share in class_votes(self.ruleset, i):
                 summands[k].append(self._vote_of(rule, share))
-        # Of the classes that get no votes only the first can win.
+        # Of the classes without votes, only the first can be predicted.
         silent = [k for k, parts in enumerate(summands) if not parts][1:]
         running = [k for k in range(len(summands)) if k not in silent]
         sums = {k: added(summands[k], self.style) for k in running}
@@ -736,7 +737,7 @@ class _Writer:
             return self._summand(rule, self.style.number(rule.weight * share))
         weight = self.terms.affine(rule.weight.intercept, rule.weight.terms)
         times = f" * {self.style.number(share)}" if self.ruleset.voting == "probabilities" else ""
-        # A weight that a missing value leaves unknown says nothing.
+        # A weight that is unknown because of a missing value does not count.
         weight_known = self.terms.is_number(f"({weight})")
         none = self.style.number(0.0)
         value = f"CASE WHEN {weight_known} THEN ({weight}) ELSE {none} END{times}"
@@ -746,7 +747,7 @@ class _Writer:
         totals, weights = [], []
         for i in self.rules:
             rule = self.ruleset.rules[i]
-            assert not isinstance(rule.weight, LinearOutput)  # the rule set has seen to it
+            assert not isinstance(rule.weight, LinearOutput)  # checked by the rule set
             if isinstance(rule.output, LinearOutput):
                 value = f"({self._output(rule)})"
                 if rule.weight != 1:

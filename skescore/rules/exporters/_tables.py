@@ -1,4 +1,4 @@
-"""Rules as data frames: a row per rule, or a row per condition for spreadsheets and CSV files."""
+"""Export of rules to data frames with one row per rule, or per condition for spreadsheets."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 #: Value of the fallback in the column ``rule``.
 OTHERWISE = "otherwise"
-#: Operators of conditions on missing values; the last one is appended to another operator.
+#: Operators of conditions on missing values; the last one is appended to other operators.
 MISSING, NOT_MISSING, OR_MISSING = "is missing", "is known", " or missing"
 #: Name of the column of outputs, which also states the task.
 OUTPUT_COLUMNS = {"classification": "class", "regression": "number"}
-#: Texts that spreadsheets evaluate or convert: "=1+1", "-x", "10-20", "3/4", "5 %".
+#: Pattern of texts that spreadsheets evaluate or convert: "=1+1", "-x", "10-20", "3/4", "5 %".
 _CONVERTED = re.compile(r"[=+\-@].*|[\d .,:/%-]+")
 
 
 def cell(value: Any) -> Any:
-    """Return the content of a cell; texts that readers would convert are put in quotes."""
+    """Return the content of a cell; texts that readers would convert are quoted."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):
         return value
-    # Readers of CSV files and spreadsheets would not keep other texts as they are.
+    # Readers of CSV files and spreadsheets would convert other texts.
     is_plain = value == value.strip() and value.isprintable() and value[:1] not in {"", '"', "["}
     is_plain = is_plain and not _CONVERTED.fullmatch(value)
     if is_plain and value.lower() not in {"true", "false", "nan", "na", "n/a", "null", "none"}:
@@ -62,7 +62,7 @@ def _comparisons(
         if condition.upper < math.inf:
             yield ("<=" if condition.upper_closed else "<"), condition.upper
     elif isinstance(condition, OneOf):
-        # Always a list, because "= 3" would be read as a comparison of numbers.
+        # Always a list, because "= 3" is a comparison of numbers.
         values = json.dumps(list(condition.values), ensure_ascii=False)
         yield ("not in" if condition.negated else "in"), values
     else:
@@ -72,7 +72,7 @@ def _comparisons(
         )
 
 
-#: Columns of the statistics of regression rules.
+#: Columns of statistics in regression.
 _MEASURES = ["mean", "standard_deviation", "model_error", "target_error"]
 
 

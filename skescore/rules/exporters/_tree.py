@@ -1,4 +1,4 @@
-"""Rules as an indented tree of text, as scikit-learn's ``export_text`` draws its trees."""
+"""Export of rules to an indented tree, like scikit-learn's ``export_text``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One line of a tree."""
+    """Line of a tree."""
 
     depth: int
     condition: Interval | None
@@ -38,14 +38,14 @@ class Node:
 
 
 def split_tree(boxes: BoxTable) -> Iterator[Node]:
-    """Yield part boxes by single comparisons until each stands alone, as far as that goes.
+    """Split boxes by comparisons until every part contains one box, if possible.
 
     Notes
     -----
-    Only splits that cut no box are used, so that boxes on its two sides never hold together. Of
-    several, one that parts the list of rules into its beginning and its end comes first (leaves of
-    a tree are listed that way), then one that leaves no gap, then the most even. Missing values go
-    to the side of the boxes that hold them; where boxes on both sides do, it is no split.
+    Splits must not cut boxes. Splits that divide the list of rules into its beginning and its end
+    are preferred, because leaves of trees are listed in this order; then splits without a gap
+    between the boxes; then the most balanced split. Missing values go to the side of the boxes that
+    accept them. If boxes on both sides accept them, there is no split.
     """
     start, stop = boxes.half_open_bounds()
     stop = np.where(boxes.upper == np.inf, np.inf, stop)
@@ -53,14 +53,14 @@ def split_tree(boxes: BoxTable) -> Iterator[Node]:
     space = _Region(
         np.full(n_features, -np.inf), np.full(n_features, np.inf), np.ones(n_features, dtype=bool)
     )
-    # Deep trees would exhaust the interpreter's own stack.
+    # A stack replaces recursion, which deep trees would exhaust.
     waiting: list[tuple[np.ndarray, int, Interval | None, _Region]]
     waiting = [(np.arange(len(boxes)), 0, None, space)]
     while waiting:
         rules, depth, condition, region = waiting.pop()
         split = _best_split(rules, start, stop, boxes.missing) if len(rules) > 1 else None
         if split is None:
-            # Conditions that the way here has asked are not repeated.
+            # Conditions on the path to this node are not repeated.
             remaining = tuple(_not_yet_split(boxes, i, start, stop, region) for i in rules)
             yield Node(depth, condition, tuple(rules.tolist()), remaining)
             continue
@@ -82,7 +82,7 @@ def split_tree(boxes: BoxTable) -> Iterator[Node]:
 
 
 class _Region(NamedTuple):
-    """What the splits on the way to a node leave of every feature; whether it may be missing."""
+    """Bounds of every feature at a node of the tree, and whether it may be missing."""
 
     low: np.ndarray
     high: np.ndarray
@@ -92,7 +92,7 @@ class _Region(NamedTuple):
 def _best_split(
     rules: np.ndarray, start: np.ndarray, stop: np.ndarray, missing: np.ndarray
 ) -> tuple[int, float, np.ndarray] | None:
-    """The feature, the cut and which rules lie before it; None if every cut goes through a box."""
+    """Return the feature, the cut and a mask of the rules below it; None if there is no split."""
     best: tuple[tuple[bool, bool, int], int, float, np.ndarray] | None = None
     for feature in range(start.shape[1]):
         first, last = start[rules, feature], stop[rules, feature]
@@ -119,7 +119,7 @@ def _not_yet_split(
     stop: np.ndarray,
     region: _Region,
 ) -> tuple[Interval | Missing, ...]:
-    """Return the sides of a box that lie within a region."""
+    """Return the conditions of a box that its region does not imply."""
     result: list[Interval | Missing] = []
     for interval in boxes.intervals(rule):
         j = interval.feature
@@ -167,7 +167,7 @@ _FROM_THE_TOP = "(from the top, the first conclusion whose conditions all hold p
 
 
 def _remaining(node: Node) -> list[tuple[int, Sequence[Condition]]]:
-    """Return the rules that end at a node, with the conditions that the way there has not asked."""
+    """Return the rules at a node, with the conditions that its path does not imply."""
     return list(zip(node.rules, node.remaining, strict=True))
 
 
@@ -177,7 +177,7 @@ def _branches(
     number: NumberFormat,
     depth: int,
 ) -> Iterator[str]:
-    """Yield rules in order, each below the conditions that the one before it began with as well."""
+    """Yield the lines of rules, each below the first conditions shared with the rule before."""
     names = ruleset.feature_names
     before: Sequence[Condition] = ()
     for position, conditions in rules:
@@ -206,7 +206,7 @@ def condition_text(
     names: Sequence[str] | None = None,
     number: NumberFormat = plain_number,
 ) -> str:
-    """Write a condition with signs of ASCII."""
+    """Write a condition in ASCII."""
     if isinstance(condition, AtLeast):
         inner = "; ".join(condition_text(c, names, number) for c in condition.conditions)
         return f"at least {condition.m} of ({inner})"
@@ -224,7 +224,7 @@ def condition_text(
         feature, middle = 0, linear_text(condition.terms, sizes, names)
         number = plain_number
     bounds = bounds_text(
-        "\0",  # only the signs around the name become ASCII
+        "\0",  # only operators are converted to ASCII, not the name
         condition.lower,
         condition.upper,
         condition.lower_closed,

@@ -1,4 +1,4 @@
-"""Readers that turn models and rules of other libraries into rule sets, one module per library.
+"""Conversion of models and rules of other libraries to rule sets, one module per library.
 
 :data:`MODEL_READERS` lists the models that :func:`skescore.rules.as_ruleset` recognizes.
 """

@@ -1,4 +1,4 @@
-"""Conversion of fitted models into a :class:`RuleSet`."""
+"""Conversion of fitted models to a :class:`RuleSet`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from skescore.rules.importers._scaling import affine_map, does_nothing, in_user_
 
 
 def find_reader(model: Any) -> ModelReader | None:
-    """Return the reader for the class of a model; None if no record fits."""
+    """Return the reader for the class of a model; None if there is none."""
     for parent in type(model).__mro__:
         package, *module = parent.__module__.split(".")
         if package == "skescore" and module[:1] != ["compat"]:
-            return None  # extractors of this package have rules_, whatever class they derive from
+            return None  # extractors of this package, which may derive from any class
         path = f"{parent.__module__}.{parent.__qualname__}."
         for reader in MODEL_READERS:
             if path.startswith(f"{reader.class_path}."):
@@ -34,30 +34,30 @@ def find_reader(model: Any) -> ModelReader | None:
 
 @singledispatch
 def as_ruleset(model: Any, **options: Any) -> RuleSet:
-    """Turn a fitted model into a :class:`RuleSet`.
+    """Convert a fitted model to a :class:`RuleSet`.
 
-    It accepts:
+    Supported are:
 
     - rule sets, extractors and searches of this package;
-    - scikit-learn's decision trees, random forests, extra trees, gradient boosting (also on
-      histograms) and AdaBoost on trees;
+    - scikit-learn's decision trees, random forests, extra trees, (histogram) gradient boosting and
+      AdaBoost on trees;
     - models of XGBoost, LightGBM, CatBoost, PSyKE, RuleKit, imodels, interpret (EBM),
       wittgenstein, skope-rules (1.0.1, or ``SkopeRules`` of :mod:`skescore.compat`) and
       decision-rules;
     - tables of conditions, see :meth:`RuleSet.to_conditions`;
     - scikit-learn's searches over any of these, its FrozenEstimator, and Pipelines that end in one.
-      Scalers of a Pipeline are undone, so the rules are in the units of the Pipeline's input.
-      Conditions accept missing values that its imputers replace by an accepted value.
+      Scalers of a Pipeline are inverted, so the rules are in the units of the Pipeline's input.
+      Conditions include missing values if they hold for the value that an imputer replaces them by.
 
-    Other kinds of models are added with ``@as_ruleset.register(TheirClass)``.
+    Add other kinds of models with ``@as_ruleset.register(TheirClass)``.
 
     Parameters
     ----------
     model : object
         The fitted model.
     **options
-        Options of the reader for this kind of model; for trees see
-        :func:`skescore.rules.importers.tree_to_ruleset`, for others the functions in
+        Options of the reader for this kind of model: for trees, see
+        :func:`skescore.rules.importers.tree_to_ruleset`; for others, see the functions in
         :mod:`skescore.rules.importers`.
 
     Returns
@@ -72,9 +72,9 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
 
     Notes
     -----
-    Rules predict exactly as the model does. Their bounds are therefore those of the model, often
-    with many digits (scikit-learn's trees round rows to 32 bits: ``x ≤ 0.8000000417232512``).
-    :meth:`RuleSet.shorten` rounds them as far as no row of the data changes sides.
+    Rules predict exactly like the model. Their bounds are therefore those of the model, often with
+    many digits (scikit-learn's trees round rows to 32 bits: ``x ≤ 0.8000000417232512``).
+    :meth:`RuleSet.shorten` rounds them without moving rows of the data to the other side.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
     if hasattr(model, "cv_results_"):
         raise TypeError(
             f"{type(model).__name__} has no best_estimator_: fit it with refit=True (or the name "
-            "of a score), or fit one of its candidates and read that."
+            "of a score), or fit and read one of its candidates."
         )
     has_rules_when_fitted = hasattr(type(model), "rules_") or hasattr(model, "estimator")
     if rules is None and has_rules_when_fitted and hasattr(model, "fit"):
@@ -148,24 +148,24 @@ def _(model: Pipeline, **options: Any) -> RuleSet:
         ) from error
     if any(mapping.filled[feature] is not None for feature in _features_in_sums(inner)):
         warnings.warn(
-            "The Pipeline fills missing values, but sums of features in its rules have no value "
-            "where one of them is missing. Fill missing values before to predict like the "
+            "The Pipeline imputes missing values, but sums of features in its rules have no value "
+            "if one of them is missing. Impute missing values first to predict like the "
             "Pipeline.",
             UserWarning,
             stacklevel=3,
         )
     try:
         return in_user_units(inner, mapping, lambda rows: _transform_numbers(before, rows))
-    except (TypeError, ValueError):  # the transformer needs columns of text besides the numbers
+    except (TypeError, ValueError):  # the transformer also requires columns of text
         return in_user_units(inner, mapping)
 
 
 def _transform_numbers(transformer: Pipeline, rows: np.ndarray) -> Any:
-    """Transform rows of numbers, by the column names that the transformer was fitted with."""
+    """Transform rows of numbers, with the column names of the fitted transformer."""
     names = getattr(transformer, "feature_names_in_", None)
     table = rows.copy() if names is None else pd.DataFrame(rows, columns=names)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fitting has given the same warnings
+        warnings.simplefilter("ignore")  # fitting has issued the same warnings
         return np.asarray(transformer.transform(table))
 
 
@@ -185,20 +185,20 @@ def _features_in_sums(ruleset: RuleSet) -> set[int]:
 
 
 def options_from_rows(model: Any, X: Any) -> dict[str, Any]:
-    """Derive options for :func:`as_ruleset` from rows where the model lacks the information.
+    """Derive options of :func:`as_ruleset` from rows if the model lacks the information.
 
     Parameters
     ----------
     model : object
-        A fitted model, or a Pipeline, FrozenEstimator or search that holds one.
+        A fitted model, or a Pipeline, FrozenEstimator or search that contains one.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        Rows that the model was fitted on, or that the rules shall predict.
+        Training rows of the model, or rows that the rules will predict.
 
     Returns
     -------
     dict
-        Options for :func:`as_ruleset`: ``missing=True`` for scikit-learn's trees if values are
-        missing, the rows themselves for models of CatBoost.
+        Options of :func:`as_ruleset`: ``missing=True`` for scikit-learn's trees if values are
+        missing, and the rows for models of CatBoost.
 
     Examples
     --------
@@ -223,9 +223,9 @@ def options_from_rows(model: Any, X: Any) -> dict[str, Any]:
 
 
 def as_rulesets(model: Any, **options: Any) -> tuple[RuleSet, ...]:
-    """Turn every tree of a forest into a rule set of its own.
+    """Convert every tree of a forest to a separate rule set.
 
-    Use it to inspect or score the trees one by one. :func:`as_ruleset` returns a single rule set in
+    Use it to inspect or score the trees one by one; :func:`as_ruleset` returns a single rule set in
     which all trees vote.
 
     Parameters
@@ -239,7 +239,7 @@ def as_rulesets(model: Any, **options: Any) -> tuple[RuleSet, ...]:
     Returns
     -------
     tuple of RuleSet
-        One per tree, in order. Each predicts like its tree.
+        Rule sets that predict like the trees, in order.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def as_rulesets(model: Any, **options: Any) -> tuple[RuleSet, ...]:
 
     if not isinstance(model, FORESTS):
         raise TypeError(
-            f"{type(model).__name__} is not a forest of decision trees; as_ruleset(model) reads "
-            "any model as one rule set."
+            f"{type(model).__name__} is not a forest of decision trees; as_ruleset(model) converts "
+            "other models to one rule set."
         )
     return trees_of_forest(model, **options)

@@ -1,8 +1,9 @@
-"""Rule sets from boosted trees: the parts that the readers of all boosting libraries share.
+"""Common parts of the readers of boosted trees from different libraries.
 
-A split sends numbers, categories and missing values to one of its sides. The rows that reach a
-leaf are described by one set of values for each feature on the path. Such a set becomes a condition
-of the leaf's rule, or several rules if it consists of several intervals. All leaves add up.
+A split sends numbers, categories and missing values to one of its sides. The rows that reach a leaf
+are described by one set of values for each feature on the path. Such a set becomes a condition of
+the leaf's rule; if it consists of several intervals, the leaf becomes several rules. The values of
+all leaves are added.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from skescore.rules._domain import Domain
 from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 
-#: Lower bound, upper bound, and whether each of them belongs to the interval.
+#: Lower bound, upper bound, and whether the interval contains each of them.
 _Span: TypeAlias = tuple[float, float, bool, bool]
 _REAL_LINE: _Span = (-math.inf, math.inf, False, False)
 
 
 @dataclass(frozen=True, slots=True)
 class NumberSet:
-    """A union of intervals that do not touch, with or without the missing value."""
+    """Union of intervals that do not touch, with or without missing values."""
 
     spans: tuple[_Span, ...]
     missing: bool
@@ -42,7 +43,7 @@ class NumberSet:
         )
 
     def conditions(self, feature: int) -> tuple[Condition | None, ...]:
-        """Return one condition per interval; None stands for a condition that always holds."""
+        """Return one condition per interval; None represents a condition that always holds."""
         if not self.spans:
             return (Missing(feature),)
         if self.spans == (_REAL_LINE,):
@@ -79,7 +80,7 @@ def above(threshold: float, *, missing: bool) -> NumberSet:
 
 @dataclass(frozen=True, slots=True)
 class CategorySet:
-    """Listed categories, or (negated) all others, with or without the missing value."""
+    """Listed categories, or all others if negated, with or without missing values."""
 
     values: frozenset[Any]
     negated: bool
@@ -100,7 +101,7 @@ class CategorySet:
         return CategorySet(self.values & other.values, False, missing)
 
     def conditions(self, feature: int) -> tuple[Condition | None, ...]:
-        """Return the condition in a tuple; None stands for a condition that always holds."""
+        """Return the condition in a tuple; None represents a condition that always holds."""
         if self.values:
             return (OneOf(feature, tuple(self.values), self.negated, missing=self.missing),)
         if not self.negated:
@@ -109,19 +110,19 @@ class CategorySet:
 
 
 ValueSet: TypeAlias = NumberSet | CategorySet
-#: The values that rows may have, by feature; features that are not listed may have any.
+#: Values that rows may have, by feature; other features may have any value.
 Region: TypeAlias = Mapping[int, Any]
 
 
 class Branch(NamedTuple):
-    """One side of a split: the rows that go there, and the node that they reach."""
+    """Side of a split: the region of its rows, and the node that they reach."""
 
     region: Region
     child: Any
 
 
 Premise: TypeAlias = tuple[Condition, ...]
-#: Larger models would fill the memory, and nobody reads so many rules.
+#: Largest number of leaves, to limit memory; more rules are not readable.
 MAX_RULES = 300_000
 
 
@@ -153,16 +154,16 @@ def reachable_leaves(
     Parameters
     ----------
     root : object
-        The root node, in any representation.
+        Root node, in any representation.
     branches_of : callable
-        Returns the branches of a node, of which every row follows exactly one; none for a leaf.
+        Returns the branches of a node, which are disjoint and complete; none for a leaf.
 
     Yields
     ------
     leaf : object
-        A leaf. It is repeated for every path that leads to it.
+        A leaf; it is repeated for every path that leads to it.
     premises : list of tuple of conditions
-        A row follows this path if one of the premises holds. At most one of them does.
+        Disjoint premises; a row follows the path if one of them holds.
     """
     stack: list[tuple[Any, Region]] = [(root, {})]
     while stack:
@@ -186,7 +187,7 @@ def reachable_leaves(
 
 
 def intersect_regions(one: Region, other: Region) -> Region | None:
-    """Return the rows in both regions; None if there can be none."""
+    """Return the intersection of two regions; None if it is empty."""
     result = dict(one)
     for feature, values in other.items():
         result[feature] = result[feature].intersect(values) if feature in result else values
@@ -196,7 +197,7 @@ def intersect_regions(one: Region, other: Region) -> Region | None:
 
 
 class AdditiveLeaf(NamedTuple):
-    """A leaf that adds `value` to one of the model's outputs, fitted on `n_rows` rows."""
+    """Leaf that adds `value` to one of the model's outputs, fitted on `n_rows` rows."""
 
     premises: list[Premise]
     value: float
@@ -205,9 +206,9 @@ class AdditiveLeaf(NamedTuple):
 
 
 def class_rule_maker(classes: Sequence[Any], n_outputs: int) -> Callable[..., Rule]:
-    """Return a function that makes a rule from conditions, an output's index and its log odds.
+    """Return a function that creates a rule from conditions, an output's index and log odds.
 
-    With one output for two classes, negative log odds become a vote for the first class. A few
+    With one output for two classes, negative log odds become a vote for the first class. Some
     models have two outputs for two classes.
     """
     if n_outputs == 1:
@@ -220,7 +221,7 @@ def class_rule_maker(classes: Sequence[Any], n_outputs: int) -> Callable[..., Ru
 
 
 def number_rule(conditions: Premise, k: int, value: float, statistics: Any = None) -> Rule:
-    """Make a rule that adds to the one output of a regression."""
+    """Create a rule that adds a number to the output in regression."""
     return Rule(conditions, value, statistics)
 
 
@@ -232,27 +233,27 @@ def additive_ruleset(
     classes: Sequence[Any] | None,
     domain: Domain | None = None,
 ) -> RuleSet:
-    """Make a rule set of leaves that add up.
+    """Create a rule set from leaves whose values are added.
 
     Parameters
     ----------
     start : sequence of float
-        Initial value of each output. It becomes a rule that always holds.
+        Initial value of each output, which becomes a rule that always holds.
     leaves : iterable of AdditiveLeaf
         The leaves, tree by tree.
     feature_names : sequence of str
         Names of the columns.
     classes : sequence or None
-        The labels: one per output, or two for a single output, which is the log odds of the second.
-        None for a regression.
+        Labels: one per output, or two for a single output, which is the log odds of the second
+        class. None in regression.
     domain : Domain, optional
-        Box of the training rows.
+        Box around the training rows.
 
     Returns
     -------
     RuleSet
-        Unordered, with ``voting="logistic"`` for a classification and ``"sum"`` for a regression.
-        Leaves that add 0 are left out.
+        Rules with ``voting="logistic"`` in classification and ``"sum"`` in regression. Leaves with
+        value 0 are omitted.
     """
     make_rule = number_rule if classes is None else class_rule_maker(classes, len(start))
     rules = [make_rule((), k, float(value)) for k, value in enumerate(start)]
@@ -284,7 +285,7 @@ def additive_ruleset(
 def check_objective(
     objective: str, class_objectives: Sequence[str], sum_objectives: Sequence[str], *, kind: str
 ) -> bool:
-    """Return whether a model classifies; raise a ValueError if its leaves do not simply add up."""
+    """Return whether a model is a classifier; raise a ValueError if its leaves are not added."""
     if objective in class_objectives:
         return True
     if objective in sum_objectives:
@@ -296,7 +297,7 @@ def check_objective(
 
 
 def class_labels_of(model: Any, classes: Sequence[Any] | None, n_outputs: int) -> list[Any]:
-    """Return the labels of a classifier: the caller's, the model's own, or 0, 1, ..."""
+    """Return the labels of a classifier: the caller's, the model's, or 0, 1, ..."""
     n_classes = max(2, n_outputs)
     labels = getattr(model, "classes_", None) if classes is None else classes
     labels = range(n_classes) if labels is None else labels
@@ -309,7 +310,7 @@ def class_labels_of(model: Any, classes: Sequence[Any] | None, n_outputs: int) -
 def feature_names_of(
     model_names: Sequence[Any] | None, n_features: int, user_names: Sequence[str] | None
 ) -> list[str]:
-    """Return the names of the features: the caller's, the model's own, or ``x0``, ``x1``, ..."""
+    """Return the names of the features: the caller's, the model's, or ``x0``, ``x1``, ..."""
     if user_names is not None:
         if isinstance(user_names, str) or len(user_names) != n_features:
             raise ValueError(
@@ -324,7 +325,7 @@ def feature_names_of(
 def category_labels(
     categories: Mapping[Hashable, Sequence[Any]] | None, names: Sequence[str]
 ) -> dict[int, list[Any]]:
-    """Return the caller's labels of categorical features by the feature's index."""
+    """Return the caller's labels of categorical features, by the feature's index."""
     result = {}
     for key, labels in (categories or {}).items():
         if key in names:

@@ -1,4 +1,4 @@
-"""Rules from CatBoost's trees, including missing values and target statistics of categories."""
+"""Conversion of CatBoost's models to rules, with missing values and statistics of categories."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from skescore.rules.importers._boosted_trees import (
 )
 from skescore.rules.importers._sklearn import float32_cut
 
-#: Losses whose sums are log odds of two or more classes, and those whose sums are the predictions.
+#: Losses for which the sums of trees are log odds of two classes, of more, and predictions.
 _BINARY = ("Logloss", "CrossEntropy", "Focal")
 _MULTICLASS = ("MultiClass", "MultiClassOneVsAll")
 _SUMS = ("RMSE", "MAE", "Quantile", "MAPE", "Huber", "LogLinQuantile", "Lq", "Expectile")
@@ -51,38 +51,38 @@ def read_catboost(
     feature_names: Sequence[str] | None = None,
     domain: Domain | None = None,
 ) -> RuleSet:
-    """Turn a model of CatBoost into one rule set whose rules add up.
+    """Convert a model of CatBoost to a rule set whose rules vote.
 
     Parameters
     ----------
     model : CatBoostClassifier, CatBoostRegressor or CatBoost
         A fitted model with one output.
     X : DataFrame or array, optional
-        The training rows, or other rows with all their categories. Needed for categorical features,
-        because the model stores only hashes of their values.
+        The training rows, or other rows with all their categories; required for categorical
+        features, because the model stores only hashes of their values.
     feature_names : sequence of str, optional
-        Names for the rules; by default those the model was fitted with.
+        Names of the features in the rules; by default those that the model was fitted with.
     domain : Domain, optional
-        Box of the training rows, which the model does not remember.
+        Box around the training rows, which the model does not store.
 
     Returns
     -------
     RuleSet
-        With ``voting="logistic"`` (classification) or ``"sum"`` (regression).
+        Rules with ``voting="logistic"`` (classification) or ``"sum"`` (regression).
 
     Raises
     ------
     ValueError
-        If the model has categorical features and `X` is missing or lacks one of their values; if it
-        uses text or embeddings, has several outputs or a loss whose predictions are not a plain sum
-        (such as "Poisson"), or combines too many categories.
+        If the model has categorical features and `X` is missing or lacks one of their values; or if
+        the model uses text or embeddings, has several outputs or a loss whose predictions are not a
+        plain sum (such as "Poisson"), or combines too many categories.
 
     Notes
     -----
-    CatBoost compares numbers after rounding them to float32. The rules cover the same float64 rows.
-    For "MultiClassOneVsAll" the labels agree with the model, the class probabilities do not.
+    CatBoost compares numbers after rounding them to float32; the rules are equivalent for float64
+    rows. For "MultiClassOneVsAll", labels agree with the model, but class probabilities do not.
     CatBoost replaces categories by target statistics; the rules list the categories whose statistic
-    is above the threshold of a split. Statistics of combinations of features become several rules
+    is above the threshold of a split. Statistics of combinations of features lead to several rules
     per leaf.
     """
     names = feature_names_of(model.feature_names_, len(model.feature_names_), feature_names)
@@ -108,7 +108,7 @@ def read_catboost(
 
 
 def _dump(model: Any, X: Any) -> dict[str, Any]:
-    """Return the model's own JSON description, with the categories of the rows if it has any."""
+    """Return the model's JSON description, with the categories of the rows if it has any."""
     categorical = list(model.get_cat_feature_indices())
     pool = None
     if categorical:
@@ -118,7 +118,7 @@ def _dump(model: Any, X: Any) -> dict[str, Any]:
                 f"The model has categorical features ({names}) and stores only hashes of their "
                 "values: pass the training rows, as_ruleset(model, X=X_train)."
             )
-        # The library is installed, since the model comes from it.
+        # The library is installed, because the model belongs to it.
         library = import_module(type(model).__module__.partition(".")[0])
         pool = library.Pool(X, cat_features=categorical)
     with tempfile.TemporaryDirectory() as folder:
@@ -129,8 +129,8 @@ def _dump(model: Any, X: Any) -> dict[str, Any]:
             if "invalid float value" not in str(error):
                 raise
             raise ValueError(
-                "The model has an infinite border, as rows that it was trained on exceed single "
-                "precision (3.4e38), and CatBoost cannot describe it. Scale such columns, and "
+                "The model has an infinite border, because training rows exceed single precision "
+                "(3.4e38), and CatBoost cannot describe the model. Scale such columns, and "
                 "train again."
             ) from error
         result: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -138,7 +138,7 @@ def _dump(model: Any, X: Any) -> dict[str, Any]:
 
 
 class _SplitFeatures:
-    """The features of a model, and the regions on the two sides of its splits."""
+    """Features of a model, and the regions on the two sides of its splits."""
 
     def __init__(self, dump: Mapping[str, Any], X: Any) -> None:
         info = dump["features_info"]
@@ -152,7 +152,7 @@ class _SplitFeatures:
             for statistic in info.get("ctrs") or []
             for border in statistic["borders"]
         ]
-        # Splits are numbered: first those on numbers, then on categories, then on statistics.
+        # The order of splits is: on numbers, on categories, on statistics.
         self._first_statistic = sum(len(column["borders"] or ()) for column in self._numeric)
         self._first_statistic += sum(
             len(column.get("values") or ()) for column in self._categorical
@@ -160,7 +160,7 @@ class _SplitFeatures:
         self._sides_by_split: dict[int, list[tuple[bool, Region]]] = {}
 
     def sides(self, split: Mapping[str, Any]) -> list[tuple[bool, Region]]:
-        """Return the regions that a split separates, each with whether it goes to the right."""
+        """Return the regions that a split separates, and whether each is on the right."""
         number = int(split["split_index"])
         if number not in self._sides_by_split:
             self._sides_by_split[number] = list(self._compute_sides(split, number))
@@ -187,17 +187,17 @@ class _SplitFeatures:
         yield True, {feature: right}
 
     def _split_numbers(self, index: int, border: float) -> tuple[int, NumberSet, NumberSet]:
-        """Return the feature, its numbers up to the border after rounding, and those above."""
+        """Return the feature, the region of numbers up to the border, and the region above."""
         column = self._numeric[index]
         missing_left = column["nan_value_treatment"] != "AsTrue"
-        # The smallest and the largest float32 number separate missing values, but also numbers
-        # beyond them, which become infinite.
+        # The smallest and the largest float32 number are borders that separate missing values and
+        # also larger numbers, which become infinite.
         cut = float32_cut(border)
         left = at_most(cut, missing=missing_left)
         return int(column["flat_feature_index"]), left, above(cut, missing=not missing_left)
 
     def _split_category(self, index: int, code: int) -> tuple[int, CategorySet, CategorySet]:
-        """Return the feature, all its categories but one, and this one."""
+        """Return the feature, the region of all categories but one, and the region of this one."""
         feature = int(self._categorical[index]["flat_feature_index"])
         for category, category_hash in self._atoms[index]:
             if category_hash == code % 2**32:
@@ -212,7 +212,7 @@ class _SplitFeatures:
     def _split_statistic(
         self, statistic: Mapping[str, Any], border: float
     ) -> Iterator[tuple[bool, Region]]:
-        """Divide categories, or combinations of several, by whether their statistic passes."""
+        """Divide (combinations of) categories by whether their statistic is above the border."""
         features: list[int] = []
         atoms: list[list[tuple[Any, int | None]]] = []
         sides: list[Any]
@@ -253,11 +253,11 @@ class _SplitFeatures:
 def _atoms(
     column: Mapping[str, Any], text: Mapping[int, str], X: Any
 ) -> list[tuple[CategorySet, int | None]]:
-    """Return the categories of a feature with their hashes; the last are all others, with None."""
+    """Return the categories of a feature with their hashes; the last, with None, are all others."""
     position = int(column["flat_feature_index"])
     values = X.iloc[:, position] if hasattr(X, "iloc") else np.asarray(X, dtype=object)[:, position]
     distinct = map(python_value, pd.unique(pd.Series(values, dtype=object).dropna()))
-    # CatBoost hashes texts. The text of a bool is 0 or 1.
+    # CatBoost hashes texts; the text of a bool is 0 or 1.
     value_of_text = {str(int(v)) if isinstance(v, bool) else str(v): v for v in distinct}
     unknown = sorted(value_of_text.keys() - set(text.values()))
     if unknown:
@@ -360,7 +360,7 @@ def _leaves(
         values = np.reshape(tree["leaf_values"], (2 ** len(splits), -1))
         weights = tree.get("leaf_weights") or [None] * len(values)
 
-        # All nodes of one depth have the same split in an oblivious tree.
+        # In an oblivious tree, all nodes at the same depth have the same split.
         def branches_of_level(node: tuple[int, int], splits: Any = splits) -> list[Branch]:
             depth, leaf = node
             if depth == len(splits):

@@ -1,4 +1,4 @@
-"""Rules from the JSON of the package decision-rules, which predict like its rule sets."""
+"""Conversion of the JSON of the package decision-rules to rules with the same predictions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from skescore.rules._ruleset import RuleSet
 
 
 def part(data: Any, key: str, kind: Any, location: str) -> Any:
-    """Return a field of the JSON; raise a ValueError if it is missing or of another type."""
+    """Return a field of the JSON; raise a ValueError if it is missing or has another type."""
     value = data.get(key) if isinstance(data, Mapping) else None
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         names = {Mapping: "an object", list: "a list", str: "a text", bool: "true or false"}
@@ -39,7 +39,7 @@ def part(data: Any, key: str, kind: Any, location: str) -> Any:
 
 
 class Premises:
-    """Makes conditions of premises."""
+    """Converter of premises to conditions."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Premises:
         self.overlooked: list[str] = []
 
     def conditions(self, data: Any, location: str) -> list[Condition]:
-        """Return the conditions that must all hold where a premise must."""
+        """Convert a premise to a conjunction of conditions."""
         kind = part(data, "type", str, location)
         negated = bool(data.get("negated") or False)
         if kind == "compound":
@@ -96,7 +96,7 @@ class Premises:
         if operator == "CONJUNCTION" and parts:
             return [condition for side in parts for condition in side]
         if operator == "CONJUNCTION":
-            raise ValueError("without conditions it never holds in decision-rules: leave it out.")
+            raise ValueError("without conditions it never holds in decision-rules: remove it.")
         if operator != "ALTERNATIVE":
             raise ValueError(f"operator must be CONJUNCTION or ALTERNATIVE, got {operator!r}.")
         if not parts or not all(parts):
@@ -112,7 +112,7 @@ class Premises:
         if self.as_evaluated and 0 in (lower, upper) and lower > -math.inf:
             self.overlooked.append(location)
             lower = -math.inf
-            # With both sides free, it still asks that there be a value.
+            # With both sides unbounded, it still requires an observed value.
             if upper == math.inf:
                 upper, upper_closed = sys.float_info.max, True
         if not negated:
@@ -134,13 +134,13 @@ class Premises:
             return text
         if str(text) not in values:
             raise ValueError(
-                f"{text!r} is str(value) of none of the categories that were given for "
+                f"{text!r} is not str(value) of any of the categories that were passed for "
                 f"{self.names[feature]!r}: {listed(list(values.values()))}."
             )
         return values[str(text)]
 
     def warn(self) -> None:
-        """Say what the reader of the rules may not expect."""
+        """Issue warnings about unexpected properties of the converted rules."""
         if self.doubtful:
             examples = ", ".join(f"{name} = {text!r}" for name, text in self.doubtful.items())
             warnings.warn(
@@ -151,8 +151,8 @@ class Premises:
             )
         if self.overlooked:
             warnings.warn(
-                f"decision-rules overlooks lower bounds next to a 0 ({listed(self.overlooked, 3)}),"
-                " and so do the rules read. Pass zero_bounds='written' to read what stands there.",
+                f"decision-rules ignores lower bounds next to a 0 ({listed(self.overlooked, 3)}),"
+                " and so do the converted rules. Pass zero_bounds='written' to use these bounds.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -171,7 +171,7 @@ def _looks_like_number(text: str) -> bool:
 
 
 def _relation(features: Sequence[int], operator: str, negated: bool) -> Condition:
-    """Return a comparison of two numeric features: a bound of their difference."""
+    """Return a comparison of two numeric features as a bound of their difference."""
     opposite = {"=": "!=", "!=": "=", ">": "<=", "<=": ">", "<": ">=", ">=": "<"}
     check_choice("operator", operator, opposite)
     operator = opposite[operator] if negated else operator
@@ -191,7 +191,7 @@ _STRATEGY_CLASSES = {
     "BestRulePredictionStrategy": "best_rule",
     "FirstRuleCoveringStrategy": "first",
 }
-#: Sums of votes up to this size are no votes in decision-rules.
+#: Magnitude up to which decision-rules ignores sums of votes.
 _NOTHING = 1e-8
 
 
@@ -203,29 +203,30 @@ def read_decision_rules(
     zero_bounds: str = "evaluated",
     domain: Domain | None = None,
 ) -> RuleSet:
-    """Turn a rule set of decision-rules, or its JSON, into rules that predict like it.
+    """Convert a rule set of decision-rules, or its JSON, to rules with the same predictions.
 
-    Use it for what ``JSONSerializer.serialize(ruleset)`` of decision-rules gives, as a dictionary
-    or as text; the package itself is not needed for that.
+    Use it for the result of ``JSONSerializer.serialize(ruleset)`` of decision-rules, as a
+    dictionary or text, for which the package is not required.
 
     Parameters
     ----------
     model : dict, str or rule set of decision-rules
-        The JSON of a classification or a regression.
+        Rule set for classification or regression.
     strategy : {"vote", "best_rule", "first"}, optional
-        How the rules predict, which is not in the JSON: all with their voting weights, the one that
-        weighs most, or the first that holds. By default that of the rule set, for JSON ``"vote"``.
+        Method of prediction, which is not in the JSON: all rules vote with their weights, the rule
+        with the largest weight predicts, or the first rule that holds. By default that of the rule
+        set; ``"vote"`` for JSON.
     categories : mapping from str to sequence, optional
-        The values of categorical features. JSON compares texts; each is taken for the value of
-        which it is ``str(value)``. Features that are not named hold texts; of a rule set, those in
-        whose sets (``DiscreteSetCondition``) numbers stand hold these. ``NominalCondition`` turns
-        every value into text, so that of its numbers a rule set tells no more than its JSON.
+        Values of categorical features, by name. Each text in the JSON is replaced by the value of
+        which it is ``str(value)``. By default values are texts, except for features of a rule set
+        that are compared with sets of numbers (``DiscreteSetCondition``). ``NominalCondition``
+        converts all values to text, so its numbers must be passed here.
     zero_bounds : {"evaluated", "written"}, default="evaluated"
-        decision-rules 1.9 overlooks lower bounds where a bound is exactly 0: of ``<0, 5)`` it only
-        asks for ``x < 5``. ``"evaluated"`` reads such conditions as it evaluates them, so that the
-        predictions agree; ``"written"`` as they stand there.
+        decision-rules 1.9 ignores lower bounds if a bound is exactly 0: ``<0, 5)`` is evaluated as
+        ``x < 5``. ``"evaluated"`` converts such conditions as they are evaluated, so that the
+        predictions are the same; ``"written"`` as they are written.
     domain : Domain, optional
-        The box in which the rules are meant to predict.
+        Box for which the rules are intended.
 
     Returns
     -------
@@ -235,28 +236,29 @@ def read_decision_rules(
     Raises
     ------
     TypeError
-        If it is neither JSON nor a rule set.
+        If the model is neither JSON nor a rule set.
     ValueError
-        If the JSON has a fault, naming the place; is of survival rules; lacks the weights that the
-        strategy needs; or has what a RuleSet cannot express: negated compounds, nominal features
-        compared with each other, and weights that decision-rules would count otherwise.
+        If the JSON is invalid (the message states the location); is for survival rules; lacks the
+        weights that the strategy requires; or has content that a RuleSet cannot express: negated
+        compound conditions, comparisons of nominal features, and weights that decision-rules counts
+        differently.
 
     Warns
     -----
     UserWarning
-        If rules with the weight 0 are left out, since decision-rules has no use for them; if
-        values look like numbers and `categories` does not name their feature; or if a zero bound
-        was overlooked.
+        If rules with weight 0 are omitted, because decision-rules ignores them; if values look like
+        numbers and their feature is not in `categories`; or if decision-rules ignores a bound.
 
     Notes
     -----
-    - Equal votes go to the label that sorts first, as there. A disabled default conclusion becomes
-      an abstaining fallback: ``""``, or NaN for a regression.
-    - decision-rules cuts a default label that is longer than all labels it predicts, takes a
-      missing value for the text ``nan``, and says of two features that they differ (``!=``) where
-      one is missing. The rules read do nothing of that.
-    - Votes that cancel each other out to within 1e-8 count as none there.
-    - The sum of a regression is added in another order there: predicts agree to rounding.
+    - Of labels with equal votes, the one that sorts first is predicted, as in decision-rules. A
+      disabled default conclusion becomes an abstaining fallback: ``""``, or NaN in regression.
+    - decision-rules truncates a default label that is longer than all labels it predicts, treats
+      missing values as the text ``nan``, and evaluates ``!=`` of two features as true if one is
+      missing. The converted rules do not.
+    - In decision-rules, votes that cancel each other out to within 1e-8 do not count.
+    - In regression, decision-rules adds in another order, so predictions agree up to rounding
+      errors.
 
     Examples
     --------
@@ -285,8 +287,8 @@ def read_decision_rules(
     classification = "decision_attribute_distribution" in meta
     if not classification and "y_train_median" not in meta:
         raise ValueError(
-            "The JSON is neither of a classification (meta: decision_attribute_distribution) nor "
-            "of a regression (meta: y_train_median). Survival rules conclude no label or number."
+            "The JSON is neither for classification (meta: decision_attribute_distribution) nor "
+            "for regression (meta: y_train_median). Survival rules conclude no label or number."
         )
     rule_records = part(data, "rules", list, "the JSON")
     rules = [_rule(rule, f"rule {number}", premises) for number, rule in enumerate(rule_records, 1)]
@@ -317,7 +319,7 @@ def read_decision_rules(
 
 
 def _json_of(model: Any) -> tuple[Mapping[str, Any], str, dict[str, list[Any]]]:
-    """Return the JSON, and what that of a rule set does not tell: its strategy, numbers in sets."""
+    """Return the JSON, and the strategy and numbers in sets, which only a rule set contains."""
     if isinstance(model, str):
         try:
             model = json.loads(model)
@@ -355,11 +357,11 @@ def _json_of(model: Any) -> tuple[Mapping[str, Any], str, dict[str, list[Any]]]:
             condition.values_set = {str(value) for value in values}
     try:
         return package.JSONSerializer.serialize(model), strategy, set_values
-    except (TypeError, ValueError, AttributeError) as error:  # pydantic's own, of what is missing
+    except (TypeError, ValueError, AttributeError) as error:  # pydantic reports missing values
         raise ValueError(
-            f"The rule set of decision-rules ({type(model).__name__}) cannot be written as its "
-            f"JSON, which is read here: {type(error).__name__}: {error}. Give its rules finite "
-            "weights and coverages by update(...), or pass its JSON."
+            f"The rule set of decision-rules ({type(model).__name__}) cannot be converted to "
+            f"JSON: {type(error).__name__}: {error}. Compute finite weights and coverages by "
+            "update(...), or pass its JSON."
         ) from error
 
 
@@ -374,7 +376,7 @@ def _sets(model: Any) -> Iterator[Any]:
 
 
 def _rule(data: Any, location: str, premises: Premises) -> Rule:
-    """Return one rule, without weight and statistics."""
+    """Return a rule without weight and statistics."""
     conclusion = part(data, "conclusion", Mapping, location)
     try:
         output = check_label("its conclusion", python_value(conclusion.get("value")))
@@ -411,7 +413,7 @@ def _statistics(
 
 
 def _classes(meta: Mapping[str, Any], outputs: Sequence[Any]) -> list[Any]:
-    """Return all labels in the order that decides ties between votes."""
+    """Return all labels, in the order that decides between equal votes."""
     labels = list(outputs)
     for key in part(meta, "decision_attribute_distribution", Mapping, "meta"):
         labels.append(_label(python_value(key), outputs))
@@ -422,7 +424,7 @@ def _classes(meta: Mapping[str, Any], outputs: Sequence[Any]) -> list[Any]:
 
 
 def _label(key: Any, outputs: Sequence[Any]) -> Any:
-    """Return the label that a key means: in the text of JSON all keys are texts."""
+    """Return the label of a key, because keys in JSON are always texts."""
     kinds = {type(output) for output in outputs}
     if not isinstance(key, str) or str in kinds or len(kinds) != 1:
         return key
@@ -488,7 +490,7 @@ def _default_number(meta: Mapping[str, Any]) -> Fallback:
 def _weighted(
     rules: Sequence[Rule], rule_records: Sequence[Any], strategy: str, classes: Sequence[Any] | None
 ) -> list[Rule]:
-    """Return the rules with their weights, as the strategy counts them."""
+    """Return the rules with the weights that the strategy uses."""
     weights = [python_value(rule.get("voting_weight")) for rule in rule_records]
     for number, weight in enumerate(weights, 1):
         if weight is None:
@@ -501,18 +503,18 @@ def _weighted(
         return [_with_weight(rule, weight) for rule, weight in zip(rules, weights, strict=True)]
     pairs = [(r, weight) for r, weight in zip(rules, weights, strict=True) if weight != 0]
     idle = [number for number, weight in enumerate(weights, 1) if weight == 0]
-    # A sum below 0 can only lose against classes that some rule speaks for.
+    # If some rule votes for every class, a class with a negative sum is never predicted.
     signed = strategy == "vote" and {rule.output for rule, _ in pairs} == set(classes or ())
     bad = [w for _, w in pairs if abs(w) <= _NOTHING or (w < 0 and not signed)]
     if bad:
         raise ValueError(
             f"A rule of the JSON has the voting_weight {bad[0]!r}, which decision-rules counts in "
-            "a way that a RuleSet cannot repeat. Leave the rule out, or pass strategy='first'."
+            "a way that a RuleSet cannot repeat. Remove the rule, or pass strategy='first'."
         )
     if idle:
         warnings.warn(
             f"Rules with the voting_weight 0 are left out ({listed(idle)}): decision-rules "
-            "predicts its default for the rows for which no other rule holds.",
+            "predicts its default if no other rule holds.",
             UserWarning,
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""Reader of interpret's explainable boosting machines (EBM)."""
+"""Conversion of interpret's explainable boosting machines (EBM) to rules."""
 
 from __future__ import annotations
 
@@ -15,27 +15,26 @@ from skescore.rules._ruleset import RuleSet
 
 
 def read_ebm(model: Any) -> RuleSet:
-    """Turn a fitted explainable boosting machine into rules that add up to its predictions.
+    """Convert a fitted explainable boosting machine to voting rules with the same predictions.
 
-    Each bin of each term is a rule: ``IF 20 ≤ age < 35 THEN 0.31``. Equal neighboring bins are one
-    rule. The rules show the exact shape functions; to explain the model by few rules, pass it to an
-    extractor instead.
+    Each bin of each term becomes a rule, such as ``IF 20 ≤ age < 35 THEN 0.31``; equal neighboring
+    bins become one rule. The rules are the exact shape functions. To explain the model by a few
+    rules, pass it to an extractor instead.
 
     Parameters
     ----------
     model : ExplainableBoostingClassifier or ExplainableBoostingRegressor
-        The fitted model, with the identity link for regressions.
+        The fitted model, with the identity link in regression.
 
     Returns
     -------
     RuleSet
-        With ``voting="sum"`` for a regression and ``voting="logistic"`` for a classification. It
-        predicts as the model does.
+        Rules with ``voting="sum"`` in regression and ``voting="logistic"`` in classification.
 
     Raises
     ------
     ValueError
-        If a regression has another link than the identity.
+        If a regressor has a link other than the identity.
     """
     check_is_fitted(model, "term_scores_")
     names = [str(name) for name in model.feature_names_in_]
@@ -44,7 +43,7 @@ def read_ebm(model: Any) -> RuleSet:
         classes = [label.item() if hasattr(label, "item") else label for label in model.classes_]
     elif getattr(model, "link_", "identity") != "identity":
         raise ValueError(
-            f"Rules add up numbers, but this model has the link {model.link_!r}. Pass it to an "
+            f"Votes of rules are added, but this model has the link {model.link_!r}. Pass it to an "
             "extractor as a black box instead: CARTExtractor(model)."
         )
     rules = list(_rules((), np.asarray(model.intercept_), classes))
@@ -62,7 +61,7 @@ def read_ebm(model: Any) -> RuleSet:
 
 
 def _axis(model: Any, feature: int, n_features: int) -> list[tuple[int, Condition]]:
-    """Return the index and the condition of each bin of a feature in terms of some features."""
+    """Return the index and the condition of each bin of a feature with this number of terms."""
     resolutions = model.bins_[feature]
     bins = resolutions[min(len(resolutions), n_features) - 1]
     bins_by_index: list[tuple[int, Condition]] = [(0, Missing(feature))]
@@ -86,7 +85,7 @@ def _axis(model: Any, feature: int, n_features: int) -> list[tuple[int, Conditio
 def _term_rules(
     axes: Sequence[Sequence[tuple[int, Condition]]], scores: np.ndarray, classes: Any
 ) -> Iterator[Rule]:
-    """Yield the rules of a term, joining neighboring bins of its last feature with equal scores."""
+    """Yield the rules of a term, with equal neighboring bins of its last feature joined."""
     *others, last = axes
     for combination in itertools.product(*others):
         conditions = tuple(condition for _, condition in combination)
@@ -105,14 +104,14 @@ def _term_rules(
 
 
 def _joined(first: Condition, second: Condition) -> Condition | None:
-    """Return one condition for two neighboring bins; None if there is none."""
+    """Return the condition of the union of two neighboring bins; None if there is none."""
     if isinstance(first, Interval) and isinstance(second, Interval):
         return Interval(first.feature, first.lower, second.upper, first.lower_closed, False)
     return None
 
 
 def _rules(conditions: Sequence[Condition], score: np.ndarray, classes: Any) -> Iterator[Rule]:
-    """Yield a rule for a number, or one per class whose log odds it changes."""
+    """Yield one rule in regression, or one per class whose log odds change."""
     values = np.ravel(score).tolist()
     if classes is None:
         if values[0] or not conditions:

@@ -1,4 +1,4 @@
-"""Rules from scikit-learn's gradient boosting on histograms, missing values included."""
+"""Conversion of scikit-learn's histogram gradient boosting to rules, with missing values."""
 
 from __future__ import annotations
 
@@ -24,29 +24,30 @@ from skescore.rules.importers._boosted_trees import (
     threshold_split,
 )
 
-#: Losses with which the model predicts the exponential of the sum of its leaves.
+#: Losses for which the model predicts the exponential of the sum of its leaves.
 _LOG_LINK = ("gamma", "poisson")
 
 
 def read_hist_gradient_boosting(
     model: Any, *, feature_names: Sequence[str] | None = None, domain: Domain | None = None
 ) -> RuleSet:
-    """Turn gradient boosting on histograms into one rule set whose rules add up.
+    """Convert histogram gradient boosting to a rule set whose rules vote.
 
     Parameters
     ----------
     model : HistGradientBoostingClassifier or HistGradientBoostingRegressor
         A fitted model.
     feature_names : sequence of str, optional
-        Names for the rules; by default those the model was fitted with, else ``x0``, ``x1``, ...
+        Names of the features in the rules; by default those that the model was fitted with, or
+        ``x0``, ``x1``, ...
     domain : Domain, optional
-        Box of the training rows, which the model does not remember.
+        Box around the training rows, which the model does not store.
 
     Returns
     -------
     RuleSet
-        With ``voting="logistic"`` (classification) or ``"sum"`` (regression). The initial value of
-        boosting is a rule that always holds.
+        Rules with ``voting="logistic"`` (classification) or ``"sum"`` (regression). The initial
+        value of boosting is a rule that always holds.
 
     Raises
     ------
@@ -55,8 +56,8 @@ def read_hist_gradient_boosting(
 
     Notes
     -----
-    Predictions agree with those of the model, also for missing values and for categories that it
-    has not seen, which it treats as missing.
+    Predictions agree with those of the model, even for missing values and unseen categories, which
+    the model treats as missing.
 
     Examples
     --------
@@ -94,7 +95,7 @@ def read_hist_gradient_boosting(
 
 
 class _TreeColumns:
-    """Map from the columns of the trees, categorical ones first, to the caller's columns."""
+    """Mapping from the columns of the trees, in which categories come first, to those of X."""
 
     def __init__(self, model: Any) -> None:
         self.index = list(range(int(model.n_features_in_)))
@@ -142,7 +143,7 @@ def _leaves(model: Any, columns: _TreeColumns) -> Iterator[AdditiveLeaf]:
 def _category_sides(
     labels: Sequence[Any], bits: Any, missing_left: bool
 ) -> tuple[CategorySet, CategorySet]:
-    """Return the categories on each side; unseen ones go where missing values go."""
+    """Return the categories on each side; unseen categories go to the side of missing values."""
     goes_left = [bool(int(bits[code // 32]) >> (code % 32) & 1) for code in range(len(labels))]
     left = frozenset(itertools.compress(labels, goes_left))
     right = frozenset(labels) - left

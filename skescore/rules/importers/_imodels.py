@@ -1,4 +1,4 @@
-"""Rules from the models of imodels, whose predictions they repeat."""
+"""Conversion of imodels' models to rules with the same predictions."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from skescore.rules.importers._sklearn import (
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What the caller says about a model, and what it says of itself."""
+    """Feature names and domain of the rules of a model."""
 
     feature_names: tuple[str, ...]
     domain: Domain | None = None
 
     def ruleset(self, rules: Iterable[Rule], classes: Sequence[Any] | None, **how: Any) -> RuleSet:
-        """Make a rule set; a regression has no classes."""
+        """Create a rule set; classes are None in regression."""
         return RuleSet(
             rules,
             self.feature_names,
@@ -59,10 +59,10 @@ class Frame:
         *,
         complete: bool = False,
     ) -> RuleSet:
-        """Make a rule set whose rules predict together.
+        """Create a rule set whose rules vote.
 
-        A sum over no rules is 0, which is a prediction like any other: the fallback gives it,
-        unless some rule holds for every row (`complete`, or one without conditions).
+        The fallback predicts a sum of 0 for rows without a rule. It is omitted if some rule holds
+        for every row (`complete`, or a rule without conditions).
         """
         fallback = None
         if not complete and all(rule.conditions for rule in rules):
@@ -74,8 +74,8 @@ class Frame:
 
 
 def frame(model: Any, feature_names: Sequence[str] | None, domain: Domain | None) -> Frame:
-    """Find the names of the features: the caller's, the model's own, or ``x0``, ``x1``, ..."""
-    # A wrapper around a model that was fitted before does not know itself.
+    """Determine the feature names: the caller's, the model's, or ``x0``, ``x1``, ..."""
+    # A wrapper around a fitted model has no number of features.
     inner = getattr(model, "estimator_", model)
     n_features = int(getattr(model, "n_features_in_", getattr(inner, "n_features_in_", -1)))
     if n_features < 0:
@@ -96,15 +96,15 @@ def frame(model: Any, feature_names: Sequence[str] | None, domain: Domain | None
 
 
 def labels(model: Any) -> list[Any]:
-    """Return the class labels as Python's own values."""
+    """Return the class labels as Python objects."""
     return list(np.asarray(model.classes_).tolist())
 
 
 def conjunction(conditions: Iterable[Interval]) -> tuple[Interval, ...] | None:
-    """Join the intervals on each feature; None where no number satisfies them all.
+    """Join the intervals on each feature; return None if no number satisfies them all.
 
-    imodels has such rules: it rounds thresholds in rule texts and moves the cuts of grown trees.
-    They never hold, so they say nothing.
+    imodels has rules that never hold, because it rounds thresholds in rule texts and moves the cuts
+    of grown trees.
     """
     joined: dict[int, Interval] = {}
     for condition in conditions:
@@ -116,14 +116,14 @@ def conjunction(conditions: Iterable[Interval]) -> tuple[Interval, ...] | None:
                 return None
             assert isinstance(
                 intersection, Interval
-            )  # which is so where missing values are not allowed
+            )  # because the intervals exclude missing values
             condition = intersection
         joined[condition.feature] = condition
     return tuple(joined.values())
 
 
 def reachable_leaves(tree: Any) -> Iterator[tuple[int, tuple[Interval, ...]]]:
-    """Return the leaves of a scikit-learn tree that some row can reach, with the way there."""
+    """Yield the leaves of a scikit-learn tree that a row can reach, with their conditions."""
     for leaf, path in leaf_paths(tree).items():
         steps = []
         for node, left in path:
@@ -134,11 +134,11 @@ def reachable_leaves(tree: Any) -> Iterator[tuple[int, tuple[Interval, ...]]]:
             yield leaf, conditions
 
 
-# The prediction is constant wherever a row reaches the same leaf of every tree. So the space is cut
-# into these boxes, the model is asked once in each, and touching boxes of one prediction are
+# The prediction is constant in each intersection of leaves of all trees. These boxes partition the
+# space; the model predicts one point in each, and adjacent boxes with the same prediction are
 # joined.
 
-#: More boxes than these would be no rules to read.
+#: Largest number of boxes; more rules would not be readable.
 _MAX_CELLS = 5000
 
 
@@ -150,7 +150,7 @@ def boosted_regressor(model: Any, about: Frame) -> RuleSet:
         if not hasattr(inner, "tree_"):
             raise TypeError(
                 f"{type(model).__name__} boosts {type(inner).__name__}, which skescore cannot "
-                "read; it reads boosted decision trees."
+                "read; it can read boosted decision trees."
             )
         leaves = [conditions for _, conditions in reachable_leaves(inner.tree_)]
         parts = (conjunction((*cell, *leaf)) for cell in cells for leaf in leaves)
@@ -171,7 +171,7 @@ def boosted_regressor(model: Any, about: Frame) -> RuleSet:
 
 
 def _row(cell: Iterable[Interval], n_features: int) -> list[float]:
-    """Return a row inside the box: its upper bounds belong to it, its lower bounds do not."""
+    """Return a row inside a box, which contains its upper but not its lower bounds."""
     row = [0.0] * n_features
     for side in cell:
         inside = side.upper if side.upper < math.inf else math.nextafter(side.lower, math.inf)
@@ -179,7 +179,7 @@ def _row(cell: Iterable[Interval], n_features: int) -> list[float]:
     return row
 
 
-#: Where something holds, and what it adds there.
+#: Conditions of a term, and its value where they hold.
 _Term: TypeAlias = tuple[tuple[Interval, ...], float | LinearOutput]
 
 
@@ -187,7 +187,7 @@ def rule_fit(model: Any, about: Frame) -> RuleSet:
     """Read a linear model of rules and of clipped features."""
     check_is_fitted(model, "rules_")
     classes = labels(model) if hasattr(model, "classes_") else None
-    # The model predicts the softmax of (1 - sum, sum): its log odds are twice the sum, less one.
+    # The model predicts the softmax of (1 - sum, sum), so its log odds are 2 sum - 1.
     factor, shift = (1.0, 0.0) if classes is None else (2.0, -1.0)
     terms: list[_Term] = []
     for rule in model.rules_without_feature_names_:
@@ -205,7 +205,7 @@ def rule_fit(model: Any, about: Frame) -> RuleSet:
 def _vote(
     conditions: tuple[Interval, ...], value: float | LinearOutput, classes: Sequence[Any]
 ) -> Rule:
-    """Make a rule of log odds; negative log odds become a vote for the first class."""
+    """Convert log odds to a rule; negative log odds become a vote for the first class."""
     if isinstance(value, LinearOutput):
         return Rule(conditions, classes[1], None, value)
     return Rule(conditions, classes[int(value > 0)], None, abs(value))
@@ -224,7 +224,7 @@ def _linear_terms(model: Any, factor: float) -> Iterator[_Term]:
         if slope == 0:
             continue
         low, high = (-np.inf, np.inf) if limits is None else map(float, limits[:, j])
-        # The model asks for the upper limit first, so that one wins where they cross.
+        # The model tests the upper limit first, so it has priority if the limits cross.
         if high < np.inf:
             yield (Interval(j, lower=high),), slope * high
         if low > -np.inf:
@@ -235,11 +235,11 @@ def _linear_terms(model: Any, factor: float) -> Iterator[_Term]:
 
 
 def skope_rules(model: Any, about: Frame) -> RuleSet:
-    """Read rules that vote with their precisions for the second class, which needs over half."""
+    """Read rules that vote with their precisions; the second class needs more than half."""
     check_is_fitted(model, "rules_without_feature_names_")
     classes = labels(model)
     precisions = [float(rule.args[0]) for rule in model.rules_without_feature_names_]
-    # NumPy's own sum, as in the model, so that halves are the same halves.
+    # The model also uses NumPy's sum, so halves are identical.
     half = float(np.sum(precisions)) / 2
     rules = [Rule((), classes[0], None, half if half > 0 else 1.0)]
     for rule, precision in zip(model.rules_without_feature_names_, precisions, strict=True):
@@ -250,11 +250,11 @@ def skope_rules(model: Any, about: Frame) -> RuleSet:
 
 
 def _conditions(rule: Any, placeholders: Sequence[str]) -> tuple[Interval, ...] | None:
-    """Read a rule's terms, by the names that the model gives columns inside."""
+    """Read the conditions of a rule, in which columns have the names `placeholders`."""
     column_index = {str(name): j for j, name in enumerate(placeholders)}
     conditions = []
     for (name, operator), text in rule.agg_dict.items():
-        if operator == "==" and text == name:  # always true: how a rule for all rows is written
+        if operator == "==" and text == name:  # a rule for all rows
             continue
         value = float(text)
         if operator[0] == ">":
@@ -269,17 +269,17 @@ def _conditions(rule: Any, placeholders: Sequence[str]) -> tuple[Interval, ...] 
     return conjunction(conditions)
 
 
-#: Chance that the interval a Bayesian rule list stores holds the true share.
+#: Probability of the credible intervals that a Bayesian rule list stores.
 _CREDIBLE = 0.95
 
 
 def greedy_list(model: Any, about: Frame) -> RuleSet:
-    """Read a greedy rule list or OneR: ``x >= cutoff``, or ``x < cutoff`` where it is flipped."""
+    """Read a greedy rule list or OneR: ``x >= cutoff``, or ``x < cutoff`` if it is flipped."""
     return _list(model, about, closed_below=True, counted=True)
 
 
 def fast_frugal_tree(model: Any, about: Frame) -> RuleSet:
-    """Read a fast-and-frugal tree: ``x > cutoff``, or ``x <= cutoff`` where it is flipped."""
+    """Read a fast-and-frugal tree: ``x > cutoff``, or ``x <= cutoff`` if it is flipped."""
     return _list(model, about, closed_below=False, counted=False)
 
 
@@ -296,7 +296,7 @@ def _list(model: Any, about: Frame, *, closed_below: bool, counted: bool) -> Rul
             condition = Interval(feature, lower=cut, lower_closed=closed_below)
         share_and_rows = (step["val_right"], step["num_pts_right"])
         rules.append(_exit((condition,), *share_and_rows, classes, counted))
-    # The last entry predicts whatever is left, even where it looks like a step.
+    # The last entry predicts all remaining rows, even if it looks like a step.
     rules.append(_exit((), last["val"], last["num_pts"], classes, counted))
     return about.ruleset(rules, classes, reference="data" if counted else None)
 
@@ -304,18 +304,18 @@ def _list(model: Any, about: Frame, *, closed_below: bool, counted: bool) -> Rul
 def _exit(
     conditions: tuple[Interval, ...], share: Any, n_rows: Any, classes: list[Any], counted: bool
 ) -> Rule:
-    """Predict the likelier class; the first of equal ones, and of none (a share of no rows)."""
+    """Return a rule for the more probable class; the first for ties and unknown shares."""
     share, n_rows = float(share), int(n_rows)
     output = classes[int(np.argmax([1 - share, share]))]
     if not counted or np.isnan(share):
         return Rule(conditions, output, RuleStatistics(n_rows))
-    # A share of whole rows: the product is a whole number but for rounding.
+    # The product is an integer up to rounding errors.
     second = round(share * n_rows)
     return Rule(conditions, output, RuleStatistics(n_rows, (n_rows - second, second)))
 
 
 def bayesian_list(model: Any, about: Frame) -> RuleSet:
-    """Read a Bayesian rule list: all features of an itemset are 1."""
+    """Read a Bayesian rule list, whose rules require that all features of an itemset are 1."""
     check_is_fitted(model, "rules_")
     classes, column_index = (
         labels(model),
@@ -328,16 +328,16 @@ def bayesian_list(model: Any, about: Frame) -> RuleSet:
         share = float(model.theta[position])
         statistics = _counts(share, model.ci_theta[position], np.asarray(model.alpha, dtype=float))
         rules.append(Rule(conditions, classes[int(share >= 0.5)], statistics))
-        if itemset == 0:  # the default rule; nothing reaches what is listed after it
+        if itemset == 0:  # the default rule, which covers all remaining rows
             break
     return about.ruleset(rules, classes)
 
 
 def _counts(share: float, interval: Any, prior: np.ndarray) -> RuleStatistics | None:
-    """Work out the rows behind a share from the width of its credible interval.
+    """Compute the numbers of rows of a share from the width of its credible interval.
 
-    The model keeps the mean and an interval of each rule's Beta distribution, but not the counts
-    that they come from. The width falls as the counts grow, so it tells their sum.
+    The model stores the mean and an interval of each rule's Beta distribution, but not the counts.
+    The width decreases with the sum of the counts, so it determines this sum.
     """
     width = float(interval[1]) - float(interval[0])
 
@@ -354,7 +354,7 @@ def _counts(share: float, interval: Any, prior: np.ndarray) -> RuleStatistics | 
 
 
 def bayesian_set(model: Any, about: Frame) -> RuleSet:
-    """Read a Bayesian rule set: the second class where any rule holds, else the first."""
+    """Read a Bayesian rule set: the second class if any rule holds, otherwise the first."""
     check_is_fitted(model, "rules_")
     classes = labels(model)
     column_value: dict[str, tuple[int, float]] = {}
@@ -373,23 +373,23 @@ def _equals(feature: int, value: float) -> Interval:
     return Interval(feature, value, value, lower_closed=True, upper_closed=True)
 
 
-# Every leaf that a row reaches adds a number per class. One number of each leaf can be taken away
-# from all of its classes without changing who wins or by how much, which halves the rules of two
-# classes. Where sums tie but for rounding, though, that may turn the prediction; so the short form
-# is taken only if it predicts like the model for every combination of leaves.
+# Every leaf that a row reaches adds a value per class. Subtracting the smallest value of a leaf
+# from all its values does not change the differences of the sums, and halves the number of rules
+# for two classes (the short form). But rounding errors may decide between equal sums, so the short
+# form is used only if it predicts like the model for every combination of leaves.
 
-#: The way to a leaf, what it adds to every class, and what was seen there.
+#: Conditions of a leaf, its value for every class, and its statistics.
 Leaf: TypeAlias = tuple[tuple[Interval, ...], np.ndarray, RuleStatistics | None]
-#: Gives the winning class from what the leaves add, shape (n_combinations, n_classes, n_trees).
+#: Returns the predicted class, given the values of leaves (n_combinations, n_classes, n_trees).
 Decide: TypeAlias = Callable[[np.ndarray], np.ndarray]
-#: Combinations of leaves that are looked at to find out whether the short form does.
+#: Largest number of combinations of leaves for which the short form is checked.
 _COMBINATIONS = 1 << 15
-#: The second class of a tree-based additive model wins with more than this.
+#: A tree-based additive model predicts the second class if its share exceeds this value.
 _HALF = 0.5
 
 
 def _combinations(trees: Sequence[Sequence[Leaf]]) -> np.ndarray | None:
-    """Return the values of one leaf per tree, for all combinations; None if there are too many."""
+    """Return the values of all combinations of one leaf per tree; None if there are too many."""
     sizes = [len(tree) for tree in trees]
     total = 1
     for size in sizes:
@@ -405,7 +405,7 @@ def _combinations(trees: Sequence[Sequence[Leaf]]) -> np.ndarray | None:
 
 
 def _in_order(added: np.ndarray) -> np.ndarray:
-    """Add up the trees one after the other, as rule sets do."""
+    """Add the values of the trees one after the other, like a rule set."""
     total = np.zeros(added.shape[:2])
     for k in range(added.shape[2]):
         total += added[:, :, k]
@@ -413,7 +413,7 @@ def _in_order(added: np.ndarray) -> np.ndarray:
 
 
 def _least_removed(added: np.ndarray) -> np.ndarray:
-    """Take the least number of each leaf away from all of its classes."""
+    """Subtract the smallest value of each leaf from the values of all its classes."""
     return np.asarray(added - added.min(axis=1, keepdims=True))
 
 
@@ -430,7 +430,7 @@ def _short_form_predicts_alike(
 def _short_rules(
     trees: Sequence[Sequence[Leaf]], classes: Sequence[Any], scale: float
 ) -> tuple[list[Rule], bool]:
-    """Return rules of the short form, and whether some tree has one for each of its leaves."""
+    """Return the rules of the short form, and whether each leaf of some tree has a rule."""
     rules, complete = [], False
     for tree in trees:
         n_without_rules = 0
@@ -457,12 +457,12 @@ def _full_rules(trees: Sequence[Sequence[Leaf]], classes: Sequence[Any]) -> list
 
 
 def figs(model: Any, about: Frame) -> RuleSet:
-    """Read a sum of trees that were grown together."""
+    """Read a sum of trees."""
     check_is_fitted(model, "trees_")
     if getattr(model, "categorical_features_", None) is not None:
         raise ValueError(
-            "The model was fitted with categorical_features, which it encodes by itself: its "
-            "rules speak of the encoded columns, not of X. Encode X in front of the model."
+            "The model was fitted with categorical_features, which it encodes by itself, so its "
+            "rules are on the encoded columns, not on X. Encode X before you fit the model."
         )
     classes = labels(model) if hasattr(model, "classes_") else None
     if classes is None and model.n_outputs != 1:
@@ -481,7 +481,7 @@ def figs(model: Any, about: Frame) -> RuleSet:
     def decide(added: np.ndarray) -> np.ndarray:
         return np.asarray(added.sum(axis=-1).argmax(axis=1))
 
-    # Ties are nothing rare here: the leaves hold shares of few rows.
+    # Equal sums are common, because leaves hold shares of few rows.
     if _short_form_predicts_alike(trees, decide, 1.0, unknown=False):
         rules, complete = _short_rules(trees, classes, 1.0)
         return about.voting(rules, classes, "logistic", complete=complete)
@@ -506,7 +506,7 @@ def _figs_leaves(
 
 
 def boosted_classifier(model: Any, about: Frame) -> RuleSet:
-    """Read boosted trees: each votes for its leaf's class and against all others."""
+    """Read boosted trees, each of which votes for its leaf's class and against all others."""
     check_is_fitted(model, "estimators_")
     classes = _trusted_labels(model)
     n_classes, total = len(classes), float(model.estimator_weights_.sum())
@@ -517,7 +517,7 @@ def boosted_classifier(model: Any, about: Frame) -> RuleSet:
         if not hasattr(inner, "tree_"):
             raise TypeError(
                 f"{type(model).__name__} boosts {type(inner).__name__}, which skescore cannot "
-                "read; it reads boosted decision trees and SlipperClassifier."
+                "read; it can read boosted decision trees and SlipperClassifier."
             )
         leaves: list[Leaf] = []
         for leaf, conditions in reachable_leaves(inner.tree_):
@@ -530,7 +530,7 @@ def boosted_classifier(model: Any, about: Frame) -> RuleSet:
         sums = _in_order(added) / total
         return (sums[:, 1] - sums[:, 0] > 0).astype(int) if n_classes == 2 else sums.argmax(axis=1)
 
-    # These make the class probabilities those of the model, which divides the sums by both.
+    # The model divides the sums by both, so this gives the same class probabilities.
     scale = 1 / (total * (n_classes - 1))
     if _short_form_predicts_alike(trees, decide, scale, unknown=True):
         rules, complete = _short_rules(trees, classes, scale)
@@ -539,11 +539,11 @@ def boosted_classifier(model: Any, about: Frame) -> RuleSet:
 
 
 def slipper(model: Any, about: Frame) -> RuleSet:
-    """Read SLIPPER: each rule votes for the second class where it holds, else for the first."""
+    """Read SLIPPER: a rule votes for the second class if it holds, otherwise for the first."""
     check_is_fitted(model, "estimators_")
     classes = _trusted_labels(model)
     total = float(model.estimator_weights_.sum())
-    # Against the first class, what a rule says where it holds counts twice: for and not against.
+    # A rule that holds adds its vote for the second class and removes its vote for the first.
     rules = [Rule((), classes[0], None, 2.0)]
     for inner, weight in _stages(model):
         conditions = conjunction(_slipper_condition(part) for part in inner.rule)
@@ -573,7 +573,7 @@ def _trusted_labels(model: Any) -> list[Any]:
         warnings.warn(
             f"{type(model).__name__} of imodels compares the codes 0, 1, ... that its parts "
             f"predict with the labels {classes!r}, so its own predictions are wrong. The rules "
-            "predict what its parts have learned; for predictions that agree, fit it on codes.",
+            "predict what its parts have learned. To get the same predictions, fit it on codes.",
             UserWarning,
             stacklevel=4,
         )
@@ -581,13 +581,13 @@ def _trusted_labels(model: Any) -> list[Any]:
 
 
 def tree_gam(model: Any, about: Frame) -> RuleSet:
-    """Read an additive model of small trees: a start, and what each leaf adds to it."""
+    """Read an additive model of small trees: a constant, and the values of leaves."""
     check_is_fitted(model, "estimators_")
     if model.estimators_marginal:
         raise ValueError(
-            "The model mixes in a gradient boosting model per feature "
+            "The model includes a gradient boosting model per feature "
             f"(n_boosting_rounds_marginal={model.n_boosting_rounds_marginal!r}), which skescore "
-            "does not read: fit it with n_boosting_rounds_marginal=0."
+            "cannot read: fit it with n_boosting_rounds_marginal=0."
         )
     classes = labels(model) if hasattr(model, "classes_") else None
     shares = getattr(model, "cyclic_coef_", None)
@@ -605,17 +605,17 @@ def tree_gam(model: Any, about: Frame) -> RuleSet:
     addends = [(conditions, value) for conditions, value in addends if value != 0]
     if classes is None:
         return about.voting([Rule(*addend) for addend in addends], None, "sum")
-    # The second class wins if its sum, clipped to be a share, is more than the rest.
+    # The second class is predicted if its sum, clipped to a share, exceeds one half.
     rules = [Rule(conditions, classes[1], None, value) for conditions, value in addends]
     return about.voting([*rules, Rule((), classes[0], None, _HALF)], classes, "votes")
 
 
-#: How far rounding takes a share beyond 0 or 1.
+#: Largest rounding error of a share beyond 0 or 1.
 _ROUNDING = 1e-9
 
 
 def greedy_tree(model: Any, about: Frame) -> RuleSet:
-    """Read a scikit-learn tree by the names that imodels stores."""
+    """Read a scikit-learn tree with the feature names that imodels stores."""
     return read_tree(model, feature_names=about.feature_names, domain=about.domain)
 
 
@@ -633,27 +633,27 @@ def wrapped_tree(model: Any, about: Frame) -> RuleSet:
     else:
         raise TypeError(
             f"{type(model).__name__} wraps a {type(inner).__name__}, which skescore cannot read; "
-            "it reads scikit-learn's decision trees, forests and boosted trees."
+            "it can read scikit-learn's decision trees, forests and boosted trees."
         )
     if rules.classes is None:
         return rules.replace(rules=[_without_mean(rule) for rule in rules])
     if not hasattr(model, "classes_"):
         return rules
-    # The inner model was fitted on codes of the labels, not on the labels: 1.0 stands for True.
+    # The inner model may have been fitted on codes of the labels, such as 1.0 for True.
     named = dict(zip(rules.classes, labels(model), strict=True))
     renamed = [replace(rule, output=named[rule.output]) for rule in rules]
     return rules.replace(rules=renamed, classes=labels(model))
 
 
 def _without_mean(rule: Rule) -> Rule:
-    """Forget the mean, which a shrunken leaf does not predict."""
+    """Remove the mean, which differs from the prediction of a shrunken leaf."""
     if rule.statistics is None:
         return rule
     return replace(rule, statistics=replace(rule.statistics, mean=None))
 
 
 def tao_tree(model: Any, about: Frame) -> RuleSet:
-    """Read a tree whose cuts were moved after it had grown: some leaves are out of reach."""
+    """Read a tree whose cuts were moved after growth, so that no row reaches some leaves."""
     check_is_fitted(model, "model")
     tree = model.model.tree_
     classes = labels(model) if hasattr(model, "classes_") else None
@@ -663,8 +663,7 @@ def tao_tree(model: Any, about: Frame) -> RuleSet:
         if classes is None:
             rules.append(Rule(conditions, float(value[0])))
             continue
-        # The class probabilities are still those from before the cuts moved; the model predicts by
-        # them.
+        # The class probabilities, by which the model predicts, are from before the cuts were moved.
         counts = tuple((value / value.sum() * weight).tolist())
         statistics = RuleStatistics(weight, counts)
         rules.append(Rule(conditions, classes[int(np.argmax(value))], statistics))
@@ -672,7 +671,7 @@ def tao_tree(model: Any, about: Frame) -> RuleSet:
 
 
 def c45_tree(model: Any, about: Frame) -> RuleSet:
-    """Read a C4.5 tree, which imodels keeps as XML; also one whose leaves were shrunk."""
+    """Read a C4.5 tree, which imodels stores as XML, with or without shrunken leaves."""
     tree = getattr(model, "estimator_", model)
     check_is_fitted(tree, "dom_")
     classes = labels(tree)
@@ -684,13 +683,13 @@ def c45_tree(model: Any, about: Frame) -> RuleSet:
             continue
         value = float(leaf.nodeValue)
         if len(classes) == 2:
-            # The share of the second class: 0 or 1, or what shrinkage made of it.
+            # The share of the second class: 0 or 1, or a shrunken value.
             share = min(1.0, max(0.0, value))
             if abs(value - share) > _ROUNDING:
                 raise ValueError(
-                    f"A leaf of {type(model).__name__} gives its second class the share {value!r}: "
-                    "it averages labels, which are shares only if they are 0 and 1. Fit it, and "
-                    "the tree in it, on labels 0 and 1."
+                    f"A leaf of {type(model).__name__} has a share {value!r} of the second class: "
+                    "it averages labels, which must be 0 and 1. Fit it, and the tree in it, "
+                    "on labels 0 and 1."
                 )
             output = classes[int(np.argmax([1 - value, value]))]
             n_rows = len(getattr(leaf, "labels", ()))
@@ -699,11 +698,11 @@ def c45_tree(model: Any, about: Frame) -> RuleSet:
         elif tree is not model:
             raise ValueError(
                 f"{type(model).__name__} averages the codes of its {len(classes)} classes in each "
-                "leaf, which says nothing. Fit it on two classes, or read its estimator_."
+                "leaf, which is meaningless. Fit it on two classes, or read its estimator_."
             )
         else:
-            # The code of a class. A leaf with so few of its parent's rows that the share was
-            # rounded to 0 has no vote, and imodels then predicts the first class.
+            # The code of a class. If a leaf has so few of its parent's rows that their share was
+            # rounded to 0, it has no vote, and imodels predicts the first class.
             ignored = float(leaf.parentNode.getAttribute("p") or 1) == 0
             rules.append(Rule(conditions, classes[0 if ignored else int(value)]))
     reference = "data" if tree is model else None  # shrinkage changes the counted shares
@@ -713,7 +712,7 @@ def c45_tree(model: Any, about: Frame) -> RuleSet:
 def _xml_leaves(
     node: Any, column_index: dict[str, int], steps: tuple[Interval, ...]
 ) -> Iterator[tuple[Any, tuple[Interval, ...]]]:
-    """Return the text nodes, which hold the predictions, with the comparisons on the way there."""
+    """Return the text nodes, which hold the predictions, and the comparisons on their paths."""
     for child in node.childNodes:
         if child.nodeName == "#text":
             yield child, steps
@@ -761,7 +760,7 @@ _READERS: dict[str, Callable[[Any, Frame], RuleSet]] = {
     "TreeGAMClassifier": tree_gam,
     "TreeGAMRegressor": tree_gam,
 }
-#: Models that hold another one, and how to get at it.
+#: Functions that return the inner model of models that contain another model.
 _HOLDERS: dict[str, Callable[[Any], Any]] = {
     "AutoInterpretableClassifier": lambda model: model.est_.best_estimator_[-1],
     "AutoInterpretableRegressor": lambda model: model.est_.best_estimator_[-1],
@@ -775,27 +774,29 @@ SUPPORTED = tuple(sorted([*_READERS, *_HOLDERS]))
 def read_imodels(
     model: Any, *, feature_names: Sequence[str] | None = None, domain: Domain | None = None
 ) -> RuleSet:
-    """Turn a fitted model of imodels into a rule set that predicts alike.
+    """Convert a fitted model of imodels to a rule set with the same predictions.
 
-    Use it to score, compare, simplify or export what imodels has learned. Which package the model
-    is of is told by its class, so imodels itself is not imported.
+    Use it to score, compare, simplify or export models of imodels. The class of the model
+    identifies its package, so imodels is not imported.
 
     Parameters
     ----------
     model : object
-        A fitted model of one of the classes below, or of a subclass of your own.
+        A fitted model of one of the classes below, or of a subclass.
     feature_names : sequence of str, optional
-        Names for the rules. By default those the model was fitted with; imodels calls nameless
-        columns ``X0``, ``X1``, ..., and a model that calls them nothing gets ``x0``, ``x1``, ...
+        Names of the features in the rules; by default those that the model was fitted with. imodels
+        names the columns of arrays ``X0``, ``X1``, ...; for models without names, they are ``x0``,
+        ``x1``, ...
     domain : Domain, optional
-        Box of the training rows, which the models do not remember; completeness by volume needs it.
+        Box around the training rows, which the models do not store; required for completeness by
+        volume.
 
     Returns
     -------
     RuleSet
-        How its rules predict depends on the model:
+        The rules. Their way of predicting depends on the model:
 
-        - One rule predicts: ``GreedyRuleListClassifier``, ``OneRClassifier``,
+        - A single rule predicts: ``GreedyRuleListClassifier``, ``OneRClassifier``,
           ``FastFrugalTreeClassifier``, ``BayesianRuleListClassifier`` (ordered lists);
           ``BayesianRuleSetClassifier`` (rules for the second class, a fallback for the first);
           ``GreedyTree...``, ``HSTree...``, ``HSTree...CV``, ``DecisionTreeCCP...``,
@@ -808,52 +809,53 @@ def read_imodels(
           ``BoostedRulesClassifier``, ``SlipperClassifier``.
         - ``voting="votes"``: ``SkopeRulesClassifier``, ``FPSkopeClassifier``,
           ``TreeGAMClassifier``.
-        - As the model they chose: ``FIGS...CV``, ``AutoInterpretable...``; as scikit-learn's
-          forests and boosted trees: ``HSTree...`` around one.
+        - Like the model that was selected: ``FIGS...CV``, ``AutoInterpretable...``. Like
+          scikit-learn's forests and boosted trees: ``HSTree...`` around one of these.
 
     Raises
     ------
     TypeError
-        If the model is of another class, or made of parts that are no trees.
+        If the model has another class, or contains models that are not trees.
     ValueError
-        If its predictions cannot be said in rules: several outputs, categorical features that FIGS
-        encodes by itself, a weighted median of too many boxes, an additive model that mixes in
-        gradient boosting.
+        If its predictions cannot be expressed as rules: several outputs, categorical features that
+        FIGS encodes by itself, a weighted median with too many boxes, or an additive model that
+        includes gradient boosting.
     sklearn.exceptions.NotFittedError
-        If it is not fitted.
+        If the model is not fitted.
 
     Warns
     -----
     UserWarning
-        For ``BoostedRulesClassifier`` and ``SlipperClassifier`` fitted on labels other than
-        0, 1, ...: imodels 3.0.4 compares codes with labels there and predicts wrongly. The rules
-        predict what the model's parts have learned.
+        For ``BoostedRulesClassifier`` and ``SlipperClassifier`` fitted on labels other than 0, 1,
+        ...: imodels 3.0.4 compares codes with labels and predicts wrongly. The rules predict what
+        the model's parts have learned.
 
     Notes
     -----
-    - Tested with imodels 3.0.4 on float64 rows. Its rules as texts compare float32 columns in
-      float32, where a row on a threshold may fall to the other side.
-    - `predict_proba` is the model's too, but for ``SkopeRulesClassifier``, ``FPSkopeClassifier``
-      and ``TreeGAMClassifier``: with p the share that the model gives the second class, the rule
-      set gives p / (p + 1/2), which ranks rows alike and is above 1/2 where p is.
-      ``BayesianRuleSetClassifier`` has no shares at all; its rules are sure.
-    - ``BayesianRuleSetClassifier`` predicts 0 and 1 whatever the labels were; its rules predict the
-      labels. It is meant for columns of 0 and 1, and only there are the rules the model.
-    - A rule or leaf that no row can satisfy is left out, as are rules of weight 0.
-    - Linear terms of RuleFit are clipped at quantiles of the training rows: each becomes up to
-      three rules, below, between and above. With classes, their weights depend on the row.
-    - Leaves of FIGS and of boosted rules add a number for every class; only what they add beyond
-      the least of these is written, unless that would change the prediction where sums tie.
-    - Class counts are shares times rows where trees were shrunken, and contain the prior counts in
-      a Bayesian rule list; those of a TAO tree are from before its cuts moved.
-    - Not read: ``FastRiskScoreClassifier``, ``SLIM...``, ``GPGamRegressor``,
-      ``MarginalShrinkageLinearRegressor`` (linear or smooth models, no rules), ``BART`` (an average
-      over sampled models), ``IRF...`` (forests of their own kind), ``FastSmallTreeClassifier``
-      (needs numba, not tested), ``DistilledRegressor`` (read its ``student``).
+    - Tested with imodels 3.0.4 on float64 rows. imodels compares float32 columns with thresholds
+      of rule texts in float32, so a row on a threshold may be on the other side.
+    - `predict_proba` is that of the model, except for ``SkopeRulesClassifier``,
+      ``FPSkopeClassifier`` and ``TreeGAMClassifier``: if p is the model's share of the second
+      class, the rule set returns p / (p + 1/2), which has the same ranking and exceeds 1/2 for the
+      same rows. ``BayesianRuleSetClassifier`` has no shares; its rules have probability 1.
+    - ``BayesianRuleSetClassifier`` predicts 0 and 1 for all labels; its rules predict the labels.
+      It is intended for columns of 0 and 1; for other values, the rules predict differently.
+    - Rules and leaves that no row can satisfy, and rules with weight 0, are omitted.
+    - Linear terms of RuleFit are clipped at quantiles of the training rows, so each becomes up to
+      three rules: below, between and above. In classification, their weights depend on the row.
+    - Leaves of FIGS and of boosted rules have a value for every class, from which the smallest is
+      subtracted unless this would change the prediction for equal sums.
+    - Class counts of shrunken trees are shares times rows. Those of a Bayesian rule list include
+      the prior counts; those of a TAO tree are from before its cuts were moved.
+    - Not supported: ``FastRiskScoreClassifier``, ``SLIM...``, ``GPGamRegressor``,
+      ``MarginalShrinkageLinearRegressor`` (linear or smooth models without rules), ``BART`` (an
+      average of sampled models), ``IRF...`` (a different kind of forest),
+      ``FastSmallTreeClassifier`` (requires numba, not tested), ``DistilledRegressor`` (read its
+      ``student``).
 
     Examples
     --------
-    Any model of imodels, fitted as usual::
+    A fitted model of imodels::
 
         model = imodels.FIGSClassifier(max_rules=5).fit(X, y)
         rules = read_imodels(model)
@@ -872,7 +874,7 @@ def read_imodels(
 
 
 def imodels_class(model: Any) -> str | None:
-    """Name the class of imodels that a model is of; None if it is of none."""
+    """Return the name of the class of imodels of a model; None for other models."""
     for base in type(model).__mro__:
         if base.__module__.partition(".")[0] == "imodels":
             return base.__name__
@@ -880,7 +882,7 @@ def imodels_class(model: Any) -> str | None:
 
 
 def _read_inner(inner: Any, feature_names: Sequence[str] | None, domain: Domain | None) -> RuleSet:
-    """Read the model that another one holds, which need not be of imodels."""
+    """Read the inner model of another model, which may be from another package."""
     if imodels_class(inner) is None and isinstance(
         inner, DecisionTreeClassifier | DecisionTreeRegressor
     ):

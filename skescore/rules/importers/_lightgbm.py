@@ -1,4 +1,4 @@
-"""Rules from LightGBM's trees, missing values included."""
+"""Conversion of LightGBM's models to rules, with missing values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skescore.rules.importers._boosted_trees import (
     reachable_leaves,
 )
 
-#: Objectives whose sums are log odds of classes, and those whose sums are the predictions.
+#: Objectives for which sums are log odds of classes, and those for which they are the predictions.
 _CLASSIFIERS = ("binary", "multiclass", "multiclassova")
 _SUMS = (
     "regression",
@@ -36,9 +36,9 @@ _SUMS = (
     "lambdarank",
     "rank_xendcg",
 )
-#: Where 0 means a missing value, LightGBM treats numbers up to this size as 0.
+#: If 0 represents a missing value, LightGBM treats numbers up to this magnitude as 0.
 _ZERO = 1.0000000180025095e-35
-#: LightGBM writes infinite thresholds as this number.
+#: Number by which LightGBM represents infinite thresholds.
 _INFINITY = 1e300
 
 
@@ -50,28 +50,28 @@ def read_lightgbm(
     categories: Mapping[Hashable, Sequence[Any]] | None = None,
     domain: Domain | None = None,
 ) -> RuleSet:
-    """Turn a model of LightGBM into one rule set whose rules add up.
+    """Convert a model of LightGBM to a rule set whose rules vote.
 
     Parameters
     ----------
     model : LGBMClassifier, LGBMRegressor, LGBMRanker or Booster
-        A fitted model. If it was stopped early, the trees up to its best iteration are read, as
-        these are the trees it predicts with.
+        A fitted model of trees. If it was stopped early, the trees up to its best iteration are
+        read, with which it predicts.
     feature_names : sequence of str, optional
-        Names for the rules; by default those the model was fitted with. LightGBM replaces blanks in
-        them by underscores.
+        Names of the features in the rules; by default those that the model was fitted with, in
+        which LightGBM replaces blanks with underscores.
     classes : sequence, optional
         Labels of a Booster's classes; by default 0, 1, ...
     categories : mapping of feature to sequence of labels, optional
         Labels of the codes of categorical features. A model that was fitted on the categorical
         columns of a data frame stores them.
     domain : Domain, optional
-        Box of the training rows, which the model does not remember.
+        Box around the training rows, which the model does not store.
 
     Returns
     -------
     RuleSet
-        With ``voting="logistic"`` (classification) or ``"sum"`` (regression).
+        Rules with ``voting="logistic"`` (classification) or ``"sum"`` (regression).
 
     Raises
     ------
@@ -81,7 +81,7 @@ def read_lightgbm(
 
     Notes
     -----
-    Predictions agree with those of the model, as LightGBM adds float64 numbers like rule sets do.
+    Predictions agree with those of the model, because LightGBM adds float64 numbers like rule sets.
     Class probabilities differ for the one-versus-all objective ("multiclassova"). If a feature had
     no missing values in training, LightGBM treats missing values as 0, and so do the rules.
     """
@@ -166,7 +166,7 @@ def _number_sides(node: Mapping[str, Any]) -> tuple[NumberSet, NumberSet]:
     threshold, missing_type = float(node["threshold"]), node["missing_type"]
     if abs(threshold) >= _INFINITY:
         threshold = math.copysign(math.inf, threshold)
-    elif -_ZERO <= threshold < _ZERO:  # numbers of up to this size count as 0
+    elif -_ZERO <= threshold < _ZERO:  # numbers up to this magnitude count as 0
         threshold = math.nextafter(-_ZERO, -math.inf) if threshold < 0 else _ZERO
     if missing_type == "NaN":
         missing_left = bool(node["default_left"])

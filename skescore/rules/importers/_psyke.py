@@ -43,7 +43,7 @@ UNSET = _Unset()
 
 @dataclass(frozen=True)
 class Draft:
-    """Rule whose output may still be a label of PSyKE, or UNSET.
+    """Rule whose output may be a label of PSyKE, or UNSET.
 
     Class counts are in the order of :attr:`Reading.labels`.
     """
@@ -93,10 +93,10 @@ class Reading:
 
 
 def warn(text: str) -> None:
-    """Issue a warning about a repaired rule, with the location of the caller's caller.
+    """Issue a warning about a repaired rule.
 
-    Importing PSyKE installs a filter that ignores all warnings of the process. Repairs must be
-    visible, so this function bypasses that filter.
+    Importing PSyKE installs a filter that ignores all warnings of the process. This function
+    bypasses the filter, because users must know about repairs.
     """
     with warnings.catch_warnings():
         if warnings.filters and warnings.filters[0] == ("ignore", None, Warning, None, 0):
@@ -105,7 +105,7 @@ def warn(text: str) -> None:
 
 
 def known_labels(black_box: Any, label_values: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the classes of a black box; empty if they do not include all labels of the rules."""
+    """Return the classes of a black box; () if they do not include all labels of the rules."""
     try:
         array = np.asarray(getattr(black_box, "classes_", ()))
     except ValueError:  # arrays of different lengths
@@ -122,7 +122,7 @@ def decimals() -> int:
 
 
 class Labels:
-    """Map from PSyKE's labels to those of the rule set, in which `further` labels also occur."""
+    """Mapping from PSyKE's labels to the labels of the rule set, which include `further` labels."""
 
     def __init__(
         self, reading: Reading, classes: Mapping[Any, Any] | None, further: Sequence[Any]
@@ -301,18 +301,18 @@ def _statistics(
     ]
 
 
-# PSyKE's REAL and Trepan, and CART on request, learn from columns of 0 and 1. PSyKE's
-# ``DiscreteFeature`` states which values each column stands for, so that literals on these columns
-# can be converted to conditions on features.
+# PSyKE's REAL and Trepan, and optionally CART, learn from columns of 0 and 1. PSyKE's
+# ``DiscreteFeature`` states which values each column represents, so literals on these columns can
+# be converted to conditions on features.
 
-#: A position between two numbers: just before (0) or just after (1) a number.
+#: Position between two numbers: a number, and 0 for just before it or 1 for just after it.
 _Cut: TypeAlias = tuple[float, int]
-#: Pieces of the line, from one cut to another, in order and without touching.
+#: Disjoint ordered pieces of the line, each from one position to another; they do not touch.
 _Region: TypeAlias = list[tuple[_Cut, _Cut]]
 
 _EVERYTHING: _Region = [((-math.inf, 0), (math.inf, 1))]
 
-#: A column and whether it must hold 1.
+#: A column, and whether its value must be 1.
 Literal: TypeAlias = tuple[str, bool]
 
 
@@ -327,7 +327,7 @@ def _common(one: _Region, other: _Region) -> _Region:
 
 
 def _meaning(value: Any) -> _Region | None:
-    """Return the numbers that a value of PSyKE stands for; None for a single label or number."""
+    """Return the numbers that a value of PSyKE represents; None for a single label or number."""
     kind = type(value).__name__
     if kind == "Constant" or not hasattr(value, "is_in"):
         return None
@@ -347,7 +347,7 @@ def _meaning(value: Any) -> _Region | None:
 
 
 def _single(value: Any) -> Any:
-    """Return the label or number that a constant stands for."""
+    """Return the label or number that a constant represents."""
     return check_label("a DiscreteFeature's value", getattr(value, "value", value))
 
 
@@ -357,13 +357,13 @@ def _piece(feature: int, start: _Cut, stop: _Cut) -> Interval:
 
 @dataclass(frozen=True)
 class Discretization:
-    """Meaning of columns of 0 and 1; without `features`, the columns themselves are features."""
+    """Meaning of columns of 0 and 1; without `features`, the columns are themselves features."""
 
     features: Sequence[Any]
 
     @classmethod
     def of(cls, extractor: Any, discretization: Iterable[Any] | None) -> Discretization:
-        """Return the discretization of the caller, or else that of the extractor."""
+        """Return the caller's discretization; if it is None, that of the extractor."""
         if discretization is None:
             discretization = extractor.discretization or ()
         features = list(discretization)
@@ -447,7 +447,7 @@ class Discretization:
 
 
 def _of_labels(feature: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
-    """Return conditions on a feature whose columns stand for one label each."""
+    """Return conditions on a feature whose columns represent one label each."""
     included = tuple({_single(value) for value, is_required in requirements if is_required})
     excluded = tuple({_single(value) for value, is_required in requirements if not is_required})
     if len(included) > 1 or set(included) & set(excluded):
@@ -456,7 +456,7 @@ def _of_labels(feature: int, requirements: Sequence[tuple[Any, bool]]) -> list[C
 
 
 def _of_numbers(feature: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
-    """Return conditions on a feature whose columns stand for parts of its range."""
+    """Return conditions on a feature whose columns represent parts of its range."""
     region = _EVERYTHING
     for value, is_required in requirements:
         part = _meaning(value)
@@ -472,20 +472,20 @@ def _of_numbers(feature: int, requirements: Sequence[tuple[Any, bool]]) -> list[
     return [piece for piece in pieces if not piece.is_trivial]
 
 
-# For standardized data, a user of PSyKE passes the map ``{column: (mean, scale)}`` to an extractor,
-# whose columns then are ``(x - mean) / scale``.
+# For standardized data, users of PSyKE pass the map ``{column: (mean, scale)}`` to an extractor.
+# Its columns are then ``(x - mean) / scale``.
 
 
 @dataclass(frozen=True)
 class Units:
-    """Mean and scale of the columns and of the target that were standardized for an extractor."""
+    """Means and scales of the standardized columns and target of an extractor."""
 
     columns: Mapping[str, tuple[float, float]]
     target: tuple[float, float] = (0.0, 1.0)
 
     @classmethod
     def of(cls, normalization: Mapping[str, tuple[float, float]] | None) -> Units:
-        """Read the map that a user passed to an extractor; its last entry is the target's."""
+        """Read the user's `normalization` of an extractor; its last entry is for the target."""
         scaling = {}
         for name, (mean, scale) in (normalization or {}).items():
             mean = check_number(f"the mean of {name!r}", mean, finite=True)
@@ -503,12 +503,12 @@ class Units:
         return interval_in(interval, interval.feature, lambda value: self.number(name, value))
 
     def number(self, name: str, value: float) -> float:
-        """Return one value of a column in the original units."""
+        """Return a value of a column in the original units."""
         mean, scale = self.columns.get(name, (0.0, 1.0))
         return value * scale + mean
 
     def output(self, value: Any) -> Any:
-        """Return a predicted number in the original units, with PSyKE's own operations."""
+        """Return a predicted number in the original units, computed as in PSyKE."""
         mean, scale = self.target
         return value if self.target == (0.0, 1.0) else value * scale + mean
 
@@ -529,7 +529,7 @@ def kinds(instance: Any) -> set[str]:
 
 
 def box_columns(extractor: Any) -> list[str]:
-    """Return the columns of the rows from which an extractor learned."""
+    """Return the columns of an extractor's training rows."""
     polynomial = getattr(extractor, "trained_poly", None)
     if polynomial is not None:
         return [str(name) for name in polynomial.feature_names_in_]
@@ -551,7 +551,7 @@ def read_boxes(extractor: Any, feature_names: Sequence[str] | None) -> Reading:
     units = _units(extractor, column_names, labeled, notes)
     labels: tuple[Any, ...] = ()
     if labeled:
-        # A clusterer has no black box, but a nearest-neighbor model that stores the labels.
+        # A clusterer has a nearest-neighbor model with the labels instead of a black box.
         labels = known_labels(
             getattr(extractor, "predictor", getattr(extractor, "_predictor", None)),
             [cube.output for cube in cubes],
@@ -583,7 +583,7 @@ def read_boxes(extractor: Any, feature_names: Sequence[str] | None) -> Reading:
 
 
 def _units(extractor: Any, column_names: Sequence[str], labeled: bool, notes: list[str]) -> Units:
-    """Return the units before the user's normalization; note where PSyKE misinterprets it."""
+    """Return the original units; add notes if PSyKE misinterprets the normalization."""
     units = Units.of(extractor.normalization)
     if labeled:
         outputs = [cube.output for cube in extractor._hypercubes]
@@ -597,7 +597,7 @@ def _units(extractor: Any, column_names: Sequence[str], labeled: bool, notes: li
 
 
 def checked_target(units: Units, column_names: Sequence[str], notes: list[str]) -> Units:
-    """Return the units without rescaling of the target if the last entry belongs to a feature."""
+    """Return units that do not rescale the target if the last entry belongs to a feature."""
     last = list(units.columns)[-1:]
     if last and last[0] in column_names:
         notes.append(
@@ -611,10 +611,10 @@ def checked_target(units: Units, column_names: Sequence[str], notes: list[str]) 
 
 
 def _ignored(extractor: Any, cubes: Sequence[Any], notes: list[str]) -> set[str]:
-    """Return the features that no rule uses, whatever the bounds of its box.
+    """Return the features that PSyKE's predict ignores.
 
-    GridEx, GridREx and HEx store every feature that some level of the grid does not divide, and
-    then ignore the bounds on this feature from other levels, too.
+    GridEx, GridREx and HEx store every feature that some level of the grid does not divide. They
+    also ignore the bounds on this feature from other levels.
     """
     ignored = {str(name) for name in extractor._dimensions_to_ignore}
     if "GridEx" not in kinds(extractor):
@@ -633,7 +633,7 @@ def _ignored(extractor: Any, cubes: Sequence[Any], notes: list[str]) -> set[str]
 
 
 def _interval(cube: Any, name: str, feature: int) -> tuple[Interval, ...] | None:
-    """Return the interval of a cube on a feature: () if it has no bounds, None if it is empty."""
+    """Return the interval of a cube on a feature; () if it has no bounds, None if it is empty."""
     low, high = (float(bound) for bound in cube.dimensions[name])
     open_sides = cube._infinite_dimensions.get(name, ())
     low = -math.inf if "-" in open_sides else low
@@ -673,7 +673,7 @@ def _output(cube: Any, task: str, labels: Sequence[Any], columns: Columns, units
     if "RegressionCube" in names:
         return _linear(cube, columns, units)
     if task == "classification":
-        # A box to which no output was assigned has "" or None.
+        # The output of a box is "" or None if none was assigned.
         has_output = output is not None and (output != "" or "" in labels)
         return python_value(output) if has_output else UNSET
     if "ClosedCube" in names and not cube.barycenter.dimensions:
@@ -925,7 +925,7 @@ def read_literals(
             )
             for label, rule in extractor._ruleset.flatten()
         ]
-    else:  # children come before their parent, which covers the remaining rows
+    else:  # children precede their parent, which covers the remaining rows
         rules = [
             ([(str(c), value == 1) for c, value in node.constraints], python_value(node.dominant))
             for node in extractor._root
@@ -956,7 +956,7 @@ def read_literals(
 
 
 def _on_column(name: str, feature: int, is_one: bool) -> OneOf:
-    """Return the condition that a column of 0 and 1 has a value, as in PSyKE's REAL or Trepan."""
+    """Return the condition of PSyKE's REAL or Trepan that a column is 1 or not."""
     if name == "REAL":
         return OneOf(feature, (1,), negated=not is_one)
     return OneOf(feature, (int(is_one),))
@@ -1013,7 +1013,7 @@ def read_psyke(
     """Convert a fitted extractor of PSyKE to a rule set.
 
     Use it to score, search, simplify and export rules that PSyKE has extracted. The rules predict
-    the same as the extractor's ``predict``, except for the defects listed in the notes.
+    the same as the extractor's ``predict``, except in the cases listed in the notes.
 
     Parameters
     ----------
@@ -1021,27 +1021,27 @@ def read_psyke(
         GridEx, GridREx, ITER, HEx, DiViNE, COSMiK, GInGER, CReEPy, CART, REAL or Trepan after its
         ``extract``, or ExACT or CREAM after its ``fit``. It is not changed.
     feature_names : sequence of str, optional
-        Names of the features of the rules. By default PSyKE's names, in its order. If
-        `feature_names` contains all of these, it states the columns of the table and their order.
-        Otherwise it has one new name for each of PSyKE's columns, in PSyKE's order.
+        Names of the features of the rules; by default PSyKE's names, in PSyKE's order. Names that
+        include all of these are the columns of your table, in order. Otherwise, there must be one
+        new name for each of PSyKE's columns, in PSyKE's order.
     classes : mapping, optional
-        Your label for each label of PSyKE, such as ``{"0": 0, "1": 1}``, because PSyKE requires
-        text. By default the labels of PSyKE.
+        Your label for each label of PSyKE, which are text, such as ``{"0": 0, "1": 1}``. By default
+        PSyKE's labels are used.
     X : array-like or DataFrame, optional
         Rows with the features of the rules, usually the training rows, for the statistics of the
         rules.
     y_black_box : array-like, optional
         Predictions of the black box for these rows: your labels, or numbers in the original units.
     domain : Domain, optional
-        The box for which the rules are intended. By default the box of PSyKE, which exceeds the
-        range of the training rows by 2e-6. CART and discretized columns have no domain without `X`.
+        Box for which the rules are intended. By default PSyKE's box, which exceeds the range of the
+        training rows by 2e-6. CART and discretized columns have no domain without `X`.
     fallback : Fallback, optional
-        Output for rows for which PSyKE predicts None. Without it, :meth:`RuleSet.predict` raises an
-        error for these rows.
+        Prediction for rows for which PSyKE predicts None. Without it, :meth:`RuleSet.predict`
+        raises an error for these rows.
     discretization : iterable of psyke.schema.DiscreteFeature, optional
-        Meaning of the columns of 0 and 1 from which REAL, Trepan and CART learned. The conditions
-        of the rules then are on the original features. By default the discretization of the
-        extractor. If it is empty, the conditions are on the columns of 0 and 1.
+        Meaning of the columns of 0 and 1 from which REAL, Trepan and CART learned, which converts
+        conditions to the original features. By default the discretization of the extractor. If it
+        is empty, conditions are on the columns of 0 and 1.
 
     Returns
     -------
@@ -1091,8 +1091,8 @@ def read_psyke(
       satisfies no condition.
     - In PSyKE, affine rules use the columns of a frame by position, and bounds use them by name.
       Here names are used.
-    - In PSyKE, a constant of a discretization stands for all numbers within a relative 1e-9. Here
-      it stands for itself.
+    - In PSyKE, a constant of a discretization represents all numbers within a relative 1e-9. Here,
+      it represents only itself.
     """
     family = family_of(extractor)
     meanings = discretization_of(extractor, family, discretization)

@@ -1,4 +1,4 @@
-"""Reader of rules that a library prints as text, one conjunction of comparisons per rule."""
+"""Reader of rules as texts, each of which is a conjunction of comparisons."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ _COMPARISON = re.compile(r"\s*(<=|>=|==|!=|<|>|=)\s*(.+)")
 def read_rule_texts(
     texts: Iterable[str], feature_names: Sequence[str], *, label: Any = 1, otherwise: Any = 0
 ) -> RuleSet:
-    """Turn rule texts such as ``"age > 30.5 & sex == 'f'"`` into a rule set for one class.
+    """Convert rule texts such as ``"age > 30.5 & sex == 'f'"`` to a rule set for one class.
 
     Use it for the rules of libraries that return strings, such as TE2Rules.
 
     Parameters
     ----------
     texts : iterable of str
-        The rules: comparisons of a feature with a number or a quoted text, joined by ``and`` or
-        ``&``.
+        Rules: comparisons of features with numbers or quoted texts, joined by ``and`` or ``&``.
     feature_names : sequence of str
         Names of all features, in the order of the columns.
     label : str, int, float or bool, default=1
         Class that the rules predict.
     otherwise : str, int, float or bool, default=0
-        Class of the rows that no rule covers.
+        Class of uncovered rows.
 
     Returns
     -------
@@ -44,7 +43,7 @@ def read_rule_texts(
     Raises
     ------
     ValueError
-        If a text is no such rule or names an unknown feature.
+        If a text is not such a rule, or names an unknown feature.
 
     Examples
     --------
@@ -70,7 +69,7 @@ def read_rule_texts(
 
 
 def _condition(term: str, rule: str, names: Sequence[str]) -> Condition:
-    """Read one comparison; the longest name that fits is the feature."""
+    """Read one comparison; the longest name that matches is the feature."""
     term = term.strip().strip("()")
     for name in sorted(names, key=len, reverse=True):
         match = _COMPARISON.fullmatch(term[len(name) :]) if term.startswith(name) else None
@@ -78,8 +77,7 @@ def _condition(term: str, rule: str, names: Sequence[str]) -> Condition:
             return _comparison(names.index(name), match[1], match[2].strip(), rule)
     name = re.split(r"\s*[<>=!]", term)[0]
     raise ValueError(
-        f"The rule {rule!r} compares {name!r}, which is none of the features. "
-        f"{did_you_mean(name, names)}"
+        f"The rule {rule!r} compares {name!r}, which is not a feature. {did_you_mean(name, names)}"
     )
 
 

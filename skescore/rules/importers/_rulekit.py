@@ -1,7 +1,7 @@
-"""Rules from the models of RuleKit, whose predictions they repeat.
+"""Conversion of RuleKit's models and texts to rules.
 
-The models live in Java; this module asks the objects it is given and imports nothing, so that
-reading a model never starts a Java machine of its own.
+The models are Java objects. This module only calls their methods and imports nothing, so reading a
+model never starts a Java machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from skescore.rules._domain import Domain, Fallback
 from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 
-#: RuleKit's sign of a free side: the largest float rather than infinity.
+#: Largest float, by which RuleKit represents sides without a bound.
 _FREE = float(np.finfo(float).max)
 
 
@@ -35,57 +35,57 @@ def read_rulekit(
     domain: Domain | None = None,
     exact: bool = True,
 ) -> RuleSet:
-    """Turn a fitted model of RuleKit into rules that predict like it.
+    """Convert a fitted model of RuleKit to rules with the same predictions.
 
-    Use it to score, compare, simplify or export rules that RuleKit found. The bounds are exact; in
-    the texts that RuleKit prints they are rounded, see
-    :func:`skescore.rules.importers.read_rulekit_text`.
+    Use it to score, compare, simplify or export rules of RuleKit. The bounds are exact, unlike
+    those in the texts that :func:`skescore.rules.importers.read_rulekit_text` reads.
 
     Parameters
     ----------
     model : RuleClassifier, RuleRegressor, ExpertRuleClassifier or ExpertRuleRegressor
-        A fitted model, or the rule set in its attribute ``model``.
+        A fitted model, or its attribute ``model`` (the rule set).
     feature_names : sequence of str, optional
-        Other names for the features, in the order of the columns. By default those that the model
-        was fitted with; of an array RuleKit names them ``att1``, ``att2``, ...
+        Other names of the features, in the order of the columns; by default those that the model
+        was fitted with. RuleKit names the columns of arrays ``att1``, ``att2``, ...
     classes : sequence, optional
-        The labels, if they are not those that the model was fitted with: RuleKit turns labels into
-        text, and each text must be ``str(label)`` of one of these. Their order does not matter.
+        Labels, in any order; by default those that the model was fitted with. RuleKit converts
+        labels to text, and each text must be ``str(label)`` of one of them.
     domain : Domain, optional
-        The box in which the rules are meant to predict; by default the one around the training
-        rows, which the model keeps.
+        Box for which the rules are intended; by default the box around the training rows, which the
+        model stores.
     exact : bool, default=True
-        True refuses what this package cannot repeat to the last row (see Notes); False reads the
-        rules all the same.
+        Whether to raise an error for models whose predictions cannot be reproduced exactly, see
+        Notes.
 
     Returns
     -------
     RuleSet
-        Voting rules with RuleKit's weights. The statistics are counted anew on the training rows.
+        Voting rules with RuleKit's weights, and statistics that are recounted on the training rows.
 
     Raises
     ------
     TypeError
-        If the model is not one of RuleKit's.
+        If the model is not from RuleKit.
     ValueError
-        If the model is not fitted; is a survival or contrast set model; has a weight that is no
-        finite number; or, with `exact`, would predict otherwise than the rules read.
+        If the model is not fitted; is a survival or contrast set model; has a weight that is not
+        finite; or, with `exact`, predicts differently from the rules.
 
     Notes
     -----
-    - Where no rule holds, the engine predicts the class whose name sorts first (by UTF-16 units, as
-      Java compares), whatever default class it stores; so does the fallback. The same order
-      decides equal votes, so the classes stand in it: ``10`` before ``9``, as texts do. For a
-      regression the fallback is the default value of the engine, a median of the training rows.
-    - In RuleKit a missing value satisfies a complementary condition such as ``color = !{red}``,
-      and any condition after ``ignore_missing=True``; ours say so (``color ≠ red or missing``) of
-      features that lacked values in training. RuleKit keeps ``ignore_missing`` for the whole
-      process: fitting another model changes the predictions of those before. The rules read follow
-      the model's own parameter.
-    - With a negative weight (an expert's rule worse than chance) and no class whose votes add up
-      to more than 0, the engine follows the order of the rules rather than the votes. With `exact`
-      such a classification is refused.
-    - An infinite value satisfies no numeric condition in RuleKit, not even of a free side.
+    - For uncovered rows, RuleKit predicts the class whose text sorts first (by UTF-16 units, as in
+      Java), regardless of the default class that it stores. The fallback does the same. This order
+      also decides between equal votes, so the classes are in this order: ``10`` before ``9``. In
+      regression, the fallback is RuleKit's default value, a median of the training rows.
+    - In RuleKit, a missing value satisfies a complementary condition such as ``color = !{red}``,
+      and every condition after ``ignore_missing=True``. The rules state this (``color ≠ red or
+      missing``) for features with missing values in training. RuleKit has one ``ignore_missing``
+      for the whole process, so fitting a model changes the predictions of earlier models. The rules
+      follow the parameter of their own model.
+    - If a weight is negative (an expert's rule that is worse than chance) and no class has a
+      positive sum of votes, RuleKit predicts by the order of the rules. With `exact`, such
+      classifiers are rejected.
+    - In RuleKit, an infinite value satisfies no numeric condition, not even on a side without a
+      bound.
 
     References
     ----------
@@ -132,17 +132,17 @@ def read_rulekit(
 
 
 def engine_order(texts: Iterable[str]) -> list[str]:
-    """Sort texts as Java does: by UTF-16 units."""
+    """Sort texts by UTF-16 units, as in Java."""
     return sorted(texts, key=lambda text: text.encode("utf-16-be", "surrogatepass"))
 
 
 def _engine(model: Any) -> Any:
-    """Return the Java object of a rule set that can be read."""
+    """Return the Java object of the rule set; raise an error if it cannot be read."""
     ruleset = model
     if not hasattr(model, "_java_object") and hasattr(model, "model"):
         ruleset = model.model
         if ruleset is None:
-            raise ValueError("The RuleKit model is not fitted: call fit(X, y) before.")
+            raise ValueError("The RuleKit model is not fitted: call fit(X, y) first.")
     engine = getattr(ruleset, "_java_object", None)
     if engine is None or not hasattr(engine, "getRules"):
         raise TypeError(
@@ -153,7 +153,7 @@ def _engine(model: Any) -> Any:
     if kind not in ("ClassificationRuleSet", "RegressionRuleSet") or contrast is not None:
         remedy = (
             " Read the premises by read_rulekit_text([str(rule) for rule in model.model.rules], "
-            "feature_names=..., task='survival'), and give them their curves by SurvivalRules.fit."
+            "feature_names=..., task='survival'), and fit their curves by SurvivalRules.fit."
         )
         raise ValueError(
             "model must be a classification or a regression, got one of RuleKit whose rules are "
@@ -162,8 +162,8 @@ def _engine(model: Any) -> Any:
         )
     if kind == "RegressionRuleSet" and hasattr(model, "label_unique_values"):
         raise ValueError(
-            "The RuleKit classifier was fitted on labels that it took for numbers, so that it "
-            "cannot even predict: fit it with y as a NumPy array or a pandas Series of texts."
+            "The RuleKit classifier was fitted on labels that it took for numbers, so it cannot "
+            "predict. Fit it with y as a NumPy array or a pandas Series of texts."
         )
     if not engine.getIsVoting():
         raise ValueError(
@@ -178,10 +178,10 @@ def _kind(java: Any) -> str:
 
 @dataclass(frozen=True)
 class _Training:
-    """The training rows, which RuleKit keeps in its models."""
+    """Training rows, which RuleKit stores in its models."""
 
     names: list[str]
-    #: By the names of RuleKit, which the conditions use.
+    #: Columns by RuleKit's names, which the conditions use.
     features: dict[str, int]
     columns: list[np.ndarray]
     categories: dict[int, tuple[str, ...]]
@@ -191,7 +191,7 @@ class _Training:
     @classmethod
     def of(cls, engine: Any, feature_names: Sequence[str] | None) -> _Training:
         header = engine.getTrainingHeader().clone()
-        # It cannot be asked for its columns in a model that comes out of a pickle.
+        # In unpickled models, the table does not list its columns.
         table = _field(header, "table")
         attributes = header.getAttributes()
         original_names: list[str] = []
@@ -217,7 +217,7 @@ class _Training:
         return bool(pd.isna(self.columns[feature]).any())
 
     def domain(self) -> Domain | None:
-        """Return the box around the rows; None if there is no such box."""
+        """Return the box around the rows; None if a numeric column has no values."""
         lower: list[float] = []
         upper: list[float] = []
         for feature, column in enumerate(self.columns):
@@ -247,11 +247,11 @@ def _iterated(java: Any) -> Iterable[Any]:
 
 
 def _column(table: Any, attribute: Any) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """The training values of a column; for a nominal one as texts, with the values it may have."""
+    """Return the training values of a column, and the possible values if they are texts."""
     column = table.column(attribute.getName())
     if hasattr(column, "asDoubleArray"):
         numbers = np.array(column.asDoubleArray(), dtype=float)
-    else:  # what a pickle makes of numbers that are all missing or infinite
+    else:  # numbers of an unpickled model that are all missing or infinite
         numbers = np.array([float(str(text or "nan")) for text in column.asObjectArray()])
     if not attribute.isNominal():
         return numbers, None
@@ -263,7 +263,7 @@ def _column(table: Any, attribute: Any) -> tuple[np.ndarray, tuple[str, ...] | N
 
 
 def _labels(texts: Sequence[str], model: Any, classes: Sequence[Any] | None) -> dict[str, Any]:
-    """Return the label that each of RuleKit's texts stands for."""
+    """Return the label of each of RuleKit's texts."""
     if classes is not None:
         classes = check_sequence("classes", classes, "labels")
     label_values: Any = getattr(model, "label_unique_values", None) if classes is None else classes
@@ -298,9 +298,9 @@ def _rule(java: Any, number: int, training: _Training, ignored: bool) -> Rule:
 
 
 def _conditions(java: Any, training: _Training, ignored: bool) -> list[Condition]:
-    """Return the conditions that must all hold, where a Java condition must.
+    """Convert a Java condition to a conjunction of conditions.
 
-    A missing value satisfies all of them if it is `ignored`, else those that are complementary.
+    Missing values satisfy all conditions if they are `ignored`, otherwise complementary conditions.
     """
     if java.isDisabled():
         return []
@@ -334,7 +334,7 @@ def _elementary(feature: int, values: Any, missing: bool) -> list[Condition]:
             )
         ]
     if kind not in ("SingletonSet", "SingletonSetComplement"):
-        raise ValueError(f"its condition of the kind {kind} is not known here")
+        raise ValueError(f"its condition of the kind {kind} is not supported")
     negated = kind == "SingletonSetComplement"
     if values.getMapping() is not None:
         return [OneOf(feature, (str(values.getValueAsString()),), negated, missing)]
@@ -346,21 +346,21 @@ def _elementary(feature: int, values: Any, missing: bool) -> list[Condition]:
 
 
 def _field(java: Any, name: str) -> Any:
-    """Return a field of a Java object for which there is no getter."""
+    """Return a field of a Java object without a getter."""
     field = java.getClass().getDeclaredField(name)
     field.setAccessible(True)
     return field.get(java)
 
 
 def _check_exact(engine: Any, training: _Training) -> None:
-    """Refuse what would be predicted otherwise."""
-    remedy = "Pass exact=False to read the rules all the same."
+    """Raise a ValueError if the rules would predict differently from the model."""
+    remedy = "Pass exact=False to read the rules anyway."
     negative = [number for number, java in enumerate(engine.getRules(), 1) if java.getWeight() < 0]
     if negative and training.classes is not None:
         raise ValueError(
-            f"The RuleKit model has rules with negative weights ({listed(negative)}). Where no "
-            "votes above 0 are left, RuleKit then predicts by the order of its rules, which a rule "
-            f"set with votes cannot repeat. {remedy}"
+            f"The RuleKit model has rules with negative weights ({listed(negative)}). If no class "
+            "has a positive sum of votes, RuleKit predicts by the order of its rules, which voting "
+            f"rules cannot reproduce. {remedy}"
         )
 
 
@@ -384,8 +384,8 @@ def _with_statistics(ruleset: RuleSet, training: _Training) -> RuleSet:
     return ruleset.replace(rules=rules, reference="data")
 
 
-# Names and values may hold anything, also what looks like a piece of a rule, so a reading that does
-# not lead to the end of the text is given up for the next one.
+# Names and values may contain any text, even parts of rules. If a way of parsing does not reach the
+# end of the text, the next one is tried (backtracking).
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _START = re.compile(r"\s*(?:r?\d+\s*:\s*)?IF(?=\s|$)")
@@ -400,21 +400,21 @@ _STATISTICS = re.compile(r"\s*(?:\(([^()\[\]]*)\)|\[([^()\[\]]*)\])")
 _BLANK = re.compile(r"\s+")
 _PAIR = re.compile(r"\s*([A-Za-z-]+)\s*=\s*(\S+)\s*")
 
-#: What rules of survival conclude, if anything.
+#: Conclusion of rules for survival, if any.
 _UNKNOWN = "NaN"
-#: Conditions, name and value of the target, whether it has a range, statistics.
+#: Conditions, name and value of the target, whether it has a range, and statistics.
 _Ending: TypeAlias = tuple[tuple[Condition, ...], str, str, bool, dict[str, float]]
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """Contents of the text of one rule."""
+    """Content of the text of a rule."""
 
     location: str
     conditions: tuple[Condition, ...]
     label: str
     value: str
-    #: True if a range follows the value, as only numbers have.
+    #: Whether a range follows the value, which is then a number.
     is_number: bool
     statistics: dict[str, float]
 
@@ -427,7 +427,7 @@ class Parsed:
 
 
 class Line:
-    """The text of one rule; `location` names it in errors."""
+    """Parser of the text of a rule; `location` identifies it in error messages."""
 
     def __init__(self, text: str, location: str, names: Sequence[str]) -> None:
         self.text = text
@@ -435,11 +435,11 @@ class Line:
         self.names = names
         self.endings: dict[tuple[int, str], _Ending | None] = {}
         self.furthest = (0, "'IF'")
-        #: Above 0 while a reading is tried that few texts mean; errors do not speak of those.
+        #: Positive while an unlikely way of parsing is tried, which errors do not mention.
         self.doubts = 0
 
     def rule(self) -> Parsed:
-        """Read the whole text."""
+        """Parse the text."""
         start = _START.match(self.text)
         if start is None:
             self._fail()
@@ -468,14 +468,14 @@ class Line:
                 other != possible_endings[0] for other in possible_endings
             ):
                 raise ValueError(
-                    f"{self.location}, column {at + 1}: the names of two features fit "
+                    f"{self.location}, column {at + 1}: the names of two features match "
                     f"{self.text[at : at + 40]!r}. Rename them, or read the model itself instead."
                 )
             self.endings[key] = possible_endings[0] if possible_endings else None
         return self.endings[key]
 
     def _features(self, at: int) -> Iterator[tuple[int, int, str]]:
-        """The features that may be named here, where their values begin, and what opened them."""
+        """Yield features whose names match, the start of their values, and opening brackets."""
         opened = next((sign for sign in ("[[", "[") if self.text.startswith(sign, at)), "")
         has_feature = False
         for sign in dict.fromkeys((opened, "")):
@@ -489,7 +489,7 @@ class Line:
             self._expect(at, "the name of a feature and ' = '")
 
     def _from(self, feature: int, at: int, sign: str, group: str) -> _Ending | None:
-        """Parse from the value of a feature on, taking the shortest value that fits the rest."""
+        """Parse the rest from a feature's value, with the shortest value that the rest allows."""
         before, shut = self.doubts, "]" * len(sign)
         try:
             for condition, end in self._values(feature, at):
@@ -506,11 +506,11 @@ class Line:
         return None
 
     def _ends(self, end: int, sign: str, group: str) -> Iterator[tuple[int, str]]:
-        """Yield the possible ends of a condition after its value, each with the open group."""
+        """Yield the possible ends of a condition after its value, and the open group of each."""
         if sign:
             if self.text.startswith("]" * len(sign), end):
                 yield end + len(sign), group
-            if not group:  # brackets around this condition and others
+            if not group:  # brackets around several conditions
                 yield end, sign
             return
         yield end, group
@@ -523,7 +523,7 @@ class Line:
         if joint is None and close is None:
             self._expect(at, "' AND ' or ' THEN '")
         if joint is not None:
-            # A name may begin with blanks, so that only the first belongs to the word before.
+            # Names may begin with blanks, so only the first blank belongs to the word before.
             first = self.text.index("AND", at) + 4
             return self._premise_at(first, group) or (
                 None if joint.end() == first else self._premise_at(joint.end(), group)
@@ -534,7 +534,7 @@ class Line:
         return self._conclusion_at(close)
 
     def _values(self, feature: int, at: int) -> Iterator[tuple[tuple[Condition, ...], int]]:
-        """The conditions that a value here may make, none for any value, and where they end."""
+        """Yield the conditions that a value may mean (none for any value), and their ends."""
         bounds, anything = _BOUNDS.match(self.text, at), _ANYTHING.match(self.text, at)
         negated = self.text.startswith("!{", at)
         if bounds is not None:
@@ -560,7 +560,7 @@ class Line:
         except ValueError as error:
             raise ValueError(
                 f"{self.location}, column {bounds.start() + 1}: no number lies in {bounds[0]!r} "
-                "(rounding may have closed the gap). Read the model itself instead."
+                "(perhaps because of rounding). Read the model instead of its text."
             ) from error
 
     def _conclusion_at(self, close: re.Match[str] | None) -> _Ending | None:
@@ -622,62 +622,63 @@ def read_rulekit_text(
     default: Any = None,
     domain: Domain | None = None,
 ) -> RuleSet:
-    """Read rules from the text that RuleKit prints or writes into its reports.
+    """Read rules from the text that RuleKit prints or writes to reports.
 
-    Use it where the model itself is gone; :func:`skescore.rules.importers.read_rulekit` reads
-    a model exactly. RuleKit rounds the bounds in its texts to two decimals (those below 0.1 to two
-    digits), so that rows between a bound and its rounding are predicted otherwise.
+    Use it if the model is not available; :func:`skescore.rules.importers.read_rulekit` reads a
+    model exactly. In texts, RuleKit rounds bounds to two decimals (those below 0.1 to two digits),
+    so predictions differ for rows between a bound and its rounded value.
 
     Parameters
     ----------
     text : str or iterable of str
         One rule per line such as ``IF width = <0.8, 1.75) AND color = {red} THEN label = {a}``,
-        with or without a number in front (``r1:``) and statistics behind (``(p=8.0, n=0.0,
+        optionally with a number before it (``r1:``) and statistics after it (``(p=8.0, n=0.0,
         P=8.0, N=9.0, weight=0.9, pval=0.01)``); or a whole report with the line ``Rules:`` (or
-        ``Rules``) before them and an empty line after. An iterable holds one rule in each text,
-        which then may hold line breaks.
+        ``Rules``) before the rules and an empty line after them. In an iterable, each text holds
+        one rule, which may have line breaks.
     feature_names : sequence of str
-        Names of the columns, in order. The names in the text must be among them.
+        Names of the columns, in order, which must include the names in the text.
     task : {"classification", "regression", "survival"}, optional
-        By default a regression if the conclusions have a range, as in ``{72.97} [46.95,98.99]``.
-        Of rules of survival, which conclude nothing or ``{NaN}``, the premises are read, for
-        :meth:`skescore.rules.SurvivalRules.fit` to give them their curves; they predict 0.
+        By default regression if the conclusions have a range such as ``{72.97} [46.95,98.99]``,
+        otherwise classification. "survival" reads the premises of rules without a conclusion (or
+        with ``{NaN}``), whose output is 0; :meth:`skescore.rules.SurvivalRules.fit` fits their
+        curves.
     classes : sequence of str, int, float or bool, optional
-        The labels that the texts in the conclusions stand for: each must be ``str(label)`` of one.
-        Their order does not matter. By default the labels are texts.
+        Labels, in any order. Each text in the conclusions must be ``str(label)`` of one of them. By
+        default labels are texts.
     default : label or number, optional
-        What to predict where no rule holds. By default the class whose name sorts first, as RuleKit
-        does; RuleKit's default of a regression is not in the text, so that without it such rows
-        have no prediction.
+        Prediction for uncovered rows. By default the class whose text sorts first, as in RuleKit.
+        In regression, RuleKit's default is not in the text, so there is no prediction without this
+        parameter.
     domain : Domain, optional
-        The box in which the rules are meant to predict.
+        Box for which the rules are intended.
 
     Returns
     -------
     RuleSet
-        Voting rules: classes by votes, numbers by the weighted mean.
+        Voting rules, which predict classes by votes and numbers by the weighted mean.
 
     Raises
     ------
     ValueError
-        If a text is not such a rule, naming the line and what was expected there; a name is not
-        among the features; two names fit the same text; only some rules have a weight; or rules of
-        survival are read without ``task="survival"``.
+        If a text is not such a rule (the message states the location and the expected text); a name
+        is not among the features; two names match the same text; only some rules have a weight; or
+        rules for survival are read without ``task="survival"``.
 
     Warns
     -----
     UserWarning
-        If classes have negative weights: where no votes above 0 are left, RuleKit predicts by the
-        order of its rules, and the rules read by votes.
+        If rules for classification have negative weights: if no class has a positive sum of votes,
+        RuleKit predicts by the order of its rules, and the result by votes.
 
     Notes
     -----
-    - Rules without weights all weigh 1.
-    - A value in braces is one text, also with a comma in it: RuleKit has no sets of values. It is
-      a number where the same feature has bounds elsewhere.
-    - The signs of expert rules (``[[...]]``, ``[...]``, ``@=``), around one condition or several,
-      are read over.
-    - How often a rule met each class is known if two `classes` are given, or if it never erred.
+    - Rules without weights have the weight 1.
+    - A value in braces is one text, even with a comma, because RuleKit has no sets of values. It is
+      a number if the same feature has bounds elsewhere.
+    - The markers of expert rules (``[[...]]``, ``[...]``, ``@=``), around one or several
+      conditions, are ignored.
+    - Class counts are determined if there are two `classes`, or if the rule makes no errors.
 
     Examples
     --------
@@ -704,7 +705,7 @@ def read_rulekit_text(
     settings: dict[str, Any] = {"task": task, "domain": domain, "ordered": False}
     if task == "regression":
         if classes is not None:
-            raise ValueError("classes belong to classification; pass classes=None for regression.")
+            raise ValueError("classes are for classification; pass classes=None for regression.")
         settings |= {"voting": "mean"}
         outputs: list[Any] = [_number(rule) for rule in parsed]
         counts: list[Any] = [None] * len(parsed)
@@ -732,11 +733,11 @@ def read_rulekit_text(
 def _survival_rules(
     parsed: Sequence[Parsed], names: Sequence[str], numeric: set[int], domain: Domain | None
 ) -> RuleSet:
-    """Make a rule set of the premises of survival rules."""
+    """Create a rule set from the premises of survival rules."""
     for rule in parsed:
         if rule.value != _UNKNOWN:
             raise ValueError(
-                f"{rule.location} concludes {rule.value!r}, which rules of survival do not: "
+                f"{rule.location} concludes {rule.value!r}, unlike rules for survival: "
                 "leave out task='survival'."
             )
     rules = [_make_rule(rule, 0.0, None, 1.0, numeric) for rule in parsed]
@@ -744,13 +745,13 @@ def _survival_rules(
 
 
 def _infer_task(parsed: Sequence[Parsed], task: str | None, classes: Sequence[Any] | None) -> str:
-    """Return the task that the conclusions and the given task agree on."""
+    """Determine the task from the conclusions; raise an error if `task` does not match."""
     first = parsed[0]
     without_conclusion = [rule.location for rule in parsed if rule.value == _UNKNOWN]
     if without_conclusion and (classes is None or _UNKNOWN not in map(str, classes)):
         raise ValueError(
-            f"{without_conclusion[0]} concludes nothing, as rules of survival do: pass "
-            "task='survival' to read the premises, and give them their curves by "
+            f"{without_conclusion[0]} has no conclusion, like rules for survival: pass "
+            "task='survival' to read the premises, and fit their curves by "
             "SurvivalRules.fit(rules, X, y)."
         )
     if task is None:
@@ -758,18 +759,18 @@ def _infer_task(parsed: Sequence[Parsed], task: str | None, classes: Sequence[An
     if task == "classification" and first.is_number:
         raise ValueError(
             "task='classification' does not go with conclusions that have a range, such as that of "
-            f"{first.location}: leave out the task, or pass task='regression'."
+            f"{first.location}: omit the task, or pass task='regression'."
         )
     return task
 
 
 def _warn_of_negative_weights(parsed: Sequence[Parsed]) -> None:
-    """Warn the caller of :func:`read_rulekit_text` if the vote of a rule is negative."""
+    """Issue a warning if the weight of a rule is negative."""
     negative = [rule.location for rule in parsed if rule.statistics.get("weight", 1.0) < 0]
     if negative:
         warnings.warn(
-            f"{negative[0]} has a negative weight. Where no votes above 0 are left, RuleKit "
-            "predicts by the order of its rules, the rules read by their votes.",
+            f"{negative[0]} has a negative weight. If no class has positive votes, RuleKit "
+            "predicts by the order of its rules, but the converted rules by their votes.",
             UserWarning,
             stacklevel=3,
         )
@@ -796,8 +797,8 @@ def _rule_lines(text: str | Iterable[str]) -> Iterator[tuple[str, str]]:
     sections = [number for number, line in lines if line.strip() in ("Rules:", "Rules")]
     if len(sections) > 1:
         raise ValueError(
-            f"The text has {len(sections)} parts that begin with 'Rules:' (lines "
-            f"{listed(sections)}), each of another model: pass one of them."
+            f"The text has {len(sections)} sections that begin with 'Rules:' (lines "
+            f"{listed(sections)}), one per model: pass a single section."
         )
     if sections:
         lines = lines[sections[0] :]
@@ -809,18 +810,18 @@ def _rule_lines(text: str | Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _check_alike(parsed: Sequence[Parsed]) -> None:
-    """Raise a ValueError unless the rules are of one model."""
+    """Raise a ValueError unless all rules may be from the same model."""
     first = parsed[0]
     for rule in parsed[1:]:
         if rule.label != first.label:
             raise ValueError(
                 f"{rule.location} concludes {rule.label!r}, {first.location} {first.label!r}: all "
-                "rules of a set must have the same target."
+                "rules must have the same target."
             )
         if rule.is_number != first.is_number:
             raise ValueError(
                 f"{rule.location} concludes {'a number' if rule.is_number else 'a class'}, "
-                f"{first.location} does not: rules of one set must be of one task."
+                f"{first.location} does not: all rules must have the same task."
             )
         if ("weight" in rule.statistics) != ("weight" in first.statistics):
             has = "a" if "weight" in rule.statistics else "no"
@@ -835,12 +836,12 @@ def _number(rule: Parsed) -> float:
         return check_number("the conclusion", float(rule.value), finite=True)
     except ValueError:
         raise ValueError(
-            f"{rule.location}: a regression needs a number as its conclusion, got {rule.value!r}."
+            f"{rule.location}: a rule for regression must conclude a number, got {rule.value!r}."
         ) from None
 
 
 def _labels_in_text(parsed: Sequence[Parsed], classes: Sequence[Any] | None) -> dict[str, Any]:
-    """Return the label that each text stands for."""
+    """Return the label of each text."""
     if classes is None:
         for rule in parsed:
             if set(rule.value) & set("{}"):
@@ -856,7 +857,7 @@ def _labels_in_text(parsed: Sequence[Parsed], classes: Sequence[Any] | None) -> 
     for rule in parsed:
         if rule.value not in labels:
             raise ValueError(
-                f"{rule.location} concludes {rule.value!r}, which is str(label) of none of the "
+                f"{rule.location} concludes {rule.value!r}, which is not str(label) of any of the "
                 f"classes {list(classes)}."
             )
     return labels
@@ -865,7 +866,7 @@ def _labels_in_text(parsed: Sequence[Parsed], classes: Sequence[Any] | None) -> 
 def _class_counts(
     rule: Parsed, output: Any, classes: Sequence[Any], all_classes: Sequence[Any]
 ) -> tuple[float, ...] | None:
-    """Return the class counts of a rule, or None if right and wrong do not determine them."""
+    """Return the class counts of a rule; None if its numbers of errors do not determine them."""
     if rule.n_rows is None:
         return None
     right, wrong = rule.statistics["p"], rule.statistics["n"]
@@ -875,7 +876,7 @@ def _class_counts(
 
 
 def _with_numbers(condition: Condition, numeric: set[int]) -> Condition:
-    """Return a value of a feature that has bounds elsewhere is a number, not a text."""
+    """Convert the value of a feature that has bounds elsewhere from text to a number."""
     if not isinstance(condition, OneOf) or condition.feature not in numeric:
         return condition
     try:

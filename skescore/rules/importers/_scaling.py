@@ -1,8 +1,8 @@
 """Conversion of rules on scaled columns to the original units.
 
 Transformers that compute ``x * scale + offset`` for each column, and those that select or reorder
-columns, are inverted up to floating-point rounding: a row within about 1e-15 of a bound may change
-sides.
+columns, are inverted up to rounding: a row within a relative distance of about 1e-15 from a bound
+may change sides.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class AffineMap:
     input_names : tuple of str
         Names of the input columns.
     filled : tuple, default=()
-        For each output column, the value that an imputer put in the place of missing inputs, or
-        None if missing inputs stay missing. By default None for all columns.
+        For each output column, the value by which an imputer replaces missing inputs, or None if
+        missing inputs remain missing. By default None for all columns.
 
     Examples
     --------
@@ -68,12 +68,12 @@ class AffineMap:
 
     @classmethod
     def identity(cls, names: tuple[str, ...]) -> AffineMap:
-        """Return the map that changes nothing."""
+        """Return the identity map."""
         n = len(names)
         return cls(np.arange(n), np.ones(n), np.zeros(n), names)
 
     def then(self, scale: Any, offset: Any) -> AffineMap:
-        """Scale and shift the output further."""
+        """Return the map followed by a further scaling and shift."""
         factors, summands = (np.broadcast_to(v, self.scale.shape).tolist() for v in (scale, offset))
         filled = tuple(
             None if value is None else value * factor + summand
@@ -84,14 +84,14 @@ class AffineMap:
         )
 
     def take(self, columns: Any) -> AffineMap:
-        """Select columns of the output."""
+        """Return the map followed by a selection of columns."""
         selected = np.arange(len(self.source))[columns]
         filled = tuple(self.filled[k] for k in selected.tolist())
         parts = self.source[selected], self.scale[selected], self.offset[selected]
         return AffineMap(*parts, self.input_names, filled)
 
     def fill(self, values: Sequence[Any]) -> AffineMap:
-        """Impute one value per column of the output; values that are already imputed stay."""
+        """Return the map followed by an imputation with one value per column."""
         filled = (
             new if current is None else current
             for new, current in zip(values, self.filled, strict=True)
@@ -174,7 +174,7 @@ def _apply(transformer: Any, so_far: AffineMap) -> AffineMap:
     raise TypeError(
         f"{type(transformer).__name__} cannot be inverted, so rules on its output cannot be "
         "converted to the units of its input. Use scalers, selectors and imputers of scikit-learn, "
-        "or read the rules in the units of the output from rules_ of the extractor."
+        "or use the attribute rules_ of the extractor, which is in the units of the output."
     )
 
 
@@ -184,7 +184,7 @@ def _column_transformer(transformer: ColumnTransformer, so_far: AffineMap) -> Af
         if inner == "drop":
             continue
         columns = np.asarray(transformer._transformer_to_input_indices[name], dtype=int)
-        if len(columns):  # without columns it has not been fitted
+        if len(columns):  # a transformer without columns is not fitted
             parts.append(_apply(inner, so_far.take(columns)))
     return AffineMap(
         np.concatenate([p.source for p in parts]),
@@ -201,7 +201,7 @@ def interval_in(interval: Interval, feature: int, undo: Callable[[float], float]
     closed = interval.lower_closed, interval.upper_closed
     if low > high:
         low, high, closed = high, low, closed[::-1]
-    if low == high:  # rounding left one number of a narrow interval
+    if low == high:  # because of rounding, a narrow interval contains only one number
         closed = True, True
     return Interval(feature, low, high, *closed, missing=interval.missing)
 
@@ -209,17 +209,17 @@ def interval_in(interval: Interval, feature: int, undo: Callable[[float], float]
 def _exact_bounds(
     ruleset: RuleSet, mapping: AffineMap, transform: Callable[[np.ndarray], Any]
 ) -> dict[tuple[int, float], tuple[float, float]]:
-    """Find the inputs on both sides of each bound without rounding errors.
+    """Compute the inputs on both sides of each bound without rounding errors.
 
-    A scaler and its inverse both round. Boosted trees split at values of the training rows, and
-    these rows must not change sides because of rounding.
+    A scaler and its inverse both round. Because boosted trees split at values of training rows,
+    these rows would change sides.
 
     Returns
     -------
     dict
-        By output column and bound, a pair in the order of the inputs: the last input that the
-        transformer maps to the bound or before it, and the first that it maps to the bound or after
-        it. With a negative scale, "before" means a larger output.
+        For each output column and bound, a pair of inputs in ascending order: the last input that
+        the transformer maps to the bound or before it, and the first that it maps to the bound or
+        after it. With a negative scale, "before" means a larger output.
     """
     bounds: dict[int, set[float]] = {}
     for condition in _leaves(c for rule in ruleset.rules for c in rule.conditions):
@@ -289,28 +289,28 @@ def in_user_units(
     mapping: AffineMap,
     transform: Callable[[np.ndarray], Any] | None = None,
 ) -> RuleSet:
-    """Rewrite rules on a transformer's output as rules on its input.
+    """Convert rules on a transformer's output to rules on its input.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules.
     mapping : AffineMap
-        Map of the transformer; see :func:`affine_map`.
+        Map of the transformer, see :func:`affine_map`.
     transform : callable, optional
-        Function of the transformer from rows to rows. With it, a rule holds for exactly those rows
-        whose output it held for. Without it, rows next to a bound may change sides by rounding.
+        Method of the transformer that transforms rows. With it, the conversion is exact. Without
+        it, rows next to a bound may change sides because of rounding.
 
     Returns
     -------
     RuleSet
-        The same rules in the units of the input, with the names of its columns.
+        The rules in the units of the input, with the names of its columns.
 
     Raises
     ------
     ValueError
-        If the transformer returns another number of columns than the rules have features, or the
-        scale of a column is 0 or not finite.
+        If the transformer returns a different number of columns than the rules have features, or
+        the scale of a column is 0 or not finite.
 
     Examples
     --------
@@ -344,9 +344,9 @@ def in_user_units(
 
 @dataclass(frozen=True)
 class _UnitConversion:
-    """Conversion of rules on a transformer's output into rules on its input.
+    """Conversion of rules on a transformer's output to rules on its input.
 
-    `exact_bounds` are those of :func:`_exact_bounds`; without any, bounds are computed by the
+    `exact_bounds` is the result of :func:`_exact_bounds`; without it, bounds are computed by the
     inverse of the affine map.
     """
 
@@ -363,13 +363,13 @@ class _UnitConversion:
         )
 
     def convert_domain(self, domain: Domain) -> Domain:
-        """Convert the box in which the rules predict."""
-        # Columns that no rule can see are constant for the rules: they take no part in volumes.
+        """Convert the domain."""
+        # Columns that the transformer drops are constant, so volumes do not depend on them.
         lower, upper, missing = np.zeros((3, len(self.mapping.input_names)))
         categorical = {feature for feature, _ in domain.categories}
         for feature in range(len(domain.lower)):
             bounds = domain.lower[feature], domain.upper[feature]
-            if feature not in categorical:  # The bounds of categorical columns count values.
+            if feature not in categorical:  # the bounds of categorical columns count values
                 bounds = self._unscale(feature, bounds[0]), self._unscale(feature, bounds[1])
             source = self._source(feature)
             lower[source], upper[source] = min(bounds), max(bounds)
@@ -381,7 +381,7 @@ class _UnitConversion:
         return Domain(tuple(lower), tuple(upper), categories, tuple(missing))
 
     def _source(self, feature: int) -> int:
-        """Return the column of the input that a column of the output is made of."""
+        """Return the input column from which an output column is computed."""
         return int(self.mapping.source[feature])
 
     def _unscale(self, feature: int, value: float) -> float:
@@ -413,7 +413,7 @@ class _UnitConversion:
         return replace(condition, terms=terms, lower=lower, upper=upper)
 
     def _accept_imputed(self, condition: Interval | OneOf) -> Interval | OneOf:
-        """Let missing values satisfy a condition if the value that replaces them does."""
+        """Include missing values in a condition if it holds for the value that replaces them."""
         imputed = self.mapping.filled[condition.feature]
         if imputed is None:
             return condition
@@ -429,10 +429,10 @@ class _UnitConversion:
         if sign < 0:
             ends = [(-bound, closed) for bound, closed in reversed(ends)]
         (lower, lower_closed), (upper, upper_closed) = ends
-        # Closed ends include the bound: from the first input that reaches it to the last.
+        # Closed ends include the bound, which several inputs may map to.
         lower = self._exact_bound(feature, sign, lower)[1 if lower_closed else 0]
         upper = self._exact_bound(feature, sign, upper)[0 if upper_closed else 1]
-        if lower >= upper:  # Rounding left one number, or none, of a narrow interval.
+        if lower >= upper:  # because of rounding, a narrow interval contains at most one number
             lower, lower_closed, upper_closed = upper, True, True
         return Interval(source, lower, upper, lower_closed, upper_closed, interval.missing)
 

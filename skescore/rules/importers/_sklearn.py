@@ -1,4 +1,4 @@
-"""Rules from scikit-learn's trees, exact to the last bit, and from ensembles, which vote."""
+"""Conversion of scikit-learn's trees and ensembles to rules with the same predictions."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 from skescore.rules.importers._boosted_trees import class_rule_maker
 
-# A tree compares ``float32(x) <= threshold``. Rounding to float32 is monotone, so the rows that
-# pass are exactly those with ``x <= t`` for another float ``t``, which is what the rules hold: they
-# predict like the tree on every float64 row, also on rows within rounding of a threshold.
+# A tree compares ``float32(x) <= threshold``. Rounding to float32 is monotone, so this is
+# equivalent to ``x <= t`` for another float ``t``. Rules use ``t``, so they predict like the tree
+# for every float64 row, even if it is within rounding of a threshold.
 
-#: One step from the root: the node left, and whether to its left (``<=``) side.
+#: Step on a path from the root: a node, and whether the path goes to its left (``<=``) side.
 _Step = tuple[int, bool]
 
 
@@ -44,18 +44,18 @@ def float32_cut(threshold: float) -> float:
         above = np.nextafter(below, np.float32(np.inf))
         low, high = _on_float32_grid(below), _on_float32_grid(above)
         middle = low + (high - low) / 2
-        if np.float32(middle) <= below:  # a tie that rounds to the even one below
+        if np.float32(middle) <= below:  # the midpoint rounds down to an even number
             return middle
     return math.nextafter(middle, -math.inf)
 
 
 def _on_float32_grid(value: np.float32) -> float:
-    """Return the number itself; for infinity, where the grid of float32 would go on."""
+    """Return the number; for infinity, the next number if float32 had no overflow."""
     return math.copysign(2.0**128, value) if np.isinf(value) else float(value)
 
 
 def leaf_paths(tree: Any) -> dict[int, list[_Step]]:
-    """Return the way from the root to every leaf, leaves in order of node number."""
+    """Return the path from the root to every leaf, in order of node numbers."""
     paths: dict[int, list[_Step]] = {0: []}
     leaves = {}
     for node in range(tree.node_count):  # children have larger numbers than their parents
@@ -70,12 +70,12 @@ def leaf_paths(tree: Any) -> dict[int, list[_Step]]:
 
 
 def shortened_paths(leaves: dict[int, list[_Step]]) -> dict[int, list[_Step]]:
-    """Drop the conditions that an ordered list does not need.
+    """Drop the conditions that are redundant in an ordered list.
 
-    A step is implied once all leaves on its other side have been listed: a row that would go there
-    has been predicted. The last leaf is left without steps.
+    A step is implied if all leaves on its other side are listed before, because they predict all
+    rows on that side. No steps remain for the last leaf.
     """
-    # How many of the leaves not yet listed lie behind each step.
+    # Number of leaves behind each step that have not been listed.
     behind: dict[_Step, int] = {}
     for path in leaves.values():
         for step in path:
@@ -91,20 +91,20 @@ def shortened_paths(leaves: dict[int, list[_Step]]) -> dict[int, list[_Step]]:
 def _conditions(
     path: Iterable[_Step], splits: Mapping[int, tuple[int, float, bool | None]]
 ) -> tuple[Condition, ...] | None:
-    """Return the conditions of a path; None if only missing values that no rule covers follow it.
+    """Return the conditions of a path; None if only uncovered missing values follow it.
 
-    A split has a feature, a threshold, and whether missing values go left; None for neither side.
+    A split has a feature, a threshold, and whether missing values go left (None: to neither side).
     """
     conditions: list[Condition] = []
     bounds: dict[tuple[int, bool], tuple[float, float]] = {}
     for node, left in path:
         feature, cut, gaps_left = splits[node]
-        if math.isinf(cut):  # known values to the left, missing ones to the right
+        if math.isinf(cut):  # known values go left, missing values right
             if gaps_left is None and not left:
                 return None
             conditions.append(Missing(feature, negated=left))
             continue
-        # One interval per feature, and one that accepts missing values: deep trees split often.
+        # Intervals are joined per feature, separately if they accept missing values.
         key = feature, gaps_left == left
         low, high = bounds.get(key, (-math.inf, math.inf))
         bounds[key] = (low, min(cut, high)) if left else (max(cut, low), high)
@@ -123,45 +123,45 @@ def tree_to_ruleset(
     missing: bool | None = None,
     **settings: Any,
 ) -> RuleSet:
-    """Turn a fitted scikit-learn tree into rules, one per leaf.
+    """Convert a fitted scikit-learn tree to rules, one per leaf.
 
     Parameters
     ----------
     model : DecisionTreeClassifier or DecisionTreeRegressor
         A fitted tree with one output.
     feature_names : sequence of str, optional
-        Names for the rules; by default those the tree was fitted with, else ``x0``, ``x1``, ...
+        Names of the features in the rules; by default those that the tree was fitted with, or
+        ``x0``, ``x1``, ...
     classes : sequence, optional
-        Labels of a tree that was fitted on class indices: its class ``i`` means ``classes[i]``.
+        Labels of a tree that was fitted on class indices: its class ``i`` is ``classes[i]``.
     domain : Domain, optional
-        Box of the training rows, which a tree does not remember.
+        Box around the training rows, which a tree does not store.
     simplify : bool, default=False
-        False: each rule stands by itself. True: an ordered list without the conditions that the
-        rules before make superfluous; its last rule always holds.
+        False: return independent rules. True: return an ordered list without conditions that
+        earlier rules make redundant; its last rule always holds.
     missing : bool, optional
-        Whether conditions say to which side the tree sends a missing value: ``age ≤ 30 or
-        missing``. By default of the features that lack values in the domain; without a domain if
-        the tree shows that it was fitted on missing values, and in a list, see below.
+        Whether conditions state to which side the tree sends missing values: ``age ≤ 30 or
+        missing``. By default for features with missing values in the domain; without a domain, if
+        the tree must have been fitted on missing values, and in lists, see Notes.
     **settings
-        Further parameters of :class:`RuleSet`.
+        Other parameters of :class:`RuleSet`.
 
     Returns
     -------
     RuleSet
-        The leaves in order of node number.
+        The leaves, in order of node numbers.
 
     Notes
     -----
-    A tree sends a missing value to one side of every split, whether it has seen any or not; one
-    that it has never seen goes to the side of most rows. Trees fitted with and without missing
-    values can be the same to the last number, so a tree cannot tell. What tells is a domain, or a
-    split that sends missing values elsewhere than to the side of most rows.
+    A tree sends missing values to one side of every split. Without missing values in training, this
+    is the side of most rows. A tree does not store whether it was fitted on missing values. This
+    follows only from a domain, or from a split that sends missing values to the side of fewer rows.
 
-    ``missing=True`` makes rules that predict as the tree does on every row, whatever it was fitted
-    on, at the price of longer conditions. ``False`` makes rules that hold on no row that has to
-    pass a split with its value missing. Where nothing tells, rules are made as with ``False``:
-    :meth:`RuleSet.predict` raises a ValueError on such a row. The last rule of a list would
-    predict it all the same, so a list (``simplify=True``) is then made as with ``True``.
+    With ``missing=True``, rules predict like the tree for every row, but have longer conditions.
+    With ``False``, no rule holds for rows with a missing value at a split on their path. If it is
+    unknown whether values were missing, independent rules are created as with ``False``, so
+    :meth:`RuleSet.predict` raises a ValueError for such rows. The last rule of a list would predict
+    them anyway, so a list (``simplify=True``) is created as with ``True``.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def tree_to_ruleset(
 def _read_splits(
     tree: Any, handles_missing: np.ndarray
 ) -> dict[int, tuple[int, float, bool | None]]:
-    """Return the splits of a tree by node number, as :func:`_conditions` takes them."""
+    """Return the splits of a tree by node number, in the format of :func:`_conditions`."""
     inner = np.flatnonzero(tree.children_left != -1)
     features = tree.feature[inner].tolist()
     cuts = [t if math.isinf(t) else float32_cut(t) for t in tree.threshold[inner].tolist()]
@@ -244,7 +244,7 @@ def _class_leaf(
 ) -> tuple[Any, RuleStatistics]:
     """Return the class that a leaf predicts, and the statistics of its training rows."""
     value = tree.value[leaf, 0]
-    # scikit-learn < 1.3 held counts, later versions shares: both sum to the same here.
+    # scikit-learn < 1.3 stores counts, later versions shares; both give the same counts.
     weight = tree.weighted_n_node_samples[leaf]
     counts = value / value.sum() * weight
     rounded = np.round(counts)
@@ -260,38 +260,38 @@ def _number_leaf(tree: Any, leaf: int, criterion: str) -> tuple[float, RuleStati
     """Return the number that a leaf predicts, and the statistics of its training rows."""
     output = float(tree.value[leaf, 0][0])
     squared = criterion in ("squared_error", "friedman_mse")
-    # scikit-learn subtracts squares; a variance within their rounding error is none.
+    # scikit-learn subtracts squares; a variance within their rounding errors is replaced by 0.
     rounding_error = 16 * np.finfo(float).eps * output**2
     variance = float(tree.impurity[leaf]) if tree.impurity[leaf] > rounding_error else 0.0
     standard_deviation = math.sqrt(variance) if squared else None
-    # With absolute errors, leaves predict their median.
+    # With absolute errors, leaves predict the median.
     mean = None if criterion == "absolute_error" else output
     n_rows = int(tree.n_node_samples[leaf])
     return output, RuleStatistics(n_rows, mean=mean, standard_deviation=standard_deviation)
 
 
 def read_tree(model: Any, **options: Any) -> RuleSet:
-    """Check that a tree is fitted, and read it by :func:`tree_to_ruleset`."""
+    """Check that a tree is fitted, and convert it by :func:`tree_to_ruleset`."""
     check_is_fitted(model)
     return tree_to_ruleset(model, **options)
 
 
 def learned_from_missing(model: Any) -> bool:
-    """Return whether a fitted tree shows that it has seen rows with missing values.
+    """Return whether a tree must have been fitted on rows with missing values.
 
-    False decides nothing: missing values that went to the side of most rows leave no trace.
+    If False, it may have been: missing values that went to the side of most rows leave no trace.
     """
     tree = model.tree_
     inner = np.flatnonzero(tree.children_left != -1)
     rows, left, right = tree.n_node_samples, tree.children_left, tree.children_right
-    # Of splits that saw no missing value, scikit-learn notes the side of most rows.
+    # For splits without missing values, scikit-learn stores the side of most rows.
     expected = rows[left[inner]] > rows[right[inner]]
     noted = np.asarray(tree.missing_go_to_left)[inner].astype(bool)
     return bool((noted != expected).any() or np.isinf(tree.threshold[inner]).any())
 
 
 def _features_with_missing(model: Any, domain: Domain | None, simplify: bool) -> np.ndarray:
-    """Return the features of which rules say where missing values go, unless the caller tells."""
+    """Return the features for which rules state by default where missing values go."""
     if domain is not None and any(domain.missing):
         return np.asarray(domain.missing) > 0
     undecided = simplify and domain is None
@@ -305,15 +305,15 @@ FORESTS = (
     ExtraTreesRegressor,
 )
 BOOSTED = (GradientBoostingClassifier, GradientBoostingRegressor, AdaBoostClassifier)
-#: Why others of scikit-learn's ensembles in the same modules cannot be read.
+#: Reasons why other ensembles of scikit-learn cannot be converted.
 _UNSPEAKABLE = {
-    "AdaBoostRegressor": "predicts the weighted median of its trees, for which rules cannot vote",
-    "RandomTreesEmbedding": "encodes rows by its trees and predicts nothing",
+    "AdaBoostRegressor": "predicts the weighted median of its trees, which is not a vote of rules",
+    "RandomTreesEmbedding": "encodes rows by its trees but does not predict",
 }
 
 
 def trees_of_forest(model: Any, **options: Any) -> tuple[RuleSet, ...]:
-    """Turn every tree of a fitted forest into a rule set of its own."""
+    """Convert every tree of a fitted forest to a rule set."""
     _check_kind(model, FORESTS)
     check_is_fitted(model)
     if model.n_outputs_ != 1:
@@ -321,9 +321,9 @@ def trees_of_forest(model: Any, **options: Any) -> tuple[RuleSet, ...]:
             f"The forest has {model.n_outputs_} outputs; rules have one. Fit one forest per output."
         )
     options = {"feature_names": getattr(model, "feature_names_in_", None)} | options
-    if options.get("missing") is None:  # what one tree has seen, others have at hand
+    if options.get("missing") is None:  # all trees are fitted on the same rows
         options["missing"] = any(map(learned_from_missing, model.estimators_))
-    if hasattr(model, "classes_"):  # the trees themselves know numbers of classes only
+    if hasattr(model, "classes_"):  # the trees store only class indices
         options = {"classes": model.classes_.tolist()} | options
     return tuple(tree_to_ruleset(tree, **options) for tree in model.estimators_)
 
@@ -335,19 +335,20 @@ def read_forest(
     domain: Domain | None = None,
     missing: bool = True,
 ) -> RuleSet:
-    """Turn a fitted forest into one rule set in which a leaf of every tree predicts.
+    """Convert a fitted forest to a rule set in which one leaf of every tree votes.
 
     Parameters
     ----------
     model : RandomForestClassifier, RandomForestRegressor, ExtraTrees... of either kind
         A fitted forest with one output.
     feature_names : sequence of str, optional
-        Names for the rules; by default those the forest was fitted with, else ``x0``, ``x1``, ...
+        Names of the features in the rules; by default those that the forest was fitted with, or
+        ``x0``, ``x1``, ...
     domain : Domain, optional
-        Box of the training rows, which a forest does not remember.
+        Box around the training rows, which a forest does not store.
     missing : bool, default=True
-        Whether conditions say to which side a tree sends a missing value. False: rules that are
-        shorter, and trees without a vote on rows that have to pass a split with its value missing.
+        Whether conditions state to which side a tree sends missing values. False: rules are
+        shorter, and trees do not vote for rows with a missing value at a split on their path.
 
     Returns
     -------
@@ -357,14 +358,14 @@ def read_forest(
     Raises
     ------
     TypeError
-        If it is another kind of model.
+        If the model is of another kind.
     ValueError
-        If it has several outputs.
+        If the model has several outputs.
 
     Notes
     -----
-    Predictions are those of the forest. Class probabilities are exact where rows were weighted by
-    whole numbers, as bootstrap samples are; with others they agree but for rounding errors.
+    Predictions are those of the forest. Class probabilities are identical if row weights are whole
+    numbers, such as those of bootstrap samples; otherwise they agree up to rounding errors.
 
     Examples
     --------
@@ -396,32 +397,33 @@ def read_forest(
 def read_boosted(
     model: Any, *, feature_names: Sequence[str] | None = None, domain: Domain | None = None
 ) -> RuleSet:
-    """Turn boosted trees into one rule set whose rules add up.
+    """Convert boosted trees to a rule set whose rules vote.
 
     Parameters
     ----------
     model : GradientBoostingClassifier, GradientBoostingRegressor or AdaBoostClassifier
-        A fitted model. AdaBoost must be made of trees, gradient boosting must start from a
-        constant (``init=None`` or ``"zero"``).
+        A fitted model. AdaBoost must consist of trees; gradient boosting must start from a constant
+        (``init=None`` or ``"zero"``).
     feature_names : sequence of str, optional
-        Names for the rules; by default those the model was fitted with, else ``x0``, ``x1``, ...
+        Names of the features in the rules; by default those that the model was fitted with, or
+        ``x0``, ``x1``, ...
     domain : Domain, optional
-        Box of the training rows, which trees do not remember.
+        Box around the training rows, which trees do not store.
 
     Returns
     -------
     RuleSet
-        With ``voting="sum"`` (regression), ``"logistic"`` (gradient boosting) or ``"votes"``
-        (AdaBoost). The value that gradient boosting starts from is a rule that always holds. Class
-        probabilities of AdaBoost's rules are shares of the votes, those of the model a softmax of
-        them: labels agree, probabilities do not.
+        Rules with ``voting="sum"`` (regression), ``"logistic"`` (gradient boosting) or ``"votes"``
+        (AdaBoost). The initial value of gradient boosting is a rule that always holds. For
+        AdaBoost, class probabilities differ from those of the model: they are the shares of the
+        votes, not their softmax.
 
     Raises
     ------
     ValueError
-        If the model starts from another model or a loss has no log odds.
+        If the model starts from another model, or its loss has no log odds.
     TypeError
-        If it is another kind of model, or what is boosted are no trees.
+        If the model is of another kind, or boosts models other than trees.
     """
     _check_kind(model, BOOSTED)
     check_is_fitted(model)
@@ -438,10 +440,10 @@ def read_boosted(
     classes = model.classes_.tolist()
     vote: Callable[..., Rule] = class_rule_maker(classes, len(start))
     rules = []
-    if len(classes) == 2:  # all votes are on the second class, added up as the model does
+    if len(classes) == 2:  # all votes are for the second class, added in the model's order
         vote = _on_second(classes)
         rules.append(Rule((), classes[0], None, -_TIE))
-    # The exponential loss adds up half of the log odds.
+    # With the exponential loss, the sum is half of the log odds.
     scale = 2.0 if model.loss == "exponential" else 1.0
     rules += [vote((), k, scale * float(value)) for k, value in enumerate(start)]
     for stage in model.estimators_:
@@ -461,7 +463,8 @@ def read_boosted(
     )
 
 
-#: Log odds of exactly 0 mean the second class: what makes the difference, and changes no other sum.
+#: Log odds that are added, because the model predicts the second class if they are exactly 0; too
+#: small to change other sums.
 _TIE = 1e-300
 
 
@@ -470,18 +473,18 @@ def _on_second(classes: list[Any]) -> Callable[..., Rule]:
 
 
 def _check_kind(model: Any, kinds: tuple[type, ...]) -> None:
-    """Refuse models whose trees do not predict together as those of other models do."""
+    """Raise a TypeError for models whose trees cannot be converted to voting rules."""
     if not isinstance(model, kinds):
         kind_names = ", ".join(kind.__name__ for kind in kinds)
-        why = _UNSPEAKABLE.get(type(model).__name__, "is none of these models of trees")
+        why = _UNSPEAKABLE.get(type(model).__name__, "is not one of these models")
         raise TypeError(
             f"{type(model).__name__} {why}, so there is no rule set that predicts alike. "
-            f"Read here are {kind_names}."
+            f"Supported are {kind_names}."
         )
 
 
 def _names(model: Any, user_names: Sequence[str] | None) -> list[str]:
-    """Return names for the features; the trees inside were fitted without any."""
+    """Return the names of the features; the inner trees were fitted without names."""
     if user_names is None:
         model_names = getattr(
             model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)]
@@ -500,10 +503,10 @@ def _start(model: Any) -> np.ndarray:
     constant = isinstance(model.init_, str | DummyClassifier | DummyRegressor)
     if not constant:
         raise ValueError(
-            f"The model starts from the predictions of init={model.init!r}, which no rule can say; "
-            "with init=None or init='zero' it starts from a constant."
+            f"The model starts from the predictions of init={model.init!r}, which rules cannot "
+            "express. With init=None or init='zero' it starts from a constant."
         )
-    # Of any row: the start does not depend on it.
+    # The initial prediction does not depend on the row.
     return np.asarray(model._raw_predict_init(np.zeros((1, model.n_features_in_))))[0]
 
 
@@ -513,8 +516,8 @@ def _adaboost(model: Any, names: Sequence[str], domain: Domain | None) -> RuleSe
     for inner, weight in zip(model.estimators_, model.estimator_weights_, strict=False):
         if not isinstance(inner, DecisionTreeClassifier):
             raise TypeError(
-                f"AdaBoost was made of {type(inner).__name__}, whose rules skescore cannot read; "
-                "of decision trees it can."
+                f"AdaBoost boosts {type(inner).__name__}, which skescore cannot read; it can read "
+                "boosted decision trees."
             )
         leaves = tree_to_ruleset(inner, feature_names=names, missing=False).rules
         rules += [replace(leaf, statistics=None, weight=float(weight)) for leaf in leaves]

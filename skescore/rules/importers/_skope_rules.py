@@ -1,4 +1,4 @@
-"""Reader of skope-rules: of `skescore.compat.SkopeRules` and of the package skope-rules."""
+"""Conversion of models of `skescore.compat.SkopeRules` and of the package skope-rules."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from skescore.rules._domain import Fallback
 from skescore.rules._rule import Rule
 from skescore.rules._ruleset import RuleSet
 
-#: A comparison of a column, by the name that skope-rules gives it inside.
+#: Comparison with a column, which has its internal name in skope-rules.
 _TERM = re.compile(r"__C__(\d+) (<=|>) (\S+)")
 
 
 def read_skope_rules(model: Any) -> RuleSet:
-    """Turn the rules of a fitted SkopeRules model into a rule set.
+    """Convert a fitted SkopeRules model to a rule set with the same predictions.
 
     Parameters
     ----------
@@ -27,8 +27,7 @@ def read_skope_rules(model: Any) -> RuleSet:
     Returns
     -------
     RuleSet
-        Rules for class 1, in the order of ``rules_``; where none holds, class 0. It predicts as the
-        model does.
+        Rules for class 1, in the order of ``rules_``; the fallback is class 0.
     """
     check_is_fitted(model, "rules_without_feature_names_")
     names = getattr(model, "feature_names", None)

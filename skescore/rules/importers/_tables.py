@@ -1,4 +1,4 @@
-"""Rules from a table with one row per condition, such as a spreadsheet."""
+"""Reader of tables with one row per condition, such as spreadsheets."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _BOUNDS: dict[str, tuple[str, bool]] = {
     ">=": ("lower", True),
 }
 _OPERATORS = (*_BOUNDS, "=", "!=", "in", "not in")
-#: Signs of a list that is not written as one: it would be read as one long name.
+#: Characters of a list that lacks the syntax of a list and would be read as a single name.
 _SEVERAL = {*",;{}[]|"}
 _SPELLINGS = {"≤": "<=", "≥": ">=", "==": "=", "≠": "!=", "<>": "!="}
 
 
 def value_of(content: Any) -> Any:
-    """Read a cell: a number, true or false, text in quotes, or text as it stands."""
+    """Read a cell: a number, true or false, or text with or without quotes."""
     content = python_value(content)
     if content is None or content is pd.NA or (isinstance(content, float) and content != content):
         return None
@@ -53,7 +53,7 @@ def value_of(content: Any) -> Any:
     except (ValueError, RecursionError):
         pass
     else:
-        return text if isinstance(read, dict) else read  # braces are no value, but may be a name
+        return text if isinstance(read, dict) else read  # braces may be part of a name
     try:
         number = float(text)
     except ValueError:
@@ -71,34 +71,34 @@ def read_table(
     fallback: Fallback | None = None,
     voting: str | None = None,
 ) -> RuleSet:
-    """Turn a table with one row per condition into a rule set.
+    """Convert a table with one row per condition to a rule set.
 
     Parameters
     ----------
     table : DataFrame, or iterable of mappings
-        The columns ``rule``, ``feature``, ``operator`` (``<``, ``<=``, ``>``, ``>=``, ``=``,
-        ``!=``, ``in``, ``not in``, each also with ``or missing`` behind it; ``is missing``, ``is
-        known``), ``value``, and ``class`` (for classification) or ``number`` (for regression), as
-        :meth:`RuleSet.to_conditions` writes them. Rows with the same ``rule`` are its conditions;
-        one without a feature makes a rule that always holds. The rule ``otherwise`` is the
-        fallback. Optional: ``weight`` and ``rows``.
+        Table with the columns of :meth:`RuleSet.to_conditions`: ``rule``, ``feature``, ``operator``
+        (``<``, ``<=``, ``>``, ``>=``, ``=``, ``!=``, ``in`` or ``not in``, each optionally followed
+        by ``or missing``; ``is missing`` or ``is known``), ``value``, ``class`` (in classification)
+        or ``number`` (in regression), and optionally ``weight`` and ``rows``. Rows with the same
+        ``rule`` are its conditions. A rule with one row and no feature always holds. The rule
+        ``otherwise`` is the fallback.
     feature_names : sequence of str, optional
-        All features in their order; by default those of the table as they come.
+        Names of all features, in order; by default those in the table, in order of appearance.
     classes : sequence, optional
-        The class labels in their order; sorted by default.
+        Class labels, in order; by default sorted.
     domain : Domain, optional
-        The box in which the rules are meant to predict.
+        Box for which the rules are intended.
     ordered : bool, optional
-        Whether the first rule that holds predicts; by default unless rules vote.
+        Whether the first rule that holds predicts; by default True unless rules vote.
     fallback : Fallback, optional
-        Instead of one in the table.
+        Fallback that replaces the one in the table.
     voting : str, optional
-        How rules predict together, see :class:`RuleSet`; needed where there are weights.
+        Method of voting, see :class:`RuleSet`; required if the table has weights.
 
     Returns
     -------
     RuleSet
-        The rules in order of their first rows.
+        The rules, in order of their first rows.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def read_table(
             if conditions_given:
                 raise ValueError(
                     f"Row {members[0] + 1} of the table gives the rule {OTHERWISE!r} a condition; "
-                    "it says what is predicted where no rule holds and has none."
+                    "it states the prediction for uncovered rows and must not have conditions."
                 )
             fallback = Fallback(shared[output]) if fallback is None else fallback
             continue
@@ -151,7 +151,7 @@ def read_table(
             raise ValueError(f"Rule {rule} of the table, on {where}: {error}") from error
     if voting is None and any(rule.weight != 1.0 for rule in rules):
         raise ValueError(
-            "The table holds weights, so that its rules predict together: say how by "
+            "The table holds weights, so its rules vote: pass "
             "voting='votes' (classification) or voting='mean' or 'sum' (regression)."
         )
     return RuleSet(
@@ -181,7 +181,7 @@ def _frame(table: Any) -> pd.DataFrame:
                 "The table must be a DataFrame or a list of records (dict) with the fields "
                 f"{', '.join(_REQUIRED)}."
             )
-        # Column by column, as a column of mixed numbers must not turn them into floats.
+        # Column by column, so that integers in columns of mixed numbers do not become floats.
         column_names = dict.fromkeys([*_REQUIRED, *(name for record in records for name in record)])
         frame = pd.DataFrame(
             {name: pd.Series([r.get(name) for r in records], dtype=object) for name in column_names}
@@ -201,8 +201,8 @@ def _output_column(frame: pd.DataFrame) -> str:
     output_columns = [name for name in OUTPUT_COLUMNS.values() if name in frame.columns]
     if len(output_columns) != 1:
         raise ValueError(
-            "The table must say what rules conclude in one column, 'class' for classification or "
-            f"'number' for regression, got {', '.join(map(repr, frame.columns))}."
+            "The table must have one column of outputs, 'class' for classification or 'number' for "
+            f"regression, got {', '.join(map(repr, frame.columns))}."
         )
     unknown = [
         name for name in frame.columns if name not in {*_REQUIRED, *_OPTIONAL, output_columns[0]}
@@ -239,7 +239,7 @@ def _text(value: Any) -> str:
 
 
 def _shared(rows: list[dict[str, Any]], members: list[int], name: str) -> Any:
-    """Return the one value that the rows of a rule share; None if no row has a value."""
+    """Return the value that all rows of a rule share; None if no row has a value."""
     values = {at: rows[at].get(name) for at in members if rows[at].get(name) is not None}
     if not values:
         return None
@@ -247,8 +247,8 @@ def _shared(rows: list[dict[str, Any]], members: list[int], name: str) -> Any:
     for at, value in values.items():
         if value != first or isinstance(value, bool) != isinstance(first, bool):
             raise ValueError(
-                f"Row {at + 1} of the table says {name}={value!r}, other rows of its rule say "
-                f"{first!r}; one rule has one."
+                f"Row {at + 1} of the table has {name}={value!r}, but other rows of its rule have "
+                f"{first!r}."
             )
     return first
 
@@ -275,7 +275,7 @@ def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condit
     if operator not in _OPERATORS:
         raise ValueError(
             f"Row {at + 1} of the table has the operator {row['operator']!r}; known are "
-            f"{', '.join(_OPERATORS)}, each also with '{OR_MISSING}' behind it, {MISSING} and "
+            f"{', '.join(_OPERATORS)}, each optionally followed by '{OR_MISSING}', {MISSING} and "
             f"{NOT_MISSING}."
         )
     if value is None:
@@ -286,7 +286,7 @@ def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condit
             if isinstance(value, str) and _SEVERAL & {*value}:
                 raise ValueError(
                     f'{operator!r} compares with a list such as ["red", "blue"], got {value!r}; '
-                    "a single value with such signs is compared by = or !=."
+                    "a single value with such characters is compared by = or !=."
                 )
             values = value if isinstance(value, list) else [value]
             return OneOf(feature_index, tuple(values), operator == "not in", missing)

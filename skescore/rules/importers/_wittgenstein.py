@@ -1,4 +1,4 @@
-"""Reader of wittgenstein's RIPPER and IREP."""
+"""Conversion of wittgenstein's RIPPER and IREP to rules."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from skescore.rules._rule import Rule
 from skescore.rules._ruleset import RuleSet
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
-#: A range of a feature that was divided into bins.
+#: Bin of a feature, as a range.
 _RANGE = re.compile(rf"(?:(?P<low>{_NUMBER}) - (?P<high>{_NUMBER}))|<(?P<top>.+)|>(?P<bottom>.+)")
 
 
 def read_wittgenstein(model: Any) -> RuleSet:
-    """Turn the rules of a fitted RIPPER or IREP of wittgenstein into a rule set.
+    """Convert a fitted RIPPER or IREP model of wittgenstein to a rule set.
 
     Parameters
     ----------
@@ -30,10 +30,10 @@ def read_wittgenstein(model: Any) -> RuleSet:
     Returns
     -------
     RuleSet
-        Rules for ``True``, the class `pos_class` of the model; where none holds, ``False``. It
-        predicts as ``model.predict`` does; ``with_class_names`` gives the classes their names.
+        Rules for ``True``, which is the class `pos_class` of the model; the fallback is ``False``.
+        Predictions are those of ``model.predict``; ``with_class_names`` renames the classes.
     """
-    if not hasattr(model, "ruleset_"):  # its classes lack what check_is_fitted needs
+    if not hasattr(model, "ruleset_"):  # check_is_fitted does not support these classes
         raise NotFittedError(
             f"This {type(model).__name__} has no rules yet. Call its method fit first."
         )
@@ -46,7 +46,7 @@ def read_wittgenstein(model: Any) -> RuleSet:
             _condition(names.index(str(c.feature)), c.val, str(c.feature) in binned)
             for c in rule.conds
         ]
-        with contextlib.suppress(ValueError):  # two ranges of a feature: such a rule never holds
+        with contextlib.suppress(ValueError):  # a rule with two ranges of a feature never holds
             rules.append(Rule(tuple(conditions), True))
     return RuleSet(
         rules,
@@ -59,7 +59,7 @@ def read_wittgenstein(model: Any) -> RuleSet:
 
 
 def _condition(feature: int, value: Any, is_binned: bool) -> Condition:
-    """Read a value, or a range that contains its upper end only."""
+    """Read a value, or a range that contains its upper but not its lower end."""
     value = value.item() if isinstance(value, np.generic) else value
     match = _RANGE.fullmatch(value) if is_binned and isinstance(value, str) else None
     if match is None:

@@ -1,4 +1,4 @@
-"""Rules from XGBoost's trees, including their treatment of missing values."""
+"""Conversion of XGBoost's models to rules, with missing values."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from skescore.rules.importers._boosted_trees import (
 )
 from skescore.rules.importers._sklearn import float32_cut
 
-#: Objectives in which the sums of leaf values are log odds of classes, and those in which the sums
-#: are the predictions.
+#: Objectives for which the sums of leaves are log odds of classes, and those for which they are the
+#: predictions.
 _CLASSIFIERS = ("binary:logistic", "binary:hinge", "multi:softmax", "multi:softprob")
 _SUMS = (
     "reg:squarederror",
@@ -49,7 +49,7 @@ def read_xgboost(
     categories: Mapping[Hashable, Sequence[Any]] | None = None,
     domain: Domain | None = None,
 ) -> RuleSet:
-    """Convert an XGBoost model to a rule set in which the outputs of rules are added.
+    """Convert a model of XGBoost to a rule set whose rules vote.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def read_xgboost(
     Returns
     -------
     RuleSet
-        With ``voting="logistic"`` (classification) or ``"sum"`` (regression).
+        Rules with ``voting="logistic"`` (classification) or ``"sum"`` (regression).
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Exact simplification: no prediction changes on the whole domain.
 
-Rules that other rules cover are removed, adjacent boxes with one output are merged, and bounds that
-do not affect any prediction are dropped.
+Rules that other rules cover are removed, adjacent boxes with the same output are merged, and bounds
+that do not affect any prediction are dropped.
 """
 
 from __future__ import annotations
@@ -31,15 +31,14 @@ if TYPE_CHECKING:
 
 
 # The bounds of all boxes divide the axis of each feature into bins. A box with open or closed
-# bounds becomes a half-open range of bins per feature. What is proven for bins is therefore true
-# for all floating-point numbers. Missing values have a bin of their own at one end of the axis:
-# after the numbers, or before them if that suits more boxes. A side may accept missing values and
-# numbers that are not adjacent to their bin. Such a side is not a range of bins, so it becomes an
-# extra condition.
+# bounds becomes a half-open range of bins per feature, so a proof for bins is valid for all
+# floating-point numbers. Missing values have their own bin at one end of the axis: after the
+# numbers, or before them if more boxes are ranges then. A side that accepts missing values and
+# numbers that are not adjacent to their bin is not a range of bins; it becomes an extra condition.
 
-#: Largest number of box subtractions in one simplification, and in one of its checks.
+#: Largest number of box subtractions in a simplification, and in each of its checks.
 _STEPS, _STEPS_PER_CHECK = 100_000, 500
-#: Tolerated relative rounding error of a sum of cell counts.
+#: Largest relative rounding error of a sum of cell counts.
 _ROUNDING = 1e-9
 
 
@@ -47,8 +46,8 @@ _ROUNDING = 1e-9
 class CellBoxes:
     """Boxes as ranges of bins, ``low <= bin < high``.
 
-    Each feature has the bins ``0 <= bin < end``. Those with ``first <= bin < last`` contain
-    numbers; the remaining bin, if any, contains the missing values.
+    The bins of a feature are ``0 <= bin < end``. Bins with ``first <= bin < last`` contain numbers;
+    the remaining bin, if any, contains the missing values.
     """
 
     low: np.ndarray
@@ -60,7 +59,7 @@ class CellBoxes:
 
 @dataclass(slots=True)
 class Sides:
-    """Conditions of rules as one side (an interval) per feature, and as extra conditions.
+    """Conditions of rules as one side (an interval) per feature, and extra conditions.
 
     `boxes` contains the sides, with shape (n_rules, n_features). `observed` marks the sides that
     accept numbers within their bounds, and `missing` those that accept missing values.
@@ -100,10 +99,10 @@ class Sides:
         return cls(boxes, observed, missing, np.asarray(tests_missing & numeric), extra_conditions)
 
     def first_pieces(self) -> np.ndarray:
-        """Choose the end of each axis for missing values, and return it.
+        """Choose the end of each axis at which missing values are placed.
 
-        Sides that are not ranges of bins with this choice become extra conditions. The result is
-        True for features whose missing values come before the numbers.
+        Sides that are then not ranges of bins become extra conditions. The result is True for
+        features whose missing values precede the numbers.
         """
         accepts_both = self.observed & self.missing & self.boxes.bounded
         from_below, from_above = (
@@ -183,7 +182,7 @@ def cell_boxes(sides: Sides, domain: Domain | None) -> CellBoxes:
 def slabs(
     low: np.ndarray, high: np.ndarray, cut_low: np.ndarray, cut_high: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Subtract an overlapping box from a box; return the rest as disjoint boxes."""
+    """Subtract an overlapping box from a box; return the remaining disjoint boxes."""
     parts = []
     low, high = low.copy(), high.copy()
     for j in np.flatnonzero((low < cut_low) | (high > cut_high)):
@@ -220,13 +219,13 @@ def covering_boxes(
     forbidden: np.ndarray,
     budget: Budget,
 ) -> list[int] | None:
-    """Return the indices of the boxes that cover a box; None if that cannot be shown.
+    """Return the indices of the boxes that cover a box; None if this cannot be proven.
 
-    Each point belongs to the first box that contains it. The result is None if a point is in no
-    box, belongs to a forbidden box, or if the budget does not suffice.
+    Each point belongs to the first box that contains it. The result is None if a point is in no box
+    or belongs to a forbidden box, or if the budget is exhausted.
     """
     met_low, met_high = np.maximum(boxes_low, low), np.minimum(boxes_high, high)
-    # Most checks end here: the boxes contain fewer cells than the box to cover.
+    # Most checks end here, because the boxes contain fewer cells than the box to cover.
     cells = np.prod((met_high - met_low).astype(float), axis=1).sum()
     if cells < np.prod((high - low).astype(float)) * (1 - _ROUNDING):
         return None
@@ -289,7 +288,7 @@ class ExactRules:
         if self.by_nearest:
             self.frozen |= empty
         self.alive[empty & ~self.frozen] = False
-        self.low[empty] = self.high[empty] = 0  # such rules overlap nothing
+        self.low[empty] = self.high[empty] = 0  # these rules overlap nothing
         if domain is not None:
             self._free_borders(domain)
 
@@ -312,7 +311,7 @@ class ExactRules:
         return priority_of(Rule((), old.output, statistics), self.ruleset.output_index(old))
 
     def ranks_after(self, merged: int, removed: int) -> np.ndarray:
-        """Return the ranks after merging two rules."""
+        """Return the ranks of all rules after merging two rules."""
         if not self.by_priority:
             return self.rank
         priority = self.priority.copy()
@@ -335,7 +334,7 @@ class ExactRules:
     def is_covered_before(
         self, low: np.ndarray, high: np.ndarray, rank: int, premise: Conditions, excluded: int
     ) -> bool:
-        """Return whether rules before a rank are known to cover a box under extra conditions."""
+        """Return whether it is proven that rules before a rank cover a box with a premise."""
         where = [
             m
             for m in self.meeting(low, high).tolist()
@@ -410,7 +409,7 @@ class ExactRules:
 
     def result(self) -> RuleSet:
         """Return the simplified rules; the original set itself if nothing has changed."""
-        # The distance to a box also depends on bounds outside the domain.
+        # Distances to boxes also depend on bounds outside the domain.
         numbers, boxes = self.holds_numbers | self.by_nearest, self.boxes
         gaps = self.holds_missing
         rules = []
@@ -447,17 +446,17 @@ def simplify_exactly(ruleset: RuleSet, domain: Domain | None) -> RuleSet:
         changed |= merge_boxes(table)
         changed |= unite_values(table)
         changed |= unite_missing(table)
-        # Bounds are dropped last: widened boxes may no longer be mergeable.
+        # Bounds are dropped last, because widened boxes may no longer be mergeable.
         if not changed and ruleset.ordered and not ruleset.disjoint:
             changed = _drop_implied(table)
     short = table.result()
-    # With fewer bounds there are fewer bins, and more can be proven about missing values.
+    # With fewer bounds, there are fewer bins, and more can be proven about missing values.
     fewer = (len(short), short.n_literals) < (len(ruleset), ruleset.n_literals)
     return simplify_exactly(short, domain) if fewer and table.tests_missing.any() else short
 
 
 def _nearest_among_gaps(ruleset: RuleSet) -> bool:
-    """Return whether distances to the nearest rule depend on missing values."""
+    """Return whether the fallback is the nearest rule and values may be missing."""
     nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
     return nearest and any(
         isinstance(c, Missing) for rule in ruleset.rules for c in rule.non_intervals
@@ -474,7 +473,7 @@ def _remove_covered(table: ExactRules) -> bool:
             table.low[rule], table.high[rule], table.rank[rule], table.extra_conditions[rule], rule
         ):
             table.remove(rule)
-    # From the end, so that the statistics of consecutive rules accumulate in the last one.
+    # Rules are removed from the end, so that their statistics accumulate in the last one.
     for rule in table.open[::-1].tolist():
         _remove_if_predicted_alike(table, rule)
     return int(table.alive.sum()) < before
@@ -531,7 +530,7 @@ def _drop_implied(table: ExactRules) -> bool:
 
 
 def _can_grow(table: ExactRules, rule: int, wide: tuple[np.ndarray, np.ndarray]) -> bool:
-    """Return whether earlier rules cover everything that a wider box adds to a rule."""
+    """Return whether earlier rules cover all points that a wider box adds to a rule."""
     added = slabs(*wide, table.low[rule], table.high[rule])
     premise, rank = table.extra_conditions[rule], table.rank[rule]
     return all(table.is_covered_before(*slab, rank, premise, rule) for slab in added)
@@ -544,7 +543,7 @@ def merge_boxes(table: ExactRules) -> bool:
         progress = False
         words = _words(table)
         runs = [_runs(table, words, feature) for feature in range(table.low.shape[1])]
-        # Start with the feature with the most merges, because grids collapse by rows and columns.
+        # Start with the feature with the most merges, because grids are merged by rows and columns.
         for feature in sorted(range(len(runs)), key=lambda j: -sum(map(len, runs[j]))):
             for run in runs[feature]:
                 progress |= _merge_run(table, run, feature)
@@ -621,7 +620,7 @@ def _merged_along(table: ExactRules, one: int, other: int, feature: int) -> int 
     low = min(table.low[one, feature], table.low[other, feature])
     covers_numbers = low <= table.first[feature] and high >= table.last[feature]
     if covers_numbers and high - low < table.end[feature] and not table.tests_missing[feature]:
-        return None  # no interval accepts all numbers but no missing value
+        return None  # no interval accepts all numbers and excludes missing values
     has_missing = low < table.first[feature] or high > table.last[feature]
     if has_missing and not covers_numbers and with_missing(Interval(feature, 0.0), True) is None:
         return None
@@ -638,7 +637,8 @@ def _merge_index(table: ExactRules, one: int, other: int) -> int | None:
     """Return the index at which two rules with the same output can be merged, or None."""
     first, last = min(one, other), max(one, other)
     if table.by_nearest:
-        # The first of equally near boxes predicts, so no rule in between may have another output.
+        # The first of equally near boxes predicts, so all rules in between must have the same
+        # output.
         between = np.flatnonzero(table.code[first:last] != table.code[first]) + first
         if table.alive[between].any():
             return None
@@ -662,7 +662,7 @@ def _may_move(
             continue
         if table.by_priority:
             return False
-        # Only the region where that rule predicts matters.
+        # Only the region in which that rule predicts matters.
         low = np.maximum(table.low[part], table.low[m])
         high = np.minimum(table.high[part], table.high[m])
         limit = int(table.rank[m] if was_before[m] else table.rank[part])

@@ -33,7 +33,7 @@ _SIDES = (Interval, OneOf, Missing)
 
 
 def implies(one: Condition, other: Condition) -> bool:
-    """Return whether `one` is known to imply `other`."""
+    """Return whether it is certain that `one` implies `other`."""
     if one == other:
         return True
     if not (isinstance(one, _SIDES) and isinstance(other, _SIDES)) or one.feature != other.feature:
@@ -41,7 +41,7 @@ def implies(one: Condition, other: Condition) -> bool:
     if truth_table(one).missing and not truth_table(other).missing:
         return False
     if isinstance(one, Missing) and not one.negated:
-        return True  # `one` accepts only missing values, and `other` accepts them too
+        return True  # `one` accepts only missing values, which `other` also accepts
     if isinstance(other, Missing):
         return other.negated  # `other` then accepts all observed values
     if isinstance(one, Interval) and isinstance(other, Interval):
@@ -64,17 +64,17 @@ def _ends_after(one: Interval, other: Interval) -> bool:
 
 
 def all_implied(premise: Sequence[Condition], conclusion: Sequence[Condition]) -> bool:
-    """Return whether a premise is known to imply every condition of a conclusion."""
+    """Return whether it is certain that a premise implies every condition of a conclusion."""
     return all(any(implies(one, other) for one in premise) for other in conclusion)
 
 
 def exclude(one: Sequence[Condition], other: Sequence[Condition]) -> bool:
-    """Return whether no row can satisfy two conjunctions, as far as pairs of conditions show."""
+    """Return whether two conjunctions contain a pair of contradictory conditions."""
     return any(_contradict(a, b) for a in one for b in other)
 
 
 def _contradict(one: Condition, other: Condition) -> bool:
-    """Return whether two conditions are known to contradict each other."""
+    """Return whether it is certain that two conditions contradict each other."""
     for a, b in ((one, other), (other, one)):
         if isinstance(a, Linear) and isinstance(b, Missing) and not b.negated:
             return b.feature in a.features  # a sum with a missing value satisfies no condition
@@ -83,7 +83,7 @@ def _contradict(one: Condition, other: Condition) -> bool:
     if truth_table(one).missing and truth_table(other).missing:
         return False
     if isinstance(one, Missing) or isinstance(other, Missing):
-        # They contradict if one accepts only missing and the other only observed values.
+        # They are contradictory if one accepts only missing and the other only observed values.
         return not (_accepts_observed(one) and _accepts_observed(other))
     if isinstance(one, Interval) and isinstance(other, Interval):
         return not _overlap(one, other)
@@ -102,7 +102,7 @@ def _accepts_observed(condition: _Side) -> bool:
 
 
 def _overlap(one: Interval, other: Interval, *, touching: bool = False) -> bool:
-    """Return whether two intervals overlap or, with `touching`, leave no gap between them."""
+    """Return whether two intervals overlap or, with `touching`, have no gap between them."""
     for below, above in ((one, other), (other, one)):
         if below.upper < above.lower:
             return False
@@ -113,7 +113,7 @@ def _overlap(one: Interval, other: Interval, *, touching: bool = False) -> bool:
 
 
 def without_implied(conditions: Conditions) -> Conditions:
-    """Return the conditions of a rule except those that the other conditions imply."""
+    """Remove the conditions of a rule that its other conditions imply."""
     required = list(conditions)
     for condition in conditions:
         others = [other for other in required if other is not condition]
@@ -125,8 +125,8 @@ def without_implied(conditions: Conditions) -> Conditions:
 def united(one: Condition, other: Condition) -> Condition | None:
     """Return a condition equivalent to the disjunction of two conditions; None if there is none.
 
-    The result is a trivial interval if the disjunction always holds. A disjunction of two lists of
-    values that accepts any observed value, but no missing one, has no result.
+    The result is a trivial interval if the disjunction always holds. It is None for two lists of
+    values that together accept all observed values but no missing values.
     """
     if not (isinstance(one, _SIDES) and isinstance(other, _SIDES)) or one.feature != other.feature:
         return None
@@ -224,9 +224,9 @@ def ranks_of(priority: np.ndarray, by_priority: bool) -> np.ndarray:
 
 
 def shorten_counts(ruleset: RuleSet) -> RuleSet:
-    """Shorten M-of-N conditions, which may leave a conjunction, without changing any prediction.
+    """Shorten M-of-N conditions, if possible to conjunctions, without changing any prediction.
 
-    Counted conditions on one feature of which at most one can hold are united.
+    Counted conditions on a feature are united if at most one of them can hold.
     """
     if ruleset.fallback is not None and ruleset.fallback.policy == "nearest":
         return ruleset  # distances depend on the form of the conditions

@@ -1,7 +1,7 @@
 """Greedy simplification of rules with a tolerance on given rows.
 
-A step removes a rule, drops one of its conditions, or merges two rules. The matrix that tells which
-rule holds for which row is computed once. Evaluating a step reads only the rows that it reassigns.
+A step removes a rule, drops one of its conditions, or merges two rules. The matrix of rows and
+rules that hold is computed once. Evaluating a step reads only the rows that it reassigns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-#: Largest number of rules of which all pairs are compared; above it, only adjacent boxes are.
+#: Largest number of rules for which all pairs are compared; with more rules, only adjacent boxes.
 _MAX_COMPARED_RULES = 1000
 
 
@@ -66,13 +66,13 @@ def closest_pairs(rows: RuleRows, limit: int, same_output: bool) -> list[tuple[i
 
 
 def _unit_boxes(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Scale boxes by the range of all finite bounds; free sides extend 10 % beyond it."""
+    """Scale boxes by the range of all finite bounds; unbounded sides extend 10 % beyond it."""
     bounds = np.concatenate([lower, upper])
     finite = np.isfinite(bounds)
     smallest = np.where(finite, bounds, np.inf).min(axis=0, initial=np.inf)
     largest = np.where(finite, bounds, -np.inf).max(axis=0, initial=-np.inf)
     has_range = smallest < largest
-    # Halved, because the range of numbers near the largest float overflows.
+    # Numbers are halved, because the range of numbers near the largest float would overflow.
     start = np.where(has_range, smallest, 0.0) / 2
     length = np.where(has_range, largest, 1.0) / 2 - start
     length[length == 0] = 1.0
@@ -81,21 +81,20 @@ def _unit_boxes(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.nd
     return low, high
 
 
-#: Value of a linear output where a feature is missing: a NaN other than that of uncovered rows.
+#: Value of a linear output with a missing feature: a NaN other than that of uncovered rows.
 _UNKNOWN = np.array([0x7FF8000000000001], dtype=np.uint64).view(np.float64)[0]
 
 
 def mark_uncovered(values: np.ndarray) -> np.ndarray:
-    """Mark the values of uncovered rows, as opposed to unknown values of linear outputs."""
+    """Return a mask of the values of uncovered rows, without unknown values of linear outputs."""
     bits = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
     return np.asarray(np.isnan(values) & ((bits & 1) == 0))
 
 
 class Generalizations:
-    """Candidates to replace the rules at `indices`, with a cached test of disjointness.
+    """Candidates for replacing the rules at `indices`, with a cached test of disjointness.
 
-    The cache is updated incrementally: after steps, only the rules that they changed are tested
-    again.
+    After steps, only the rules that they changed are tested again.
     """
 
     def __init__(self, rows: RuleRows, new_rules: Sequence[Rule], indices: tuple[int, ...]) -> None:
@@ -114,7 +113,7 @@ class Generalizations:
         return self._boxes.lower[number], self._boxes.upper[number]
 
     def are_disjoint(self) -> np.ndarray:
-        """Mark the candidates that overlap no rule except those that they replace."""
+        """Return a mask of the candidates that overlap no rule except the one they replace."""
         changes = self._rows.changes
         if self._disjoint is None:
             self._start, self._stop = half_open_bounds(self._boxes)
@@ -133,13 +132,13 @@ class Generalizations:
 
 
 def half_open_bounds(boxes: BoxTable) -> tuple[np.ndarray, np.ndarray]:
-    """Return boxes as ``start <= x < stop``, where infinite bounds mark free sides."""
+    """Return boxes as ``start <= x < stop``, with infinite bounds for unbounded sides."""
     start, stop = boxes.half_open_bounds()
     return start, np.where(boxes.upper == np.inf, np.inf, stop)
 
 
 def accepted_by(boxes: BoxTable, premises: Sequence[Conditions]) -> np.ndarray:
-    """Mark whether premises accept observed and missing values, shape (n_rules, n_features, 2)."""
+    """Return masks of accepted observed and missing values, shape (n_rules, n_features, 2)."""
     return np.stack(accepted_states(boxes, premises), axis=-1)
 
 
@@ -148,12 +147,12 @@ _NO_ROWS = np.empty(0, dtype=np.intp)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """Step of the simplification: `new` replaces one rule, and another rule is removed.
+    """Step of the simplification, which replaces a rule by `new`, removes another rule, or both.
 
     Parameters
     ----------
     old : tuple of Rule
-        The rules that the step was made for. It is outdated once one of them has changed.
+        The rules when the step was created. The step is outdated if one of them has changed.
     replaced, removed : int or None
         Indices of the replaced and the removed rule in the initial set.
     new : Rule or None
@@ -161,7 +160,7 @@ class Step:
     rows : ndarray of int
         Rows for which the new rule holds. If a condition is dropped, only the additional rows.
     sides : tuple of ndarray of float, shape (n_features,)
-        Lower and upper bounds of the new rule; empty without one.
+        Lower and upper bounds of the new rule; empty if there is none.
     """
 
     old: tuple[Rule, ...]
@@ -200,11 +199,11 @@ class RuleRows:
     alive : ndarray of bool, shape (n_rules,)
         Mask of the rules that have not been removed.
     assigned : ndarray of int, shape (n_rows,)
-        Index of the assigned rule; -1 for none.
+        Index of the assigned rule; -1 if no rule holds.
     values : ndarray of float, shape (n_rows,)
         Prediction of that rule: a number or the index of a class; NaN without a rule.
     merged_into : ndarray of int, shape (n_rules,)
-        Index of the rule into which each was merged; -1 for removed rules.
+        Index of the rule into which each rule was merged; -1 for removed rules.
     """
 
     def __init__(self, ruleset: RuleSet, table: RowTable) -> None:
@@ -231,7 +230,7 @@ class RuleRows:
         self.values = self._values_of(np.arange(len(table)), self.assigned)
         self._drop_cache: dict[int, tuple[list[Step], Generalizations]] = {}
         self._merge_cache: dict[tuple[int, int], tuple[Rule, np.ndarray, Generalizations]] = {}
-        #: Indices of changed rules, in the order of the steps taken.
+        #: Indices of changed rules, in the order of the steps.
         self.changes: list[int] = []
 
     def _priority_of(self, rule: Rule) -> tuple[float, float]:
@@ -270,7 +269,7 @@ class RuleRows:
         return values
 
     def _next(self, rows: np.ndarray, after: int, excluded: Sequence[int]) -> np.ndarray:
-        """Return the first rule after a rank that holds for each row, -1 if there is none."""
+        """Return the first rule after a rank that holds for each row; -1 if there is none."""
         if not len(rows):
             return _NO_ROWS
         is_later = self.alive & (self.rank > after)
@@ -284,7 +283,7 @@ class RuleRows:
         return np.where(candidate_holds[first, np.arange(len(rows))], indices[first], -1)
 
     def effect(self, step: Step) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows that a step may reassign, and the index of their rule after it."""
+        """Return the rows that a step may reassign, and the indices of their rules after it."""
         if step.new is None:
             assert step.removed is not None
             rows = np.flatnonzero(self.assigned == step.removed)
@@ -301,7 +300,7 @@ class RuleRows:
         for index in step.indices:
             own_rows = np.flatnonzero(self.assigned == index)
             new_index = np.full(len(own_rows), step.replaced)
-            if new_rank > self.rank[index]:  # rules in between may predict some rows now
+            if new_rank > self.rank[index]:  # rules in between may now predict some rows
                 following = self._next(own_rows, int(self.rank[index]), step.indices)
                 new_index = np.where(ranks[following] < new_rank, following, new_index)
             changed = np.flatnonzero((new_index != step.replaced) | (not same_output))
@@ -340,7 +339,7 @@ class RuleRows:
         generalizing = [
             i for i, step in enumerate(steps) if step.new is not None and step.removed is None
         ]
-        if generalizing:  # steps that drop a condition are many: evaluate them together
+        if generalizing:  # there are many steps that drop a condition, so evaluate them together
             gained_rows = [steps[i].rows for i in generalizing]
             number = np.repeat(generalizing, [len(gain) for gain in gained_rows])
             replaced = np.array([step.replaced if step.removed is None else -1 for step in steps])[
@@ -362,7 +361,7 @@ class RuleRows:
         return np.concatenate(numbers), row, self._values_of(row, np.concatenate(assignments))
 
     def is_up_to_date(self, step: Step) -> bool:
-        """Return whether no rule of a step has changed since it was made."""
+        """Return whether no rule of a step has changed since the step was created."""
         return all(
             self.alive[index] and any(self.rules[index] is old for old in step.old)
             for index in step.indices
@@ -412,7 +411,7 @@ class RuleRows:
             if self.rules[one].output != self.rules[other].output:
                 new = replace(new, output=self._joint_output(one, other))
             steps.append(Step((self.rules[one], self.rules[other]), one, other, new, rows, sides))
-            # The index of the merged rule matters only where the order decides who predicts.
+            # The index of the merged rule matters only if the order of rules matters.
             by_order = self.ruleset.ordered and not self.ruleset.disjoint
             if by_order or self._ties(new, one, other):
                 steps.append(
@@ -448,7 +447,7 @@ class RuleRows:
         premises: Sequence[Conditions],
         indices: Sequence[int],
     ) -> np.ndarray:
-        """Mark the rules that may overlap each premise, shape (n_premises, n_indices).
+        """Return which rules may overlap each premise, shape (n_premises, n_indices).
 
         `bounds` holds the half-open bounds of the premises and the result of ``accepted_by``.
         """
@@ -546,13 +545,13 @@ def _shortened(
         yield (*before, *after), literals
 
 
-#: Number of pairs of rules, the closest ones first, that are considered for a merge at a time.
+#: Number of closest pairs of rules that are considered for a merge at a time.
 _PAIRS = 500
 
 
 def simplify_on_rows(ruleset: RuleSet, table: RowTable, tolerance: float) -> RuleSet:
     """Simplify rules greedily while the changed predictions on the rows stay within a tolerance."""
-    # The rows need not lie within the domain, so the domain is ignored here.
+    # Rows may lie outside the domain, so the domain is ignored.
     rows = RuleRows(_exactly_simplified(ruleset, table), table)
     first = rows.assigned.copy()
     budget = _ErrorBudget(rows, tolerance)
@@ -577,7 +576,7 @@ def _exactly_simplified(ruleset: RuleSet, table: RowTable) -> RuleSet:
     if short is ruleset:
         return short
     assigned_before, then = ruleset.assign(table), short.assign(table)
-    # Statistics that were not summed are the very objects of the original rules.
+    # Statistics that were not changed are the same objects as in the original rules.
     givers_of: dict[int, list[int]] = {}
     for i, rule in enumerate(ruleset.rules):
         givers_of.setdefault(id(rule.statistics), []).append(i)
@@ -594,7 +593,7 @@ def _exactly_simplified(ruleset: RuleSet, table: RowTable) -> RuleSet:
 def _with_row_counts(ruleset: RuleSet, assigned: np.ndarray, stale: list[int]) -> RuleSet:
     """Replace the statistics of some rules by the number of rows assigned to them.
 
-    Statistics that decide which rule predicts are not replaced.
+    Statistics that determine which rule predicts are not replaced.
     """
     if not stale or not (ruleset.ordered or ruleset.disjoint):
         return ruleset
@@ -607,12 +606,11 @@ def _with_row_counts(ruleset: RuleSet, assigned: np.ndarray, stale: list[int]) -
 
 
 class _ErrorBudget:
-    """Cost of the steps taken: the changed predictions, in units of one row.
+    """Cost of all steps: the changed predictions, in units of rows.
 
-    A changed label costs 1. So does a row that becomes covered or uncovered. In a regression, a
-    changed number costs its squared difference divided by the variance of the original predictions,
-    so that the mean over all rows is 1 - R²; a row that becomes covered or uncovered costs at least
-    1.
+    A changed label, and a row that becomes covered or uncovered, costs 1. In regression, a changed
+    number costs its squared difference divided by the variance of the original predictions, so the
+    mean over all rows is 1 - R²; a row that becomes covered or uncovered costs at least 1.
     """
 
     def __init__(self, rows: RuleRows, tolerance: float) -> None:
@@ -624,7 +622,7 @@ class _ErrorBudget:
         self.by_nearest = fallback is not None and fallback.policy == "nearest"
         if self.by_nearest:
             self.predicted = rows.ruleset.predict(rows.table)
-        #: Prediction for uncovered rows; NaN without one, or if the nearest rule predicts.
+        #: Prediction for uncovered rows; NaN without a fallback, or if it is the nearest rule.
         self.instead = math.nan
         if is_numeric and fallback is not None and fallback.policy == "default":
             self.instead = float(fallback.output)
@@ -647,7 +645,7 @@ class _ErrorBudget:
         )
         deviation = finite * part - (finite * part).mean()
         scale = float(np.abs(deviation).max()) or 1.0
-        # Rows without a prediction add nothing here, nor to the costs.
+        # Rows without a prediction add nothing to the variance or to the costs.
         return part, scale, float(np.square(deviation / scale).sum() / len(self.before))
 
     def _costs_of(
@@ -666,7 +664,7 @@ class _ErrorBudget:
             before = self.before[rows]
             square = np.square((predictions * self.part - before * self.part) / self.scale)
             same = predictions == before
-            # Every difference costs something, even if its square underflows.
+            # Every difference has a positive cost, even if its square underflows.
             square = np.maximum(square, sys.float_info.min)
             is_unknown, was_unknown = np.isnan(predictions), np.isnan(self.before[rows])
             numbers = np.where(same | (is_unknown & was_unknown), 0.0, square / self.mean_square)
@@ -700,7 +698,7 @@ class _ErrorBudget:
         return True
 
     def _costs_by_nearest(self, step: Step, values: np.ndarray) -> np.ndarray | None:
-        """Return the costs of all rows if the nearest rule predicts; None if that is irrelevant."""
+        """Return the costs of all rows if the fallback is the nearest rule; otherwise None."""
         was_uncovered = mark_uncovered(self.original)
         is_label = self.rows.ruleset.task == "classification"
         if not (was_uncovered if is_label else was_uncovered | mark_uncovered(values)).any():
@@ -762,7 +760,7 @@ def _spend_tolerance(rows: RuleRows, budget: _ErrorBudget) -> bool:
         if not budget.allows(cost):
             continue
         if priority > queued_priority and queue and priority > queue[0][0]:
-            heapq.heappush(queue, (priority, at, step))  # earlier steps have raised its cost
+            heapq.heappush(queue, (priority, at, step))  # earlier steps have increased its cost
         elif budget.take(step):
             has_progress = True
             if step.replaced is not None:

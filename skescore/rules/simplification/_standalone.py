@@ -1,7 +1,7 @@
-"""Standalone rules: each predicts correctly without the others.
+"""Conversion of rules to standalone rules, which do not depend on other rules.
 
-A rule of an ordered list predicts where its premise holds and no earlier premise does. This
-difference is rewritten as disjoint premises.
+A rule of an ordered list predicts rows for which its premise holds and no earlier premise holds.
+This difference is rewritten as disjoint premises.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_PARTS = 400
 
 
 def standalone(ruleset: RuleSet) -> RuleSet:
-    """Rewrite rules so that no two hold together; see :meth:`RuleSet.standalone`."""
+    """Convert rules to disjoint rules; see :meth:`RuleSet.standalone`."""
     if ruleset.disjoint:
         return ruleset.replace(ordered=False)
     gaps = _features_with_gaps(ruleset)
@@ -48,7 +48,7 @@ def standalone(ruleset: RuleSet) -> RuleSet:
     n_parts = 0
     for position, index in enumerate(order):
         left = [ruleset.rules[index].conditions]
-        # Subtracting general rules first leaves fewer parts that overlap the special ones.
+        # Subtracting general rules first leaves fewer parts that overlap special rules.
         before = sorted(order[:position], key=lambda i: ruleset.rules[i].n_literals)
         for other in before:
             against = ruleset.rules[other].conditions
@@ -56,7 +56,7 @@ def standalone(ruleset: RuleSet) -> RuleSet:
             if n_parts + len(left) > _MOST_PARTS:
                 raise ValueError(
                     f"The first {position + 1} rules fall into more than {_MOST_PARTS} standalone "
-                    "parts. Keep the ordered list, or simplify it first."
+                    "parts. Use the ordered list, or simplify it first."
                 )
         parts[index] = _merge_all(left, gaps)
         n_parts += len(parts[index])
@@ -87,7 +87,7 @@ def _features_with_gaps(ruleset: RuleSet) -> set[int]:
 
 
 def _subtract(one: Conditions, other: Conditions, gaps: Set[int]) -> Iterator[Conditions]:
-    """Subtract a premise from another; yields disjoint premises."""
+    """Subtract a premise from another; return disjoint premises."""
     if exclude(one, other):
         yield one
         return
@@ -152,7 +152,7 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
         opposites = []
         for part in condition.conditions:
             negations = _negations(part, gaps)
-            if negations:  # A part that always holds has none.
+            if negations:  # empty for a part that always holds
                 opposites.append(
                     negations[0] if len(negations) == 1 else AtLeast(1, tuple(negations))
                 )
@@ -175,13 +175,13 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
         if isinstance(condition, Linear):
             sides.append(Linear(condition.terms, lower, upper, lower_closed, upper_closed))
         else:
-            # The first of two sides gets the missing values.
+            # The first of two sides includes missing values.
             accepted = truth_table(condition).missing or bool(sides)
             missing = not accepted and condition.feature in gaps
             bounds = (lower, upper, lower_closed, upper_closed)
             sides += _accepting(Interval(condition.feature, *bounds), missing)
     if isinstance(condition, Interval) and not sides and condition.feature in gaps:
-        # Only missing values fail an interval without bounds.
+        # Only missing values do not satisfy an interval without bounds.
         return [] if truth_table(condition).missing else [Missing(condition.feature)]
     if isinstance(condition, Linear):  # a sum with a missing term satisfies no bounds
         observed: Conditions = ()
@@ -193,13 +193,13 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
 
 
 def _accepting(condition: Interval | OneOf, missing: bool) -> list[Condition]:
-    """Return disjoint conditions that accept the same observed values, and `missing` as stated."""
+    """Return disjoint conditions for the same observed values, and missing values if `missing`."""
     accepting = with_missing(condition, missing)
     return [condition, Missing(condition.feature)] if accepting is None else [accepting]
 
 
 def _merge_all(parts: list[Conditions], gaps: Set[int]) -> list[Conditions]:
-    """Merge premises that differ in a single condition, as long as there are any."""
+    """Merge premises that differ in a single condition until there are none."""
     joined: list[Conditions] = []
     for part in parts:
         position = len(joined)

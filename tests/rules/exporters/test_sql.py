@@ -644,7 +644,7 @@ def test_sql_shortens_numbers_with_rows():
         (one_rule(1.0, Interval(0, 1), feature_names=["", "b"]), {}, "feature name is empty"),
         (one_rule(), {"table": ""}, "table name is empty"),
         (one_rule(1.0, Interval(0, 1), feature_names=["a", "A"]), {}, "ignore case"),
-        (one_rule(1.0, Interval(0, 1)), {"columns": {"length": "kind"}}, "one column"),
+        (one_rule(1.0, Interval(0, 1)), {"columns": {"length": "kind"}}, "are the same"),
         (one_rule(), {"X": np.ones((0, 2))}, "at least one row"),
     ],
 )

@@ -227,7 +227,7 @@ def test_onnx_example_feeds_columns_of_every_type():
 def test_onnx_rejects_unsupported_rules():
     require("onnx")
     rules = RuleSet([Rule([OneOf(0, ["a"])], 1)], ["x"], task="classification")
-    with pytest.raises(ValueError, match="Give the rules a fallback"):
+    with pytest.raises(ValueError, match="Set a fallback"):
         to_onnx(rules)
     with pytest.raises(ValueError, match="missing='a'"):
         to_onnx(rules.replace(fallback=Fallback(1)), missing="a")

@@ -793,7 +793,10 @@ def test_json_example_is_valid():
         ("3", "got 'int'"),
         ("{}", "got None.*written by RuleSet.to_json"),
         (changed(["format"], "other"), "got 'other'"),
-        (changed(["version"], 3), "has version 3, this skescore reads versions 1 and 2.*--upgrade"),
+        (
+            changed(["version"], 3),
+            "version 3, but this skescore reads versions 1 and 2.*--upgrade",
+        ),
         (changed(["version"], True), "has version True"),
         (changed(["version"], "1"), "has version '1'"),
         (changed(["version"], GONE), "has version None"),

@@ -38,9 +38,9 @@ def test_rule_texts_prefer_the_longest_name():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("agee <= 3", "none of the features.*Did you mean 'age'"),
+        ("agee <= 3", "which is not a feature.*Did you mean 'age'"),
         ("age <= old", "neither a number nor a text"),
-        ("age", "none of the features"),
+        ("age", "which is not a feature"),
         ("age > 3 & age < 1", "could never hold"),
     ],
 )

@@ -268,7 +268,7 @@ def test_rulekit_text_accepts_line_breaks_in_separate_texts() -> None:
     [
         ("", "The text holds no rules"),
         ("Rules:\n\nIF width = <1, 2) THEN k = {a}", "The text holds no rules"),
-        ("Rules:\nx\n\nRules:\n", "The text has 2 parts that begin with 'Rules:' (lines 1, 4)"),
+        ("Rules:\nx\n\nRules:\n", "The text has 2 sections that begin with 'Rules:' (lines 1, 4)"),
         ("width = <1, 2)", "Line 1, column 1: expected 'IF', got 'width = <1, 2)'"),
         ("IF width = <1, 2) THEN k = {a}\n\nIFF", "Line 3, column 1: expected 'IF', got 'IFF'"),
         (
@@ -307,7 +307,7 @@ def test_rulekit_text_accepts_line_breaks_in_separate_texts() -> None:
             "IF width = <2, 3) THEN k = {a}\nIF width = <2, 3) THEN k = {3} [1,5]",
             "Line 2 concludes a number, Line 1 does not",
         ),
-        ("IF width = <2, 3) THEN k = {a} [1,5]", "a regression needs a number as its conclusion"),
+        ("IF width = <2, 3) THEN k = {a} [1,5]", "a rule for regression must conclude a number"),
     ],
 )
 def test_rulekit_text_locates_faults(text: str, fault: str) -> None:
@@ -316,7 +316,7 @@ def test_rulekit_text_locates_faults(text: str, fault: str) -> None:
 
 
 def test_rulekit_text_rejects_ambiguous_names() -> None:
-    with pytest.raises(ValueError, match="Line 1, column 4: the names of two features fit"):
+    with pytest.raises(ValueError, match="Line 1, column 4: the names of two features match"):
         read_rulekit_text(
             "IF x = {a} AND b = {c} THEN k = {3}", feature_names=["x", "b", "x = {a} AND b"]
         )
@@ -327,10 +327,14 @@ def test_rulekit_text_rejects_invalid_options() -> None:
     ranged = "IF width = <1, 2) THEN k = {1} [0,2]"
     for bad, kind, fault in [
         ({"task": "ranking"}, ValueError, "task must be one of None"),
-        ({"task": "regression", "classes": ["a"]}, ValueError, "classes belong to classification"),
-        ({"task": "regression"}, ValueError, "Line 1: a regression needs a number"),
+        ({"task": "regression", "classes": ["a"]}, ValueError, "classes are for classification"),
+        (
+            {"task": "regression"},
+            ValueError,
+            "a rule for regression must conclude",
+        ),
         ({"classes": "ab"}, TypeError, "classes must be a sequence of labels, got 'ab'"),
-        ({"classes": ["b"]}, ValueError, "concludes 'a', which is str"),
+        ({"classes": ["b"]}, ValueError, "concludes 'a', which is not str"),
         ({"classes": ["a", 1, "1"]}, ValueError, "differ from each other as texts"),
         ({"default": "b"}, ValueError, "The fallback predicts 'b'"),
         ({"feature_names": "width"}, TypeError, "feature_names must be a sequence of names"),
@@ -432,9 +436,9 @@ def test_rulekit_text_reads_survival_rules_as_premises(end):
     rules = read_rulekit_text(text, feature_names=["age"], task="survival")
     assert rules[0].conditions == (Interval(0, upper=57.13, upper_closed=False),)
     assert (rules.task, rules.voting) == ("regression", None)
-    with pytest.raises(ValueError, match="Line 1 concludes nothing, as rules of survival do"):
+    with pytest.raises(ValueError, match="Line 1 has no conclusion, like rules for survival"):
         read_rulekit_text(text, feature_names=["age"])
-    with pytest.raises(ValueError, match="concludes 'a', which rules of survival do not"):
+    with pytest.raises(ValueError, match="concludes 'a', unlike rules for survival"):
         read_rulekit_text(SURVIVAL + "c = {a}", feature_names=["age"], task="survival")
 
 

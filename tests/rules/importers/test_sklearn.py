@@ -134,9 +134,9 @@ def test_as_ruleset_rejects_ensembles_without_rules():
     with pytest.raises(ValueError, match=r"2 outputs; rules have one"):
         as_ruleset(RandomForestRegressor(2).fit(X, np.c_[y, y]))
     boosted = GradientBoostingRegressor(init=LinearRegression(), n_estimators=2).fit(X, y)
-    with pytest.raises(ValueError, match=r"init=LinearRegression\(\), which no rule can say"):
+    with pytest.raises(ValueError, match=r"init=LinearRegression\(\), which rules cannot express"):
         as_ruleset(boosted)
-    with pytest.raises(TypeError, match="AdaBoost was made of LogisticRegression"):
+    with pytest.raises(TypeError, match="AdaBoost boosts LogisticRegression"):
         as_ruleset(AdaBoostClassifier(LogisticRegression(), n_estimators=2).fit(X, y))
     with pytest.raises(TypeError, match="BaggingClassifier has no rules that skescore can read"):
         as_ruleset(BaggingClassifier().fit(X, y))
@@ -148,7 +148,7 @@ def test_as_ruleset_rejects_ensembles_without_rules():
     ("model", "message"),
     [
         (AdaBoostRegressor(n_estimators=2), "weighted median .* no rule set that predicts alike"),
-        (RandomTreesEmbedding(2), "predicts nothing, so there is no rule set"),
+        (RandomTreesEmbedding(2), "does not predict, so there is no rule set"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -367,7 +367,7 @@ def test_as_ruleset_warns_about_imputer_before_linear_outputs():
     X, y = load_wine(return_X_y=True)
     model = make_pipeline(SimpleImputer(), GridRExExtractor(LinearRegression()))
     model.fit(with_gaps(X)[:, :2], y.astype(float))
-    with pytest.warns(UserWarning, match="The Pipeline fills missing values"):
+    with pytest.warns(UserWarning, match="The Pipeline imputes missing values"):
         rules = as_ruleset(model)
     np.testing.assert_allclose(rules.predict(X[:, :2]), model.predict(X[:, :2]), rtol=1e-9)
 

@@ -105,7 +105,7 @@ def test_table_restores_weights():
     )
     table = through_csv(rules.to_conditions())
     assert as_ruleset(table, voting="votes") == rules
-    with pytest.raises(ValueError, match="say how by voting='votes'"):
+    with pytest.raises(ValueError, match="rules vote: pass voting='votes'"):
         as_ruleset(table)
 
 
@@ -212,7 +212,7 @@ def record(**changes: Any) -> dict[str, Any]:
     ("records", "message"),
     [
         ([record(rule=None)], "Row 1 of the table says no rule"),
-        ([record(), record(**{"class": "b"})], "Row 2 of the table says class='b', other rows"),
+        ([record(), record(**{"class": "b"})], "Row 2 of the table has class='b', but other rows"),
         ([record(**{"class": None})], "Row 1 of the table says no 'class'"),
         ([record(operator="~")], "Row 1 of the table has the operator '~'; known are <, <="),
         ([record(value="tall")], "Row 1 of the table: < compares with numbers, got 'tall'"),
@@ -227,9 +227,9 @@ def record(**changes: Any) -> dict[str, Any]:
         ([record(operator="in", value="{a, b}")], r"a list such as \["),
         ([record(operator="in", value="a; b")], "Row 1 of the table: 'in' compares with a list"),
         ([record(extra=1)], "unknown column 'extra'"),
-        ([{"rule": 1}], "lacks the column|must say what rules conclude"),
-        ([record(number=3)], "in one column, 'class' for classification or 'number'"),
-        ([record(weight=2)], "say how by voting="),
+        ([{"rule": 1}], "lacks the column|must have one column of outputs"),
+        ([record(number=3)], "one column of outputs, 'class' for classification or 'number'"),
+        ([record(weight=2)], "rules vote: pass voting="),
         ([], "holds no row"),
     ],
 )

@@ -29,7 +29,7 @@ _WIDTH = 88
 
 
 def camel_case(name: str) -> str:
-    """Return a name of plain letters and digits such as ``petalLengthCm``; it may be empty."""
+    """Return a name of ASCII letters and digits such as ``petalLengthCm``; it may be empty."""
     words = re.findall(r"[A-Za-z0-9]+", to_ascii(name))
     if not words:
         return ""
@@ -40,16 +40,16 @@ def camel_case(name: str) -> str:
 
 
 class BraceProgram(ABC):
-    """A rule set as a program; subclasses know the syntax of a language.
+    """Writer of a rule set as a program; subclasses implement the syntax of a language.
 
-    A feature has one variable, or two if rules read it both as a number and as a label.
+    A feature has one variable, or two if rules use it as a number and as a label.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules.
     used_names : iterable of str
-        Names that no variable may have.
+        Names that variables must not have.
     """
 
     #: Name of the language in messages.
@@ -74,7 +74,7 @@ class BraceProgram(ABC):
             raise ValueError(
                 f"{self.language} code does not compute the nearest box, but the fallback has "
                 "policy='nearest'. Choose another one: ruleset.replace(fallback=Fallback("
-                f"{fallback.output!r})) predicts {fallback.output!r} where no rule holds."
+                f"{fallback.output!r})) predicts {fallback.output!r} if no rule holds."
             )
         self._used_names = set(used_names)
         self._variables: dict[tuple[int, bool], str] = {}
@@ -83,7 +83,7 @@ class BraceProgram(ABC):
     # --- variables --------------------------------------------------------------------------------
 
     def _name_variables(self) -> None:
-        """Name the variables of all features that rules read, in feature order."""
+        """Create the variables of all features that rules use, in feature order."""
         rules = [self.ruleset.rules[i] for i in self.rule_order]
         parts = (part for rule in rules for part in (rule.output, rule.weight))
         pairs = {(f, True) for part in parts if isinstance(part, LinearOutput) for f in _of(part)}
@@ -93,7 +93,7 @@ class BraceProgram(ABC):
                 missing_features.add(condition.feature)
             else:
                 pairs |= {(f, not isinstance(condition, OneOf)) for f in condition.features}
-        # A label may have any type, so it serves if only missing values matter.
+        # A label may have any type, so it is used if only missing values are tested.
         pairs |= {(f, False) for f in missing_features if (f, True) not in pairs}
         for feature, is_number in sorted(pairs):
             base = camel_case(self.ruleset.feature_names[feature]) or f"x{feature}"
@@ -104,7 +104,7 @@ class BraceProgram(ABC):
             self._variables[feature, is_number] = name
 
     def variables(self) -> list[tuple[str, int, bool]]:
-        """Return all variables with their feature and whether they hold numbers."""
+        """Return all variables with their features and whether they hold numbers."""
         return [(name, feature, flag) for (feature, flag), name in self._variables.items()]
 
     # --- literals ---------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class BraceProgram(ABC):
 
     @abstractmethod
     def is_one_of(self, name: str, values: tuple[Any, ...], *, negated: bool) -> str:
-        """Write a test that a label is one of the values; a missing label is none of them."""
+        """Write a test whether a label is one of the values, which a missing label is not."""
 
     @abstractmethod
     def count(self, conditions: list[str]) -> str:
@@ -142,7 +142,8 @@ class BraceProgram(ABC):
             return self._one_of(condition)
         parts = [self.condition(part) for part in condition.conditions]
         if condition.m == 1:
-            # Conjunctions bind more tightly than disjunctions, but compilers warn about a mixture.
+            # Parentheses are not required, but compilers warn if conjunctions and disjunctions are
+            # mixed.
             return f"({' || '.join(f'({p})' if '&&' in p else p for p in parts)})"
         if condition.m == len(parts):
             return f"({' && '.join(parts)})"
@@ -202,7 +203,7 @@ class BraceProgram(ABC):
         return self.label(self.classes[self.ruleset.classes.index(output)])
 
     def fallback(self) -> str | None:
-        """Write the prediction where no rule holds; None if there is none."""
+        """Write the prediction for uncovered rows; None if there is none."""
         fallback = self.ruleset.fallback
         if fallback is None:
             return None
@@ -213,7 +214,7 @@ class BraceProgram(ABC):
         return self.label(abstention(self.ruleset))
 
     def votes(self, index: int) -> list[str]:
-        """Write the statements that add the votes of a rule for classes to ``sums``."""
+        """Write the statements that add the votes of a rule to ``sums``."""
         rule, statements = self.ruleset.rules[index], []
         if isinstance(rule.weight, LinearOutput):
             weight = self.linear(rule.weight.intercept, rule.weight.terms)
@@ -229,9 +230,9 @@ class BraceProgram(ABC):
         return statements
 
     def summands(self, index: int) -> list[str]:
-        """Write the statements that add the number of a rule to ``total``."""
+        """Write the statements that add the output of a rule to ``total``."""
         rule = self.ruleset.rules[index]
-        assert not isinstance(rule.weight, LinearOutput)  # RuleSet refuses it in a regression
+        assert not isinstance(rule.weight, LinearOutput)  # RuleSet rejects it in regression
         if isinstance(rule.output, LinearOutput):
             factor = "" if rule.weight == 1 else f"{self.number(rule.weight)} * "
             statements = [f"total += {factor}({self.output(rule.output)});"]
@@ -243,7 +244,7 @@ class BraceProgram(ABC):
 
     @property
     def needs_cover(self) -> bool:
-        """True if the program must note whether any rule of a vote holds."""
+        """True if the program must store whether any voting rule holds."""
         return self.ruleset.voting != "mean" and not always_predicts(self.ruleset)
 
     @property
@@ -252,7 +253,7 @@ class BraceProgram(ABC):
         return any(isinstance(rule.weight, LinearOutput) for rule in self.ruleset.rules)
 
     def joined_statements(self, index: int) -> list[str]:
-        """Write what a rule that holds adds to a common prediction."""
+        """Write the statements that add the contribution of a rule that holds."""
         is_vote = self.ruleset.task == "classification"
         statements = ["covered = true;"] if self.needs_cover else []
         return statements + (self.votes(index) if is_vote else self.summands(index))
@@ -278,7 +279,7 @@ def _of(output: LinearOutput) -> list[int]:
 
 
 def conjunction(conditions: list[str], indent: int, start: str, end: str) -> list[str]:
-    """Write a statement around conditions, one condition per line if one line is too long."""
+    """Write a statement around conditions; one per line if the statement is too long for a line."""
     line = f"{' ' * indent}{start}{' && '.join(conditions) or 'true'}{end}"
     if len(line) <= _WIDTH or len(conditions) < 2:
         return [line]

@@ -1,4 +1,4 @@
-"""Rule sets as a Java class without dependencies."""
+"""Export of rule sets to Java classes without dependencies."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ read isOneOf count key
 """,
 )
 _MAX_LONG = 2**63 - 1
-#: A class file holds at most 65,535 constants; a rule needs about ten.
+#: Largest number of rules: a class file has at most 65,535 constants, and a rule needs about ten.
 _MAX_RULES = 5000
-#: A method holds at most 64 KB of code, and longer ones are not compiled to machine code.
+#: Largest number of rules per method; longer methods are not compiled, and 64 KB is the maximum.
 _RULES_PER_METHOD = 300
 _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"'}
 _ESCAPES["\\"] = "\\\\"
@@ -56,7 +56,7 @@ _NUMBER_HELPER = """\
             name + " must be a number or null, got " + value.getClass().getName() + " " + value);
     }
 """
-#: Equal numbers of different types become one object, so that `equals` compares them.
+#: Converts equal numbers of different types to equal objects, so that `equals` compares them.
 _LABEL_HELPER = """\
     private static Object label(Map<String, ?> row, String name) {
         Object value = read(row, name);
@@ -98,7 +98,7 @@ _WINNER = """\
                 winner = k;
             }
         }"""
-#: NumPy's argmax takes the first NaN, which infinite weights may leave.
+#: Infinite weights may cancel to NaN; like NumPy's argmax, the first NaN is the largest value.
 _WINNER_WITH_NAN = """\
         int winner = 0;
         for (int k = 1; k < sums.length; k++) {
@@ -109,7 +109,7 @@ _WINNER_WITH_NAN = """\
 
 
 def quoted(text: str) -> str:
-    """Write a text as a literal of Java in plain ASCII."""
+    """Write a text as a Java literal in plain ASCII."""
     signs = []
     for sign in text:
         code = ord(sign)
@@ -131,7 +131,7 @@ def _comment_text(text: str) -> str:
 
 
 class _Java(BraceProgram):
-    """The parts of the class."""
+    """Writer of a Java class."""
 
     language = "Java"
     equal, unequal, is_nan = "==", "!=", "Double.isNaN"
@@ -141,8 +141,8 @@ class _Java(BraceProgram):
         self.name, self.package = class_name, package
         if len(self.rule_order) > _MAX_RULES:
             raise ValueError(
-                f"A Java class holds at most {_MAX_RULES} rules, got {len(self.rule_order)}. Write "
-                "ONNX or SQL instead, or fewer rules."
+                f"A Java class holds at most {_MAX_RULES} rules, got {len(self.rule_order)}. Use "
+                "fewer rules, or export them to ONNX or SQL."
             )
         self._uses_lists = self._counts = False
 
@@ -176,14 +176,14 @@ class _Java(BraceProgram):
         return f"{sign}isOneOf({name}, {', '.join(literals)})"
 
     def _category(self, value: Any) -> str:
-        """Write a value as the method `label` of the class returns it."""
+        """Write a value in the form that the Java method `label` returns."""
         if isinstance(value, str):
             return quoted(value)
         if not math.isfinite(value):
             return f"Double.valueOf({self.number(value)})"
         if value == 0:
             return "BigDecimal.ZERO"
-        # The decimal expansion of a float is exact, as that of the value in the row.
+        # Like the value in the row, the float is expanded to an exact decimal.
         exact = str(int(value)) if value == int(value) else None
         text = f'"{exact}"' if exact else repr(float(value))
         return f"new BigDecimal({text}).stripTrailingZeros()"
@@ -195,7 +195,7 @@ class _Java(BraceProgram):
     # --- source -----------------------------------------------------------------------------------
 
     def source(self) -> str:
-        """Return the whole text."""
+        """Return the source of the class."""
         rules = [line for index in self.rule_order for line in self._rule_method(index)]
         fields = [
             f"    private final {'double' if is_number else 'Object'} {name};"
@@ -226,7 +226,7 @@ class _Java(BraceProgram):
 
     @property
     def return_type(self) -> str:
-        """Type of the predictions."""
+        """Java type of the predictions."""
         if self.ruleset.task == "regression":
             return "double"
         labels, fallback = list(self.classes), self.ruleset.fallback
@@ -250,7 +250,7 @@ class _Java(BraceProgram):
         return [*lines, "    }"]
 
     def _rule_method(self, index: int) -> Iterator[str]:
-        """Write a method that returns whether a rule holds."""
+        """Write the method that returns whether a rule holds."""
         yield ""
         yield f"    // {self.comment(index).replace('±', '+/-')}"
         yield f"    private boolean rule{index + 1}() {{"
@@ -278,7 +278,7 @@ class _Java(BraceProgram):
         return [*lines, "    }"]
 
     def _joint_fields(self) -> list[str]:
-        """Declare the sums of rules that predict together."""
+        """Write the declarations of the sums of voting rules."""
         if self.ruleset.voting is None:
             return []
         if self.ruleset.task == "classification":
@@ -335,34 +335,35 @@ class _Java(BraceProgram):
 def to_java(ruleset: RuleSet, class_name: str = "Rules", package: str | None = None) -> str:
     """Write a rule set as the source of a Java class without dependencies.
 
-    Use it in services and stream processors on the Java virtual machine. Its static method
-    ``predict`` predicts one row as :meth:`skescore.rules.RuleSet.predict` does, to the last digit.
+    Use it in services and stream processors on the Java virtual machine. The predictions of its
+    static method ``predict`` for one row are identical to those of
+    :meth:`skescore.rules.RuleSet.predict`.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules, at most 5000.
     class_name : str, default="Rules"
-        Name of the class, and of its file.
+        Name of the class and its file.
     package : str, optional
         Package of the class, such as ``"com.example.scoring"``.
 
     Returns
     -------
     str
-        The source, for Java 8 or newer, in plain ASCII. ``predict`` takes a ``Map<String, ?>`` of
-        numbers, booleans and strings, and returns a String, long, double or boolean; an Object if
-        the classes are of several types.
+        Source in plain ASCII for Java 8 or newer. ``predict`` takes a ``Map<String, ?>`` of
+        numbers, booleans and strings, and returns a String, long, double or boolean, or an Object
+        if classes have different types.
 
     Raises
     ------
     ValueError
-        If a name is not allowed, the fallback asks for the nearest box, there are more than 5000
-        rules, or a class is a whole number of more than 64 bits.
+        If a name is invalid, the fallback is the nearest rule, there are more than 5000 rules, or a
+        class is an integer of more than 64 bits.
 
     Notes
     -----
-    For a row without a prediction the method throws an IllegalArgumentException.
+    For a row without a prediction, the method throws an IllegalArgumentException.
 
     Examples
     --------
@@ -398,5 +399,5 @@ def _check_name(parameter: str, name: str) -> None:
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in _RESERVED:
         raise ValueError(
             f"{parameter} must be a name that Java allows, got {name!r}. Use letters, digits and "
-            "underscores, and no digit in front."
+            "underscores, but no digit at the start."
         )

@@ -1,4 +1,4 @@
-"""Rule sets as a JavaScript function without dependencies."""
+"""Export of rule sets to JavaScript functions without dependencies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skescore.rules.exporters.programs._braces import BraceProgram, conjunction
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-#: Largest whole number that JavaScript's numbers and all smaller ones represent exactly.
+#: Largest integer up to which JavaScript's numbers represent all integers exactly.
 _MAX_SAFE_INTEGER = 2**53 - 1
 _RESERVED = re.findall(
     r"\w+",
@@ -54,7 +54,7 @@ _WINNER = """\
   for (let k = 1; k < sums.length; k++) {
     if (sums[k] > sums[winner]) winner = k;
   }"""
-#: NumPy's argmax takes the first NaN, which infinite weights may leave.
+#: Infinite weights may cancel to NaN; like NumPy's argmax, the first NaN is the largest value.
 _WINNER_WITH_NAN = """\
   let winner = Math.max(sums.findIndex(Number.isNaN), 0);
   for (let k = 1; k < sums.length; k++) {
@@ -63,14 +63,14 @@ _WINNER_WITH_NAN = """\
 
 
 def quoted(text: str) -> str:
-    """Write a text as a literal of JavaScript that is safe in every file and in HTML."""
+    """Write a text as a JavaScript literal that is safe in all encodings and in HTML."""
     literal = json.dumps(text, ensure_ascii=False)
     unsafe = r"[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|<(?=[/!])"
     return re.sub(unsafe, lambda match: f"\\u{ord(match[0]):04x}", literal)
 
 
 class _JavaScript(BraceProgram):
-    """The parts of the function."""
+    """Writer of a JavaScript function."""
 
     language = "JavaScript"
     equal, unequal, is_nan = "===", "!==", "Number.isNaN"
@@ -108,7 +108,7 @@ class _JavaScript(BraceProgram):
         return f"{'!' if negated else ''}[{', '.join(literals)}].includes({name})"
 
     def _category(self, value: Any) -> str:
-        """Write a value as the function `label` of the program returns it."""
+        """Write a value in the form that the JavaScript function `label` returns."""
         if isinstance(value, str):
             return quoted(value)
         if not math.isfinite(value):
@@ -122,7 +122,7 @@ class _JavaScript(BraceProgram):
         return " + ".join(f"({text})" for text in conditions)
 
     def source(self) -> str:
-        """Return the whole text."""
+        """Return the source of the function."""
         lines = [
             f"// {self.title()} predict{'' if self.ruleset.voting else 's'}.",
             "// The row is an object of features, or an array of all features in this order;",
@@ -160,7 +160,7 @@ class _JavaScript(BraceProgram):
         return lines
 
     def _where(self, index: int, statements: list[str]) -> list[str]:
-        """Write statements that run where a rule holds."""
+        """Write statements that are executed if a rule holds."""
         rule = self.ruleset.rules[index]
         lines = [f"  // {self.comment(index)}"]
         if not rule.conditions:
@@ -207,8 +207,8 @@ class _JavaScript(BraceProgram):
 def to_javascript(ruleset: RuleSet, function_name: str = "predict") -> str:
     """Write a rule set as the source of a JavaScript function without dependencies.
 
-    Use it in web pages, in Node.js, or as a user-defined function of a warehouse. The function
-    predicts one row as :meth:`skescore.rules.RuleSet.predict` does, to the last digit.
+    Use it in web pages, in Node.js, or as a user-defined function of a data warehouse. The
+    predictions for one row are identical to those of :meth:`skescore.rules.RuleSet.predict`.
 
     Parameters
     ----------
@@ -220,19 +220,19 @@ def to_javascript(ruleset: RuleSet, function_name: str = "predict") -> str:
     Returns
     -------
     str
-        The source, for ECMAScript 2020 or newer. The function takes an object of features, or an
-        array of all of them in order; whole numbers beyond 2**53 are a BigInt. Node.js loads the
-        file with ``require``.
+        Source for ECMAScript 2020 or newer. The function takes an object of features, or an array
+        of all features in order; integers beyond 2**53 must be BigInt. Node.js loads the file with
+        ``require``.
 
     Raises
     ------
     ValueError
-        If `function_name` is no plain name, the fallback asks for the nearest box, or a class is a
-        whole number beyond 2**53.
+        If `function_name` is invalid, the fallback is the nearest rule, or a class is an integer
+        beyond 2**53.
 
     Notes
     -----
-    For a row without a prediction the function throws an Error, as `predict` raises one.
+    For a row without a prediction, the function throws an Error.
 
     Examples
     --------
@@ -259,6 +259,6 @@ def to_javascript(ruleset: RuleSet, function_name: str = "predict") -> str:
     if not re.fullmatch(r"[A-Za-z_$][\w$]*", function_name, re.ASCII) or function_name in _RESERVED:
         raise ValueError(
             f"function_name must be a name that JavaScript allows, got {function_name!r}. Use "
-            "letters, digits and underscores, and no digit in front."
+            "letters, digits and underscores, but no digit at the start."
         )
     return _JavaScript(ruleset, function_name).source()

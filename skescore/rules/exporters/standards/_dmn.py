@@ -1,4 +1,4 @@
-"""Rule sets as DMN decision tables, with expressions in FEEL."""
+"""Export of rule sets to DMN decision tables with expressions in FEEL."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ANY = "-"
 
 
 def feel_number(value: float) -> str:
-    """Write a number as a decimal without exponent, which is all that FEEL reads."""
+    """Write a number as a decimal without an exponent, which FEEL does not support."""
     if not math.isfinite(value):
         raise ValueError(f"FEEL has no number {value!r}. Give the rules finite numbers.")
     text = f"{Decimal(repr(float(value))):f}"
@@ -61,7 +61,7 @@ def feel_number(value: float) -> str:
 
 
 def feel_text(text: str) -> str:
-    """Write a text as a literal of FEEL."""
+    """Write a text as a FEEL literal."""
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
     return f'"{"".join(escapes.get(sign, sign) for sign in check_xml_text(text))}"'
 
@@ -75,7 +75,7 @@ def _feel_label(value: Any) -> str:
 
 
 class _DecisionTable:
-    """The parts of the document."""
+    """Writer of the DMN document."""
 
     def __init__(self, ruleset: RuleSet, name: str) -> None:
         check_one_rule_per_row(ruleset, "a decision table")
@@ -87,7 +87,7 @@ class _DecisionTable:
         self.variables: dict[int, str] = {}
         for feature, entry in self.fields.items():
             self.variables[feature] = self._variable(check_xml_text(entry.name), feature)
-        #: Input expressions, by feature and repetition or by expression, with type and label.
+        #: Types and labels of inputs, by feature and repetition or by expression.
         self.inputs: dict[Any, tuple[str, str, str]] = {}
 
     def _variable(self, name: str, feature: int) -> str:
@@ -159,7 +159,7 @@ class _DecisionTable:
         return table
 
     def _cells(self, conditions: Sequence[Condition]) -> dict[Any, str]:
-        """Write the tests of a rule by column; further conditions on a feature get a column."""
+        """Write the tests of a rule by column; further conditions on a feature get a new column."""
         cells: dict[Any, str] = {}
         for condition in conditions:
             key: Any
@@ -192,13 +192,13 @@ class _DecisionTable:
             test = _within(condition)
             return f"null, {test}" if accepts else test
         values = [self._category(condition.feature, value) for value in condition.values]
-        if condition.negated != accepts:  # otherwise null is none of the values
+        if condition.negated != accepts:  # in the other case, null is not among the values
             values.insert(0, "null")
         text = ", ".join(values)
         return f"not({text})" if condition.negated else text
 
     def expression(self, condition: Condition) -> str:
-        """Write a condition as an expression that is true where it holds, else false or null."""
+        """Write a condition as an expression: true if it holds, otherwise false or null."""
         if isinstance(condition, AtLeast):
             parts = [self.expression(part) for part in condition.conditions]
             counted = " + ".join(f"(if {part} then 1 else 0)" for part in parts)
@@ -286,8 +286,8 @@ def _comparison(value: str, bounds: Interval | Linear) -> str:
 def to_dmn(ruleset: RuleSet, name: str = "rules") -> str:
     """Write a rule set as a DMN 1.3 decision table.
 
-    Use it where decisions are modeled and run by a decision engine, such as Camunda's or Drools':
-    analysts see the rules as a table with one row per rule and one column per feature.
+    Use it to deploy rules to a decision engine such as Camunda or Drools. Analysts see the rules as
+    a table with one row per rule and one column per feature.
 
     Parameters
     ----------
@@ -299,21 +299,21 @@ def to_dmn(ruleset: RuleSet, name: str = "rules") -> str:
     Returns
     -------
     str
-        The document. The table has the hit policy FIRST. Inputs are named by plain letters
-        (``petal_length_cm``) and labeled with the names of the features; a missing value is null.
-        M-of-N and oblique conditions are columns with an expression.
+        The document. The table has the hit policy FIRST. Inputs have ASCII names
+        (``petal_length_cm``) and are labeled with the names of the features; a missing value is
+        null. M-of-N and oblique conditions are columns with an expression.
 
     Raises
     ------
     ValueError
-        If rules predict together, if the fallback asks for the nearest box, if a feature is
-        compared with numbers and texts, or if XML or FEEL cannot hold a value.
+        If rules vote, if the fallback is the nearest rule, if a feature is compared with numbers
+        and texts, or if XML or FEEL cannot contain a value.
 
     Notes
     -----
-    Where no rule holds and there is no fallback, or a regression abstains, the prediction is null.
-    Many engines compute with decimals, so that sums of features may differ from those of `predict`
-    in the last digit. FEEL has no infinite numbers.
+    The prediction is null for uncovered rows without a fallback, or if rules for regression
+    abstain. Many engines compute with decimals, so sums of features may differ from those of
+    `predict` in the last digit. FEEL has no infinite numbers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Types of the features and predictions of a rule set, as typed languages need them."""
+"""Types of the features and predictions of a rule set, for typed languages."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _MAX_INTEGER = 2**63 - 1
 
 @dataclass
 class Field:
-    """A feature that rules use.
+    """Feature that rules use.
 
     Parameters
     ----------
     name : str
         Name of the feature.
     is_text : bool
-        Whether its values are texts rather than numbers.
+        Whether its values are texts instead of numbers.
     values : list
-        The values that conditions list, in the order of the rules.
+        Values that conditions list, in the order of the rules.
     """
 
     name: str
@@ -42,11 +42,11 @@ class Field:
 
     @property
     def is_flag(self) -> bool:
-        """True if rules compare the feature with true and false only."""
+        """True if rules compare the feature only with true and false."""
         return bool(self.values) and all(isinstance(value, bool) for value in self.values)
 
     def float_of(self, value: Any) -> float:
-        """Return a listed value as a float, if no float would differ from it."""
+        """Convert a listed value to a float; raise a ValueError if no float equals it."""
         try:
             number = float(value)
         except OverflowError:
@@ -69,7 +69,7 @@ def used_fields(ruleset: RuleSet, language: str) -> dict[int, Field]:
     features = numeric | {f for condition in conditions for f in condition.features}
     for feature in sorted(features) or [0]:
         fields[feature] = Field(names[feature])
-    # Rules that never predict still show the type of a feature.
+    # Rules that never predict also determine the types of features.
     for condition in elementary(c for rule in ruleset.rules for c in rule.conditions):
         if isinstance(condition, Interval | Linear):
             numeric.update(condition.features)
@@ -90,13 +90,13 @@ def _holds_texts(
     if len(kinds) > 1:
         raise ValueError(
             f"Rules compare {entry.name!r} with numbers and with texts, but a feature has one type "
-            f"in {language}. Turn its values into texts, or give the rules numbers only."
+            f"in {language}. Convert all its values to texts, or all to numbers."
         )
     return kinds == {True}
 
 
 def predicted_labels(ruleset: RuleSet) -> list[Any]:
-    """Return all labels that a classification may predict."""
+    """Return all labels that rules for classification may predict."""
     labels = class_labels(ruleset)
     if ruleset.fallback is not None and ruleset.fallback.policy == "abstain":
         labels.append(abstention(ruleset))
@@ -113,7 +113,7 @@ def prediction_type(ruleset: RuleSet, language: str) -> str:
     if len(kinds) != 1:
         raise ValueError(
             f"The predictions {labels!r} are of different types, but {language} has one type per "
-            "output. Give the classes labels of one type."
+            "output. Use labels of one type."
         )
     if kinds == {"integer"} and any(abs(label) > _MAX_INTEGER for label in labels):
         raise ValueError(f"The classes {labels!r} do not fit 64 bits. Make the classes texts.")
@@ -121,26 +121,26 @@ def prediction_type(ruleset: RuleSet, language: str) -> str:
 
 
 def check_fallback(ruleset: RuleSet, language: str, *, needs_one: bool) -> None:
-    """Refuse fallbacks that a language cannot express."""
+    """Raise a ValueError for a fallback that a language cannot express."""
     fallback = ruleset.fallback
     is_needed = ruleset.voting == "mean" or not always_predicts(ruleset)
     if not is_needed:
         return
     if fallback is None and needs_one:
         raise ValueError(
-            f"{language} needs a prediction for every row, but there is none where no rule holds. "
-            "Give the rules a fallback: ruleset.replace(fallback=Fallback(output))."
+            f"{language} needs a prediction for every row, but there is none if no rule holds. "
+            "Set a fallback: ruleset.replace(fallback=Fallback(output))."
         )
     if fallback is not None and fallback.policy == "nearest" and len(ruleset):
         raise ValueError(
             f"{language} does not compute the nearest box, but the fallback has "
             "policy='nearest'. Choose another one: ruleset.replace(fallback=Fallback("
-            f"{fallback.output!r})) predicts {fallback.output!r} where no rule holds."
+            f"{fallback.output!r})) predicts {fallback.output!r} if no rule holds."
         )
 
 
 def check_one_rule_per_row(ruleset: RuleSet, language: str) -> None:
-    """Refuse rules that predict together, for languages in which one rule predicts."""
+    """Raise a ValueError for rules that vote, in languages in which one rule predicts."""
     if ruleset.voting is not None and len(ruleset):
         raise ValueError(
             f"In {language}, one rule predicts each row, but voting={ruleset.voting!r} lets all "
@@ -149,7 +149,7 @@ def check_one_rule_per_row(ruleset: RuleSet, language: str) -> None:
 
 
 def check_xml_text(text: str, language: str = "XML") -> str:
-    """Return a text, or refuse it if a language written as XML cannot hold it."""
+    """Return a text; raise a ValueError if a language based on XML cannot contain it."""
     is_allowed = all(
         sign in "\t\n\r"
         or (sign >= " " and not "\ud800" <= sign <= "\udfff" and sign < "\ufffe")

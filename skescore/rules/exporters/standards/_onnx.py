@@ -1,8 +1,8 @@
-"""Rule sets as ONNX models.
+"""Export of rule sets as ONNX models.
 
-All conditions are evaluated at once: a matrix of rows and conditions, then gates that count how
-many of their inputs hold (disjunctions, M-of-N, rules), then the first rule that holds, or sums of
-votes. The size of the graph does not depend on the number of rules.
+All conditions are evaluated at once as a matrix of rows and conditions. Gates count how many of
+their inputs hold (disjunctions, M-of-N, rules). The prediction is that of the first rule that
+holds, or follows from sums of votes. The number of nodes does not depend on the number of rules.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ALWAYS = (-math.inf, math.inf)
 
 
 class _Graph:
-    """A graph under construction: nodes and constants."""
+    """Graph under construction: nodes and constants."""
 
     def __init__(self, onnx: Any) -> None:
         self.onnx = onnx
@@ -91,19 +91,19 @@ class _Graph:
 
 @dataclass
 class _Sums:
-    """Linear functions of the numeric features, one column of a matrix each."""
+    """Linear functions of the numeric features, as columns of a matrix."""
 
     functions: list[tuple[float, tuple[tuple[int, float], ...]]] = field(default_factory=list)
 
     def add(self, intercept: float, terms: tuple[tuple[int, float], ...]) -> int:
-        """Add a function and return its column."""
+        """Add a function, and return its column."""
         self.functions.append((intercept, terms))
         return len(self.functions) - 1
 
     def build(self, graph: _Graph, numbers: str, columns: dict[int, int]) -> str:
-        """Add the terms one after the other, in the order in which `predict` rounds."""
+        """Add the terms one after the other, so that sums are rounded as in `predict`."""
         total = graph.constant([[intercept for intercept, _ in self.functions]], np.float64)
-        # Broadcasting gives the constant one row per row of the table.
+        # Broadcasting repeats the constant for each row.
         zeros = graph.add("Mul", graph.gather(numbers, [0]), graph.constant(0.0))
         zeros = graph.add("Where", graph.add("IsNaN", zeros), graph.constant(0.0), zeros)
         total = graph.add("Add", total, zeros)
@@ -119,7 +119,7 @@ class _Sums:
 
 @dataclass
 class _Gate:
-    """A condition that holds if at least `m` of its inputs do, or the opposite."""
+    """Condition that holds if at least `m` of its inputs hold, or its negation."""
 
     inputs: tuple[int, ...]
     m: int
@@ -127,7 +127,7 @@ class _Gate:
 
 
 class _Conditions:
-    """The matrix of conditions: comparisons first, then gates by their depth."""
+    """Matrix of conditions: comparisons, followed by gates by depth."""
 
     def __init__(self, graph: _Graph, fields: dict[int, Field], missing: str) -> None:
         self.graph, self.fields, self.missing = graph, fields, missing
@@ -138,10 +138,10 @@ class _Conditions:
         self.texts: list[tuple[int, str]] = []
         self._bits: dict[Any, Any] = {}
 
-    # Comparisons are numbered by kind until their counts are known: ("bounds", 3), ("gate", 1, 0).
+    # Until all comparisons are counted, references include the kind: ("bounds", 3), ("gate", 1, 0).
 
     def literal(self, kind: str, entry: Any) -> tuple[str, int]:
-        """Return the reference of an elementary comparison, adding it once."""
+        """Return the reference of a comparison, which is added if it is new."""
         entries: list[Any] = getattr(self, kind)
         key = (kind, entry)
         if key not in self._bits:
@@ -154,7 +154,7 @@ class _Conditions:
         return self.literal("bounds", (feature, low, high, missing))
 
     def tree(self, condition: Condition) -> Any:
-        """Return a condition as nested gates: a reference, or (m, negated, parts)."""
+        """Convert a condition to nested gates: a reference, or (m, negated, parts)."""
         if isinstance(condition, AtLeast):
             return (condition.m, False, [self.tree(part) for part in condition.conditions])
         if isinstance(condition, Linear):
@@ -241,7 +241,7 @@ class _Conditions:
         if self.texts:
             parts.append(self._equal_texts())
             offsets["texts"], n_bits = n_bits, n_bits + len(self.texts)
-        if not parts:  # rules without conditions need only the number of rows
+        if not parts:  # rules without conditions require only the number of rows
             parts.append(self._no_condition(numbers))
             n_bits = 1
         return graph.concatenate(parts), n_bits, offsets
@@ -268,7 +268,7 @@ class _Conditions:
         return graph.integers(graph.add("Or", within, missing))
 
     def _equal_texts(self) -> str:
-        """Compare codes of texts, which every version of the runtime can."""
+        """Compare codes of texts, which every version of the runtime supports."""
         graph, codes, parts = self.graph, {}, []
         features = [j for j, f in self.fields.items() if f.is_text]
         for position, feature in enumerate(features):
@@ -321,7 +321,7 @@ def _depth(tree: Any) -> int:
 
 
 class _Model:
-    """The predictions of a rule set as a graph."""
+    """Graph that computes the predictions of a rule set."""
 
     def __init__(self, ruleset: RuleSet, missing: str) -> None:
         self.onnx = import_optional("onnx", extra="onnx", purpose="Writing ONNX")
@@ -333,8 +333,8 @@ class _Model:
         for entry in self.fields.values():
             if missing in entry.values:
                 raise ValueError(
-                    f"missing={missing!r} stands for a missing text, but it is a category of "
-                    f"{entry.name!r}. Pass another text that is no category."
+                    f"missing={missing!r} represents a missing text, but it is a category of "
+                    f"{entry.name!r}. Pass a text that is not a category."
                 )
         self.conditions = _Conditions(self.graph, self.fields, missing)
         self.classes = class_labels(ruleset)
@@ -348,7 +348,7 @@ class _Model:
         ]
         linear = self._linear_columns()
         has_votes = self.ruleset.voting is not None and bool(self.rules)
-        # The last column always holds: it stands for the fallback.
+        # The last column always holds, and represents the fallback.
         matrix = self.conditions.build(trees if has_votes else [*trees, (0, False, [])])
         outputs = self._votes(matrix, linear) if has_votes else self._first(matrix, linear)
         return self._serialized(outputs)
@@ -365,7 +365,7 @@ class _Model:
 
     def _fallback_value(self) -> Any:
         fallback, classes = self.ruleset.fallback, self.ruleset.classes
-        if fallback is None:  # never needed
+        if fallback is None:  # some rule always holds
             return 0.0 if classes is None else self.classes[0]
         if fallback.policy == "abstain":
             return math.nan if classes is None else abstention(self.ruleset)
@@ -379,7 +379,7 @@ class _Model:
         return self.graph.constant(np.array(labels, dtype=dtypes[kind]))
 
     def _first(self, matrix: str, linear: dict[int, int]) -> dict[str, str]:
-        """Let the first rule that holds predict."""
+        """Add the prediction of the first rule that holds."""
         graph = self.graph
         index = graph.add("ArgMax", matrix, axis=1, keepdims=0)
         numbers = graph.constant([*self.order, -1], np.int64)
@@ -404,7 +404,7 @@ class _Model:
         return {"prediction": result, **outputs}
 
     def _values(self, constants: Sequence[float], linear: dict[int, int]) -> str:
-        """Return a constant per rule, or a linear function of the row."""
+        """Return the values of all rules: constants, or linear functions of the row."""
         table = self.graph.constant([constants], np.float64)
         if not linear:
             return table
@@ -414,13 +414,13 @@ class _Model:
         return self.graph.add("Where", flags, sums, table)
 
     def _sum(self, values: str) -> str:
-        """Add over the rules one after the other, as `predict` rounds."""
+        """Add values of rules one after the other, so that sums are rounded as in `predict`."""
         running = self.graph.add("CumSum", values, self.graph.constant(1, np.int64))
         last = self.graph.constant(len(self.rules) - 1, np.int64)
         return self.graph.add("Gather", running, last, axis=1)
 
     def _votes(self, matrix: str, linear: dict[int, int]) -> dict[str, str]:
-        """Let all rules that hold predict together."""
+        """Add the joint prediction of all rules that hold."""
         holds = self.graph.add("Cast", matrix, to=self.onnx.TensorProto.BOOL)
         if self.ruleset.classes is None:
             return {"prediction": self._number(matrix, holds, linear)}
@@ -463,7 +463,7 @@ class _Model:
         )
         sums = self._sum(graph.add("Where", mask, products, graph.constant(0.0)))
         winner = graph.add("ArgMax", sums, axis=1, keepdims=0)
-        if linear:  # NumPy's argmax takes the first NaN, which infinite weights may leave
+        if linear:  # infinite weights may give NaN; NumPy's argmax returns the first NaN
             unknown = graph.integers(graph.add("IsNaN", sums))
             first = graph.add("ArgMax", unknown, axis=1, keepdims=0)
             winner = graph.add("Where", self._covered(unknown), first, winner)
@@ -507,25 +507,25 @@ class _Model:
 def to_onnx(ruleset: RuleSet, missing: str = "<missing>") -> bytes:
     """Write a rule set as an ONNX model.
 
-    Use it where models are served by ONNX Runtime. The model predicts as
-    :meth:`skescore.rules.RuleSet.predict` does, to the last digit.
+    Use it to serve rules with ONNX Runtime. Predictions are bit-identical to those of
+    :meth:`skescore.rules.RuleSet.predict`.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules, with a fallback unless one of them always holds.
     missing : str, default="<missing>"
-        Text that stands for a missing value, because tensors of texts have none. Missing numbers
-        are NaN.
+        Text that represents a missing value, because tensors of texts have no missing values.
+        Missing numbers are NaN.
 
     Returns
     -------
     bytes
-        The model, of opset 17. It has one input of shape (n_rows, 1) per feature that the rules
-        use, with its name: 64-bit floats, or texts. Its output ``prediction`` of shape (n_rows,)
-        holds labels or numbers; ``rule``, if one rule predicts each row, the index of that rule and
-        -1 for none. A feature that rules only test for missing values is a text if the domain of
-        the rules lists its categories, else a number. The metadata hold `missing` as
+        The model, with opset 17. For each feature that the rules use, it has an input of the same
+        name with shape (n_rows, 1): 64-bit floats or texts. The output ``prediction`` of shape
+        (n_rows,) holds labels or numbers. If one rule predicts each row, the output ``rule`` holds
+        its index, or -1. A feature that rules only test for missing values is a text if the domain
+        of the rules lists its categories, otherwise a number. The metadata contain `missing` as
         ``missing_text``.
 
     Raises
@@ -533,8 +533,8 @@ def to_onnx(ruleset: RuleSet, missing: str = "<missing>") -> bytes:
     ImportError
         If the package onnx is not installed.
     ValueError
-        If there is no fallback or it asks for the nearest box, or if classes or the categories of a
-        feature are of different types.
+        If there is no fallback, if it is the nearest rule, or if the classes, or the categories of
+        a feature, have different types.
 
     Examples
     --------

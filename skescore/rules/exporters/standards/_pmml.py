@@ -1,4 +1,4 @@
-"""Rule sets as PMML: a tree whose root has one child per rule."""
+"""Export of rule sets to PMML, as a tree whose root has one child per rule."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 _NAMESPACE = "http://www.dmg.org/PMML-4_4"
 _DATA_TYPES = {"text": "string", "integer": "integer", "number": "double", "flag": "boolean"}
-#: Engines read integers of 32 bits; floats hold those up to the second limit exactly.
+#: Largest integer that engines read, and largest integer up to which floats are exact.
 _MAX_INTEGER, _MAX_EXACT_FLOAT = 2**31 - 1, 2**53
-#: M-of-N conditions become a disjunction of all choices of m conditions.
+#: Largest number of choices of m conditions, whose disjunction expresses an M-of-N condition.
 _MAX_CHOICES = 500
 
 
 class _Pmml:
-    """The parts of the document."""
+    """Writer of the PMML document."""
 
     def __init__(self, ruleset: RuleSet, model_name: str) -> None:
         check_one_rule_per_row(ruleset, "PMML")
@@ -123,14 +123,14 @@ class _Pmml:
     def _schema(self, model: ET.Element) -> None:
         schema = ET.SubElement(model, "MiningSchema")
         for entry in self.fields.values():
-            # Values that no rule names are valid too.
+            # Values that no rule names are also valid.
             attributes = {"name": entry.name, "invalidValueTreatment": "asIs"}
             ET.SubElement(schema, "MiningField", attributes)
         ET.SubElement(schema, "MiningField", {"name": self.target, "usageType": "target"})
         self._output_fields(model)
 
     def _output_fields(self, model: ET.Element) -> None:
-        """Declare the prediction and the number of the rule, which some engines return alone."""
+        """Declare the prediction and the number of the rule; some engines return only these."""
         output = ET.SubElement(model, "Output")
         is_regression = self.ruleset.task == "regression"
         fields = (
@@ -147,7 +147,7 @@ class _Pmml:
             ET.SubElement(output, "OutputField", attributes)
 
     def _new_name(self, name: str) -> str:
-        """Return a name that no field has."""
+        """Return a name that differs from all fields."""
         while name in self.names:
             name += "_"
         self.names.add(name)
@@ -202,7 +202,7 @@ class _Pmml:
     # --- predicates -------------------------------------------------------------------------------
 
     def _predicate(self, condition: Condition) -> ET.Element:
-        """Write a condition; a comparison with a missing value is unknown, which is not true."""
+        """Write a condition; a comparison with a missing value is unknown, not true."""
         if isinstance(condition, AtLeast):
             return self._at_least(condition)
         if isinstance(condition, Linear):
@@ -273,7 +273,7 @@ class _Pmml:
             entry = ET.SubElement(transformations, "DerivedField", attributes)
             total: ET.Element | None = None
             for feature, coefficient in terms:
-                # Infinite values may cancel to NaN, which lies between no bounds.
+                # Infinite values may cancel to NaN, which is between no bounds.
                 treatment = {"invalidValueTreatment": "asMissing"}
                 product = ET.Element("Apply", {"function": "*", **treatment})
                 constant = ET.SubElement(product, "Constant", {"dataType": "double"})
@@ -305,7 +305,7 @@ def _compound(operator: str, parts: list[ET.Element]) -> ET.Element:
 def to_pmml(ruleset: RuleSet, model_name: str = "rules") -> str:
     """Write a rule set as a PMML 4.4 document.
 
-    Use it where models are deployed to a scoring engine that reads PMML, such as JPMML.
+    Use it to deploy rules to a scoring engine that reads PMML, such as JPMML.
 
     Parameters
     ----------
@@ -317,21 +317,21 @@ def to_pmml(ruleset: RuleSet, model_name: str = "rules") -> str:
     Returns
     -------
     str
-        A TreeModel whose root has one node per rule, in the order in which they predict. The
-        active fields are the features that the rules use. The target is ``prediction``, and the
-        output field ``predicted_value`` repeats it for engines that return declared outputs only.
-        The output field ``rule`` is the number of the rule that predicts, from 1, or
-        ``otherwise``.
+        A TreeModel whose root has one node per rule, by priority. The active fields are the
+        features that the rules use. The target is ``prediction``; the output field
+        ``predicted_value`` repeats it for engines that return only declared outputs. The output
+        field ``rule`` is the number of the rule that predicts, from 1, or ``otherwise``.
 
     Raises
     ------
     ValueError
-        If rules predict together or linear functions, if the fallback asks for the nearest box, if
-        a feature is compared with numbers and texts, or if XML cannot hold a name.
+        If rules vote or have linear outputs, if the fallback is the nearest rule, if a feature is
+        compared with numbers and texts, or if XML cannot contain a name.
 
     Notes
     -----
-    Where no rule holds and there is no fallback, or a regression abstains, the prediction is null.
+    The prediction is null for uncovered rows without a fallback, or if rules for regression
+    abstain.
 
     Examples
     --------
