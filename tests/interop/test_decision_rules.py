@@ -307,7 +307,7 @@ def test_decision_rules_categories_set_types_of_values() -> None:
         texts = as_ruleset(theirs)
     with pytest.warns(UserWarning, match=r"texts such as '1\.0', but it holds numbers such as 0"):
         assert not texts.covers(X).any()
-    with pytest.raises(ValueError, match="is not str.value. of any of the categories"):
+    with pytest.raises(ValueError, match=r"is not str\(value\) of any of the categories"):
         as_ruleset(theirs, categories={"gender": [0, 1]})
 
 
