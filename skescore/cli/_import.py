@@ -258,6 +258,7 @@ def run(options: argparse.Namespace) -> str:
     with notes.instead_of_warnings():
         ruleset, kind, model_name = _read(options, columns)
         ruleset = _named(ruleset, options, columns, notes)
+        has_own_domain = ruleset.domain is not None
         if columns is not None:
             ruleset = _with_domain(ruleset, columns, options, notes)
     if options.output is not None:
@@ -274,7 +275,7 @@ def run(options: argparse.Namespace) -> str:
     }
     if options.format == "json":
         return output.json_for_stdout(result)
-    return _text(options, result, ruleset)
+    return _text(options, result, ruleset, has_own_domain=has_own_domain)
 
 
 def _check_usage(options: argparse.Namespace) -> None:
@@ -430,7 +431,9 @@ def domain_of(rows: pd.DataFrame, names: set[str]) -> Domain:
     return replace(Domain.around(matrix, categories=categories), missing=missing)
 
 
-def _text(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet) -> str:
+def _text(
+    options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet, *, has_own_domain: bool
+) -> str:
     from skescore.rules._text import format_label
 
     printer = output.Printer(options.format == "markdown")
@@ -444,7 +447,11 @@ def _text(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet)
         printer.line(f"classes: {', '.join(map(format_label, ruleset.classes))}")
     printer.line(f"who predicts: {_prediction(ruleset)}")
     printer.line(f"where no rule holds: {_fallback(ruleset)}")
-    printer.line(f"domain: {_domain(options, result, ruleset)}")
+    domain = "unknown, so that completeness by volume depends on the rows scored; --data gives it"
+    if ruleset.domain is not None:
+        is_of_data = options.data is not None and not has_own_domain
+        domain = f"that of {options.data}" if is_of_data else "known to the rules"
+    printer.line(f"domain: {domain}")
     printer.heading("rules")
     many = len(ruleset) > _SHOWN_RULES
     printer.verbatim(ruleset.to_text(_SHOWN_RULES if many else None))
@@ -476,12 +483,3 @@ def _fallback(ruleset: RuleSet) -> str:
     if fallback.policy == "abstain":
         return "no prediction, on purpose"
     return format_label(fallback.output)
-
-
-def _domain(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet) -> str:
-    if ruleset.domain is None:
-        return "unknown, so that completeness by volume depends on the rows scored; --data gives it"
-    has_own_domain = any("bring the domain" in note for note in result["notes"])
-    return (
-        f"that of {options.data}" if options.data and not has_own_domain else "known to the rules"
-    )

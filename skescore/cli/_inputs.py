@@ -202,6 +202,7 @@ def _mended(command: Sequence[str], error: DatasetError) -> str:
 
 def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, Any]:
     """Describe the data for a result, so that they can be read again."""
+    from skescore.datasets import Conversion
     from skescore.suspicions import profile_columns
 
     reading = dataset.preparation
@@ -216,6 +217,9 @@ def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, An
         "features": list(dataset.X.columns),
         "categories": list(dataset.categories),
         "table": None if reading is None else reading.to_dict(),
+        "conversions": [
+            finding.to_dict() for finding in dataset.findings if isinstance(finding, Conversion)
+        ],
         "distribution": {
             name: profile.to_dict() for name, profile in profile_columns(dataset.X).items()
         },

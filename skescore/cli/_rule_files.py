@@ -137,29 +137,25 @@ _PREPARED = re.compile(
 
 
 def prepared_columns(path: Path, ruleset: RuleSet) -> list[str]:
-    """Return the notes of a run about used columns whose cells are converted when they are read.
+    """Return notes about used columns whose cells are converted when a table is read.
 
-    Parameters
-    ----------
-    path : Path
-        File of the rules, in the same folder as the run.json of their run.
-    ruleset : RuleSet
-        The rules.
+    The run.json in the folder of the rules records the conversions.
     """
     preparation = stored_preparation(path, ruleset)
     if preparation is None:
         return []
     used_names = {ruleset.feature_names[j] for j in ruleset.used_features}
     used = [one.name for one in preparation.columns if used_names.intersection(one.features)]
-    notes = json_of((path.parent / "run.json").read_text(encoding="utf-8")).get("notes") or ()
-    return [
-        *(
+    run = json_of((path.parent / "run.json").read_text(encoding="utf-8"))
+    if (conversions := run["data"].get("conversions")) is not None:
+        notes = [str(one["note"]) for one in conversions if one["column"] in used]
+    else:  # a run of an earlier version, whose notes are only texts
+        notes = [
             note
-            for note in map(str, notes)
+            for note in map(str, run.get("notes") or ())
             if _PREPARED.search(note) and any(f"column {name!r}" in note for name in used)
-        ),
-        *_stated_missing_texts(preparation, used),
-    ]
+        ]
+    return notes + _stated_missing_texts(preparation, used)
 
 
 def _stated_missing_texts(preparation: Preparation, used: Sequence[str]) -> list[str]:

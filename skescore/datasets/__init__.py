@@ -1,6 +1,6 @@
 """Data sets by name or from a file, checked before they are used."""
 
-from skescore.datasets._files import DatasetError
+from skescore.datasets._files import Conversion, DatasetError
 from skescore.datasets._loading import (
     BUILT_IN,
     BuiltIn,
@@ -21,6 +21,7 @@ __all__ = [
     "BUILT_IN",
     "BuiltIn",
     "ColumnReading",
+    "Conversion",
     "Dataset",
     "DatasetError",
     "DatasetNotFoundError",

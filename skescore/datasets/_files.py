@@ -97,6 +97,48 @@ NULL_CELLS = (
 )
 
 
+class Conversion(str):
+    """Finding about the cells of a column that are converted when the table is read.
+
+    It is a sentence for the user, so that lists of findings hold it in their order.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column in the file.
+    kind : {"missing", "number", "date", "category", "text", "merged"}
+        Result of the conversion: missing values, numbers, parts of dates, categories, texts
+        without the blanks around them, or merged cells that are repeated in the rows below.
+    text : str
+        The sentence.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skescore.datasets import read_table
+    >>> finding = read_table(pd.DataFrame({"price": ["12", "15", "n/a", "12"]})).findings[0]
+    >>> finding
+    "'n/a' in column 'price' is read as missing (1 row)"
+    >>> finding.column, finding.kind
+    ('price', 'missing')
+    """
+
+    column: str
+    kind: str
+
+    def __new__(cls, column: str, kind: str, text: str) -> Conversion:
+        finding = super().__new__(cls, text)
+        finding.column, finding.kind = column, kind
+        return finding
+
+    def __getnewargs__(self) -> tuple[str, str, str]:  # type: ignore[override]
+        return self.column, self.kind, str(self)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the column, the kind and the sentence for JSON."""
+        return {"column": self.column, "kind": self.kind, "note": str(self)}
+
+
 class DatasetError(ValueError):
     """Error for a data set that cannot be used; the message names the place and a remedy.
 
@@ -400,11 +442,13 @@ def _filled_down(table: pd.DataFrame, findings: list[str]) -> pd.DataFrame:
     )
     if not has_blocks:
         return table
-    findings.append(
-        f"column {str(table.columns[position])!r} has a text only in the first row of each block, "
+    name = str(table.columns[position])
+    text = (
+        f"column {name!r} has a text only in the first row of each block, "
         f"which is repeated in the rows below it ({len(labels)} blocks)"
     )
-    return table.assign(**{str(table.columns[position]): column.ffill()})
+    findings.append(Conversion(name, "merged", text))
+    return table.assign(**{name: column.ffill()})
 
 
 def _texts_of_sheet(grid: pd.DataFrame) -> list[list[str]]:
@@ -463,11 +507,12 @@ def _with_merged_cells(
             continue
         table.iloc[covered[1:], column] = table.iloc[covered[0], column]
         counts[column] = counts.get(column, 0) + 1
-    findings += [
-        f"{plural(count, 'merged cell')} of column {str(table.columns[column])!r} "
-        f"{'is' if count == 1 else 'are'} repeated in the rows below"
-        for column, count in sorted(counts.items())
-    ]
+    for column, count in sorted(counts.items()):
+        name, verb = str(table.columns[column]), "is" if count == 1 else "are"
+        text = (
+            f"{plural(count, 'merged cell')} of column {name!r} {verb} repeated in the rows below"
+        )
+        findings.append(Conversion(name, "merged", text))
     return table
 
 

@@ -23,6 +23,7 @@ from skescore._io import at_home
 from skescore._names import BUILT_IN, PACKAGED, BuiltIn, Task, no_data_text
 from skescore._text import did_you_mean, listed, nearest_names
 from skescore.datasets._files import (
+    Conversion,
     DatasetError,
     FileTable,
     LayoutOptions,
@@ -218,7 +219,8 @@ def _without_unlabeled(
 ) -> pd.DataFrame:
     """Return the rows with a target; infinite values of features become missing."""
     for name, count in n_infinite.items():
-        findings.append(f"{count} infinite values in column {name!r} are read as missing")
+        text = f"{count} infinite values in column {name!r} are read as missing"
+        findings.append(Conversion(name, "missing", text))
     numbers = [n for n in n_infinite if n != target]
     table = table.assign(**{n: table[n].where(np.isfinite(table[n])) for n in numbers})
     n_unlabeled = int(table[target].isna().sum())

@@ -24,6 +24,7 @@ from skescore._column_names import is_code_name, is_identifier_name, is_time_nam
 from skescore._io import at_home
 from skescore._text import listed, nearest_names, percentage, plural
 from skescore.datasets._files import (
+    Conversion,
     DatasetError,
     FileTable,
     LayoutOptions,
@@ -588,8 +589,12 @@ def _decimal_sign(raw: FileTable, previous_sign: str | None, findings: list[str]
         return "."
     name, text = next(iter(ambiguous_texts.items()))
     findings.append(
-        f"{text} in column {name!r} is read with a decimal comma, as nothing else needs the comma; "
-        "if it separates thousands: --decimal=."
+        Conversion(
+            name,
+            "number",
+            f"{text} in column {name!r} is read with a decimal comma, as nothing else needs the "
+            "comma; if it separates thousands: --decimal=.",
+        )
     )
     return ","
 
@@ -1019,6 +1024,10 @@ class _Reader:
         self._note_ambiguous_signs(name, cells)
         return self._category(name, column, cells, chosen)
 
+    def note_conversion(self, column: str, kind: str, text: str) -> None:
+        """Add a finding about the cells of a column that are converted."""
+        self.findings.append(Conversion(column, kind, text))
+
     def _note_ambiguous_signs(self, name: str, cells: _Cells) -> None:
         """Report numbers with points and commas that cannot all be read as decimal signs."""
         points, commas = (fits(cells.texts.tolist(), *style) for style in _STYLE_OF.values())
@@ -1030,24 +1039,30 @@ class _Reader:
         first_point, first_comma = (
             cells.texts[mask].iloc[0] for mask in (only_points, only_commas)
         )
-        self.findings.append(
+        self.note_conversion(
+            name,
+            "category",
             f"column {name!r} holds numbers with a decimal point such as {first_point!r} and with "
             f"a decimal comma such as {first_comma!r}, but others could have either, so it is read "
             "as categories; write one decimal sign in the file, or read those with a point only: "
-            f"--numeric {quoted(name)} --decimal=."
+            f"--numeric {quoted(name)} --decimal=.",
         )
 
     def _note_cells(self, name: str) -> None:
         """Report time spans, and texts among numbers that are read with a decimal comma."""
         column = _without_categorical(self.frame[name])
         if pd.api.types.infer_dtype(column, skipna=True).startswith("timedelta"):
-            self.findings.append(f"column {name!r} holds time spans, read as numbers of days")
+            self.note_conversion(
+                name, "number", f"column {name!r} holds time spans, read as numbers of days"
+            )
         rows, _ = _decimal_commas(column)
         if len(rows):
-            self.findings.append(
+            self.note_conversion(
+                name,
+                "number",
                 f"{plural(len(rows), 'text')} such as {column.iloc[rows[0]]!r} in column {name!r} "
                 f"{'is' if len(rows) == 1 else 'are'} read with a decimal comma, beside cells that "
-                "hold numbers"
+                "hold numbers",
             )
 
     def _date_format_with_strays(self, name: str, cells: _Cells, mask: np.ndarray) -> str | None:
@@ -1062,10 +1077,12 @@ class _Reader:
         if date_format is not None:
             strays = cells.texts[mask & ~like_date].tolist()
             first = int(np.isin(cells.codes, np.flatnonzero(mask & ~like_date)).argmax())
-            self.findings.append(
+            self.note_conversion(
+                name,
+                "missing",
                 f"{listed(strays, 5)} in column {name!r} is read as missing ({n_stray} of "
                 f"{len(cells.codes)} rows, first data row {self.frame.index[first] + 1}), as the "
-                "others are dates"
+                "others are dates",
             )
         return date_format
 
@@ -1083,11 +1100,13 @@ class _Reader:
             if is_proven or not is_ambiguous.any():
                 continue
             first = "day" if one.find("%d") < one.find("%m") else "month"
-            self.findings.append(
+            self.note_conversion(
+                name,
+                "date",
                 f"{plural(cells.count_rows(is_ambiguous), 'cell')} of column {name!r} such as "
                 f"{texts[is_ambiguous].iloc[0]!r} could have the day or the month first, and "
                 f"{'both orders occur' if other in formats else 'no other cell shows which'}; "
-                f"read with the {first} first"
+                f"read with the {first} first",
             )
             return
 
@@ -1170,11 +1189,13 @@ class _Reader:
             _note_words(name, cells, stray_mask, self.findings)
         elif count:
             first = int(np.isin(cells.codes, np.flatnonzero(stray_mask)).argmax())
-            self.findings.append(
+            self.note_conversion(
+                name,
+                "missing",
                 f"{listed(cells.texts[stray_mask].tolist(), 5)} in column {name!r} is read as "
                 f"missing ({count} of {len(cells.codes)} rows, first data row "
                 f"{self.frame.index[first] + 1}), as the others are numbers; to read the column as "
-                f"categories: --category {quoted(name)}"
+                f"categories: --category {quoted(name)}",
             )
 
     def _note_units(self, reading: ColumnReading, cells: _Cells, number_mask: np.ndarray) -> None:
@@ -1182,9 +1203,11 @@ class _Reader:
         texts = cells.texts[number_mask].tolist()
         inexact = [text for text in texts if _INEXACT.match(text)]
         if inexact:
-            self.findings.append(
+            self.note_conversion(
+                reading.name,
+                "number",
                 f"column {reading.name!r} holds numbers that are not exact, such as "
-                f"{inexact[0]!r}, read as the number"
+                f"{inexact[0]!r}, read as the number",
             )
         if reading.unit:
             other_units = sorted(
@@ -1193,23 +1216,29 @@ class _Reader:
             converted = f"; {listed(other_units)} is converted to it" if other_units else ""
             if times := [text for text in texts if ":" in text]:
                 hours = _numbers_in(times[:1], reading)[0]
-                self.findings.append(
+                self.note_conversion(
+                    reading.name,
+                    "number",
                     f"column {reading.name!r} holds times such as {times[0]!r}, read as "
-                    f"{'hours' if reading.unit == 'h' else reading.unit} ({hours:.4g})"
+                    f"{'hours' if reading.unit == 'h' else reading.unit} ({hours:.4g})",
                 )
                 return
-            self.findings.append(
+            self.note_conversion(
+                reading.name,
+                "number",
                 f"column {reading.name!r} holds numbers with the unit {reading.unit!r}, read "
-                f"without it{converted}"
+                f"without it{converted}",
             )
             return
         self.note_separator(reading.name, texts, (reading.decimal, reading.thousands))
         units, has_unitless = units_of(texts)
         if len(units) > 1 or (units == ["%"] and has_unitless):
             unit_list = ", ".join(units) + (" and without" if has_unitless else "")
-            self.findings.append(
+            self.note_conversion(
+                reading.name,
+                "number",
                 f"column {reading.name!r} holds numbers in several units, read as they stand: "
-                f"{unit_list}"
+                f"{unit_list}",
             )
 
     def note_separator(self, name: str, texts: Sequence[str], style: tuple[str, str]) -> None:
@@ -1217,18 +1246,22 @@ class _Reader:
         decimal, thousands = style
         if style == EITHER_SIGN:
             points, commas = ([text for text in texts if sign in text] for sign in ".,")
-            self.findings.append(
+            self.note_conversion(
+                name,
+                "number",
                 f"column {name!r} holds numbers with a decimal point such as {points[0]!r} and "
-                f"with a decimal comma such as {commas[0]!r}; both are read as decimal signs"
+                f"with a decimal comma such as {commas[0]!r}; both are read as decimal signs",
             )
             return
         separated = [text for text in texts if thousands in text and decimal not in text]
         is_certain = thousands not in ".," or self.options.decimal is not None
         if separated and not is_certain and fits(texts, thousands, decimal).all():
-            self.findings.append(
+            self.note_conversion(
+                name,
+                "number",
                 f"column {name!r} holds numbers such as {separated[0]!r}, in which {thousands!r} "
                 "is read as the separator of thousands; to read it as the decimal sign: --decimal "
-                f"{thousands}"
+                f"{thousands}",
             )
 
     def _number(self, name: str, column: pd.Series, keep: bool) -> _Read:
@@ -1281,10 +1314,12 @@ class _Reader:
             share = counts[list(kept_values)].sum() / n_rows
             if share < _MIN_CATEGORY_SHARE and not keep:
                 return self.leave(name, "categories that hardly ever repeat")
-            self.findings.append(
+            self.note_conversion(
+                name,
+                "category",
                 f"column {name!r} has {n_values} categories; the {self.options.max_categories} "
                 f"most frequent are kept ({percentage(share)} of the rows), the others are read as "
-                f"{OTHER!r}"
+                f"{OTHER!r}",
             )
         reading = ColumnReading(name, "category", values=kept_values)
         return reading, _apply(column, cells, reading, self.options.na_values)
@@ -1297,8 +1332,10 @@ class _Reader:
         _note_words(name, cells, _null_texts(cells.texts), self.findings)
         n_padded = sum(isinstance(cell, str) and cell != cell.strip() for cell in column)
         if 0 < n_padded <= _MAX_PADDED_SHARE * len(column):  # more is the style of the file
-            self.findings.append(
-                f"blanks around the text of {plural(n_padded, 'cell')} of column {name!r} are cut"
+            self.note_conversion(
+                name,
+                "text",
+                f"blanks around the text of {plural(n_padded, 'cell')} of column {name!r} are cut",
             )
 
     def _note_spellings(self, name: str, counts: pd.Series) -> None:
@@ -1347,8 +1384,10 @@ class _Reader:
             return None
         if not parts:
             return self.leave(name, "one point in time only")
-        self.findings.append(
-            f"column {name!r} holds dates{format_note}, read as {listed(reading.features)}"
+        self.note_conversion(
+            name,
+            "date",
+            f"column {name!r} holds dates{format_note}, read as {listed(reading.features)}",
         )
         return reading, _parts_of(dates, reading)
 
@@ -1401,8 +1440,12 @@ def _note_words(name: str, cells: _Cells, words: np.ndarray, findings: list[str]
     count = cells.count_rows(words)
     if count:
         findings.append(
-            f"{listed(cells.texts[words].tolist(), 5)} in column {name!r} is read as missing "
-            f"({count} {'row' if count == 1 else 'rows'})"
+            Conversion(
+                name,
+                "missing",
+                f"{listed(cells.texts[words].tolist(), 5)} in column {name!r} is read as missing "
+                f"({count} {'row' if count == 1 else 'rows'})",
+            )
         )
 
 
@@ -1630,8 +1673,12 @@ def prepare(
         categories |= {name for name, _ in codes}
         options = replace(options, categories=(*options.categories, *(name for name, _ in codes)))
         findings += [
-            f"column {name!r} holds {count} different integers and is named like a code, so it is "
-            f"read as categories; to read it as numbers: --numeric {quoted(name)}"
+            Conversion(
+                name,
+                "category",
+                f"column {name!r} holds {count} different integers and is named like a code, so "
+                f"it is read as categories; to read it as numbers: --numeric {quoted(name)}",
+            )
             for name, count in codes
         ]
     frame = raw.frame.assign(**_named(raw, categories, target, findings)).rename(columns=str)
@@ -1734,8 +1781,12 @@ def _named(
         elif padded.any():
             first = written[name][padded].iloc[0]
             findings.append(
-                f"column {name!r} holds numbers with leading zeros, first {first!r}, which are "
-                f"read without them; if they are names: --category {quoted(name)}"
+                Conversion(
+                    name,
+                    "number",
+                    f"column {name!r} holds numbers with leading zeros, first {first!r}, which are "
+                    f"read without them; if they are names: --category {quoted(name)}",
+                )
             )
     return columns
 

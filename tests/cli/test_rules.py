@@ -478,6 +478,20 @@ def test_rules_notes_that_programs_need_the_prepared_table(tmp_path, monkeypatch
     assert "'day'" not in note  # which no rule uses
     assert main(["rules", str(tmp_path / "run" / "rules.json"), "--to", "sentences"]) == 0
     assert capsys.readouterr().err == ""
+    path = tmp_path / "run" / "run.json"
+    run = json.loads(path.read_text(encoding="utf-8"))
+    conversions = [
+        (one["column"], one["kind"]) for one in run["data"]["conversions"] if "city" in one["note"]
+    ]
+    assert conversions == [("city", "missing"), ("city", "text")]
+    # The record decides, whatever the words of the notes; without it, the words do.
+    for changed in (
+        run | {"notes": []},
+        run | {"data": {k: v for k, v in run["data"].items() if k != "conversions"}},
+    ):
+        path.write_text(json.dumps(changed), encoding="utf-8")
+        assert main(["rules", str(tmp_path / "run" / "rules.json"), "--to", "sql"]) == 0
+        assert capsys.readouterr().err == note
 
 
 def test_programs_name_the_codes_of_missing_values(tmp_path, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skescore.datasets import DatasetError, Preparation, load_dataset, read_table
+from skescore.datasets import Conversion, DatasetError, Preparation, load_dataset, read_table
 
 NAN = np.nan
 
@@ -597,6 +598,26 @@ def test_feature_names_determine_reading_of_new_rows():
     )
     again = read_table(SHOP, preparation=guessed).frame
     pd.testing.assert_frame_equal(again[list(table.frame)], table.frame)
+
+
+def test_conversions_name_column_and_kind():
+    table = pd.DataFrame(
+        {
+            "weight": ["1.5 kg", "2 kg", "1 kg", "3 kg"] * 5,
+            "city": ["Oslo", " Oslo", "n/a", "Rome"] * 5,
+            "day": pd.date_range("2024-01-01", periods=20).strftime("%d.%m.%Y"),
+        }
+    )
+    findings = read_table(table).findings
+    conversions = [one for one in findings if isinstance(one, Conversion)]
+    assert [(one.column, one.kind) for one in conversions] == [
+        ("weight", "number"),
+        ("city", "missing"),
+        ("city", "text"),
+        ("day", "date"),
+    ]
+    copies = pickle.loads(pickle.dumps(conversions))
+    assert [one.to_dict() for one in copies] == [one.to_dict() for one in conversions]
 
 
 def test_preparation_keeps_prepared_columns():
