@@ -23,8 +23,8 @@ from skescore._text import did_you_mean, printable
 from skescore.cli._arguments import Parser, without_passwords
 
 #: The module of each command, and the line about it in the list of commands. A module has a
-#: ``DESCRIPTION``, ``EXAMPLES``, ``add_options(parser)`` and ``run(options)``, which gives the text
-#: for standard output and may set ``options.exit_code``.
+#: ``DESCRIPTION``, ``EXAMPLES``, ``add_options(parser)`` and ``run(options)``, which returns the
+#: text for standard output and may set ``options.exit_code``.
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "tune": ("_tune", "find the best rules of a black box"),
@@ -73,7 +73,7 @@ they arose.
 """
 _TRACEBACK = "SKESCORE_TRACEBACK"
 
-# A rule with "?" in place of its sign could mean anything.
+# A rule with "?" instead of its sign would be ambiguous.
 _ENCODING_ERRORS = "skescore.plain"
 _PLAIN = {"≤": "<=", "≥": ">=", "≠": "!=", "±": "+/-", "²": "2", "·": "*", "∞": "inf"}
 
@@ -222,7 +222,7 @@ def _show_error(error: Exception) -> None:
         # Not one of ours: a model's own error, or a mistake in this package.
         text = f"{type(error).__name__}: {text} ({_TRACEBACK}=1 shows where)"
     elif isinstance(error, ImportError) and "Run: " not in text:  # not one of import_optional's
-        text = f"{text.rstrip('.')}. To find out what is wrong: skescore doctor"
+        text = f"{text.rstrip('.')}. To find the cause: skescore doctor"
     with contextlib.suppress(OSError):
         if os.environ.get(_TRACEBACK):
             traceback.print_exception(error)

@@ -117,16 +117,16 @@ class Parser(argparse.ArgumentParser):
 def without_passwords(text: str) -> str:
     """Hide the passwords of the URLs in a text for people.
 
-    Use it for every message that repeats user input, since a misspelt --storage leaves its URL.
+    Use it for every message that repeats user input, because a misspelled --storage contains a URL.
     """
     return _SECRET.sub(r"\1***", _USER.sub(r"\1:***@", text))
 
 
 class _Value(argparse.Action):
-    """Stores a value, and tells shtab which function of the completion script completes it.
+    """Action that stores a value and names the function of the completion script for it.
 
-    `missing` returns a message for a value that names nothing that exists. It is raised after the
-    command line is parsed and before the command is imported.
+    `missing` returns an error message for a value that names something that does not exist. It is
+    raised after the command line is parsed and before the command is imported.
     """
 
     def __init__(
@@ -425,7 +425,7 @@ def _label_pairs(text: str) -> list[tuple[str, str]]:
 
 
 def check_row_options(options: argparse.Namespace) -> None:
-    """Report classes to which --labels gives two names."""
+    """Report classes for which --labels has two names."""
     names: dict[str, str] = {}
     for old, new in options.labels:
         if names.setdefault(old, new) != new:

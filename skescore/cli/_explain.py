@@ -13,7 +13,7 @@ from skescore.cli._rule_files import add_rules_and_rows, differences_from_traini
 
 DESCRIPTION = """\
 Explain what saved rules predict for rows of a table: the rules that hold, the conditions of the one
-that predicts, and the nearest change that would get another prediction.
+that predicts, and the nearest change that would lead to another prediction.
 """
 EXAMPLES = """\
 examples:
@@ -23,7 +23,7 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command."""
     add_rules_and_rows(parser)
     parser.add_argument(
         "--row",
@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> str:
-    """Carry out the command; gives the text for standard output."""
+    """Run the command and return the text for standard output."""
     ruleset = read_rules(options.rules)
     rows = read_rows(options, ruleset, options.data)
     output.Notes().add_drift(*differences_from_training(options.rules, ruleset, rows))

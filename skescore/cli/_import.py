@@ -38,14 +38,14 @@ KINDS = {
     **{kind: reader.description for kind, reader in RULE_FILE_READERS.items()},
 }
 _SEPARATORS = (",", ";", "\t")
-#: Columns of a table of conditions in which numbers may stand, and how these may be written.
+#: Columns of a table of conditions that may contain numbers, and formats of these numbers.
 _NUMBERS = ("value", "number", "weight", "rows")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 _POINT = re.compile(r"[+-]?\d*\.\d+([.,]\d+)*(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def find_kind(path: Path) -> str:
-    """Tell what a file holds, by its ending and, for JSON, by its content."""
+    """Return the kind of a file by its extension and, for JSON, by its content."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name the file.")
     suffix = path.suffix.lower()
@@ -57,24 +57,24 @@ def find_kind(path: Path) -> str:
     if suffix != ".json":
         raise ValueError(
             f"{path} has the ending {path.suffix!r}; known are "
-            f"{', '.join(('.json', *MODEL_KINDS, *extensions))}. Rename it, or "
-            f"say what it is with --kind {'|'.join(KINDS)}."
+            f"{', '.join(('.json', *MODEL_KINDS, *extensions))}. Rename it, or name its kind: "
+            f"--kind {'|'.join(KINDS)}."
         )
     data = _parsed(path)
     for reader in RULE_FILE_READERS.values():
         if reader.recognizes(data):
             return reader.kind
     raise ValueError(
-        f"{path} holds JSON of which skescore does not know what it is. Known are rule sets of "
-        "skescore ('format' is its first field), of decision-rules ('meta' and 'rules'), and lists "
-        "of conditions with the fields rule, feature, operator and value."
+        f"{path} holds JSON of an unknown kind. Known are rule sets of skescore ('format' is its "
+        "first field), of decision-rules ('meta' and 'rules'), and lists of conditions with the "
+        "fields rule, feature, operator and value."
     )
 
 
 def read_rule_file(
     path: Path, kind: str, *, names: Sequence[str] | None, voting: str | None
 ) -> RuleSet:
-    """Read rules from a file that is no model."""
+    """Read rules from a file that holds no model."""
     from skescore.black_boxes import SavedModelError
 
     reader = RULE_FILE_READERS[kind]
@@ -83,7 +83,7 @@ def read_rule_file(
         content = _conditions(path) if kind == "table" else _text_of_file(path)
         if kind == "rulekit" and names is None:
             raise ValueError(
-                "rule text does not say which features there are, nor their order: add --data "
+                "rule text does not contain the names and the order of the features: add --data "
                 "DATA, or --feature-names with all of them"
             )
         return reader.read(content, **{name: available[name] for name in reader.options})
@@ -120,7 +120,7 @@ def _parsed(path: Path) -> Any:
 
 
 def _conditions(path: Path) -> Any:
-    """A table of conditions as it stands: a reader that guesses types would round its numbers."""
+    """Read a table of conditions as text, because a conversion would round its numbers."""
     import pandas as pd
 
     from skescore.datasets._files import read_file
@@ -163,9 +163,9 @@ def _conditions(path: Path) -> Any:
 
 
 def _with_decimal_points(table: pd.DataFrame) -> pd.DataFrame:
-    """Numbers with decimal commas, as spreadsheets of many countries save them beside semicolons.
+    """Replace decimal commas, which spreadsheets of many countries write between semicolons.
 
-    Texts in quotation marks of their own stay as they are.
+    Texts in quotation marks of their own are not changed.
     """
     columns = [name for name in _NUMBERS if name in table.columns]
     cells = [cell.strip() for name in columns for cell in table[name]]
@@ -174,7 +174,7 @@ def _with_decimal_points(table: pd.DataFrame) -> pd.DataFrame:
     pointed = next((cell for cell in cells if _POINT.fullmatch(cell)), None)
     if pointed is not None:
         raise ValueError(
-            f"its numbers have decimal commas, but {pointed!r} has a point, which could part "
+            f"its numbers have decimal commas, but {pointed!r} has a point, which could separate "
             "thousands or decimals. Write all numbers with decimal points, or all with commas and "
             "without points."
         )
@@ -187,7 +187,7 @@ def _with_decimal_points(table: pd.DataFrame) -> pd.DataFrame:
 
 
 DESCRIPTION = """\
-Read rules of other tools, or a fitted model that is made of rules (trees, forests, extractors,
+Read rules of other tools, or a fitted model that consists of rules (trees, forests, extractors,
 models of imodels, RuleKit or PSyKE), show them, and save them for `skescore score` and
 `skescore rules`.
 """
@@ -197,14 +197,14 @@ examples:
   skescore import rulekit.txt --data flowers.csv --target species --output rules.json
   skescore import conditions.csv --feature-names length,width --output rules.json
 """
-#: Names that only number the columns, as libraries give them to columns of arrays.
+#: Names that only number the columns, which libraries assign to columns of arrays.
 _NUMBERED = re.compile(r"(x|feature|column|f|att|attr)?[ _]?\d+", re.IGNORECASE)
 _SHOWN_RULES = 60
 _SHOWN_NAMES = 6
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command."""
     kinds = "; ".join(f"{kind}: {about}" for kind, about in KINDS.items())
     parser.add_argument(
         "model", action=OF_MODEL, metavar="MODEL", type=Path, help=f"a file. {kinds}"
@@ -250,7 +250,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> str:
-    """Carry out the command; gives the text for standard output."""
+    """Run the command and return the text for standard output."""
     _check_usage(options)
     check_output(options.output, overwrite=options.overwrite)
     columns = None if options.data is None else _columns(options)
@@ -303,7 +303,7 @@ def _columns(options: argparse.Namespace) -> pd.DataFrame:
         return table
     from skescore.datasets import read_table as read_prepared
 
-    # As `tune` reads the columns of a model that was trained elsewhere.
+    # In the same way, `tune` reads the columns of a model that was trained elsewhere.
     reading = arguments.reading_from(options) | {"drop": ()}
     features = list(map(str, table.columns))
     with inputs.with_remedies(options):
@@ -319,7 +319,7 @@ def _is_own(data: str) -> bool:
 
 
 def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[RuleSet, str, str]:
-    """Return the rules, the kind of file, and what was in it."""
+    """Return the rules, the kind of the file, and the name of the model or format."""
     from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
 
@@ -333,7 +333,7 @@ def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[Ru
     if options.voting is not None and kind != "table":
         raise ValueError(
             f"--voting is for tables of conditions, but {options.model} is of the kind {kind!r}, "
-            "which says itself how its rules predict. Leave it out."
+            "which defines how its rules predict. Leave it out."
         )
     if kind != "model":
         names = options.feature_names if columns is None else list(columns.columns)
@@ -374,7 +374,7 @@ def _named(
             raise ValueError(
                 f"{options.data} lacks the feature{'s' if len(unknown) > 1 else ''} "
                 f"{listed(unknown)} of the rules; its columns are {listed(names)}. Name other data,"
-                " or say the names with --feature-names."
+                " or pass the names with --feature-names."
             )
     if names is None or list(names) == rule_names:
         return ruleset
@@ -395,7 +395,7 @@ def _with_domain(
     ruleset: RuleSet, columns: pd.DataFrame, options: argparse.Namespace, notes: output.Notes
 ) -> RuleSet:
     if ruleset.domain is not None:
-        notes.add("the rules bring the domain that they were made on; that of the data is not used")
+        notes.add("the rules have the domain of their training rows; that of the data is not used")
         return ruleset
     from skescore.rules._domain import text_features
 

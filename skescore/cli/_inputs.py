@@ -574,7 +574,7 @@ def _check_outputs(options: argparse.Namespace, model: Any) -> None:
     if options.target not in options.outputs:
         raise ValueError(
             f"--target must be one of --outputs {','.join(options.outputs)}, got "
-            f"{options.target!r}: it says which of them is explained."
+            f"{options.target!r}: it names the output to explain."
         )
     columns = set(read_table(options.data, options).columns)
     unexplained = [name for name in options.outputs if name != options.target and name in columns]

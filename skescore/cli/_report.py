@@ -208,7 +208,7 @@ def _model(options: argparse.Namespace, model_record: dict[str, Any]) -> Any:
 def _black_box(
     options: argparse.Namespace, about: dict[str, Any], data: Dataset, notes: output.Notes
 ) -> Any:
-    """Return the black box of the run; without one, return None and add a note that says why."""
+    """Return the black box of the run, or None with a note on the reason."""
     from skescore.black_boxes import make_black_box
 
     model_record = about["black_box"]

@@ -224,8 +224,8 @@ def differences_from_training(
 ) -> tuple[list[str], list[str], list[str]]:
     """Compare rows with the training rows of the rules.
 
-    Returns what is clearly different, the other features with values outside of the range of the
-    training rows, with their numbers of rows, and both for the columns that no rule uses.
+    Returns three lists: clear differences; other features with values outside of the range of the
+    training rows, with the number of rows; and both for the columns that no rule uses.
     """
     profiles = profiles_of(path, ruleset)
     used = used_features(ruleset)
@@ -512,7 +512,7 @@ VERIFICATION = "verification.json"
 
 
 def write_verification(options: argparse.Namespace, choice: VerifiedChoice | None) -> None:
-    """Write the verification beside the rules, or remove that of an earlier run."""
+    """Write the verification to the folder of the run, or remove that of an earlier run."""
     path = options.output / VERIFICATION
     if choice is None:
         path.unlink(missing_ok=True)
@@ -525,7 +525,7 @@ def write_verification(options: argparse.Namespace, choice: VerifiedChoice | Non
 #: Name of the file in the folder of the rules.
 BASELINE = "baseline.json"
 
-#: Default state file of `skescore watch`, beside the rules.
+#: Default state file of `skescore watch` in the folder of the rules.
 STATE = "watch.json"
 
 
@@ -558,7 +558,7 @@ def make_baseline(
 
 
 def read_baseline(rules_path: Path, ruleset: RuleSet) -> RuleBaseline | None:
-    """Return the baseline beside the rules; None without one.
+    """Return the baseline in the folder of the rules; None without one.
 
     Raises
     ------

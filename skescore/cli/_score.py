@@ -94,7 +94,7 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
     right = (
         "of its class"
         if result["data"]["task"] == "classification"
-        else ("whose number is within a standard deviation of what it says")
+        else "whose number is within a standard deviation of the prediction"
     )
     counted = "all rows that it holds for, also where another rule predicts"
     if result["assigned_rows"]:
@@ -173,7 +173,7 @@ _ELSEWHERE = (
     "; or rows that are not loaded into memory: a folder or glob of Parquet files, "
     "duckdb:///FILE?table=T, postgresql://USER@HOST/DATABASE?table=T, any URL of SQLAlchemy"
 )
-#: Options that say how a file is read into memory.
+#: Options of reading a file into memory.
 _READING = (
     *("drop", "category", "numeric", "na_values", "sep", "decimal", "encoding", "header"),
     *("skip_rows", "sample"),
@@ -594,7 +594,7 @@ def _of_black_box(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
 
 
 def _print_calibrations(printer: Printer, result: Mapping[str, Any]) -> None:
-    """Write the printed figures of rules beside those of these rows."""
+    """Compare the printed figures of rules with those of these rows."""
     is_classification = result["data"]["task"] == "classification"
     reference = result["printed_reference"]
     heading, column = "mean predictions of rules compared with the target", "mean prediction"

@@ -492,7 +492,7 @@ LARGE_TABLE = 4_000
 #: Number of trials from which several processes save more time than they take to start.
 MANY_TRIALS = 20
 
-#: Most processes of a search that does not say how many, because each needs memory.
+#: Largest default number of processes of a search, because each needs memory.
 MAX_PROCESSES = 4
 
 

@@ -196,10 +196,10 @@ def _different_outcomes(
     properties: list[MeasuredQuantity],
     costs: list[MeasuredQuantity],
 ) -> dict[tuple[str, ...], tuple[list[str], bool]]:
-    """Return the cells of candidates by outcome, without those that would look like a better one.
+    """Return the printed cells of the best candidate of each outcome.
 
-    The values are the cells that do not belong to the outcome (costs and parameters), and whether
-    the candidate keeps the limits.
+    The keys are the cells of the outcome. The values are the other cells (costs and parameters),
+    and whether the candidate satisfies the limits.
     """
     different: dict[tuple[str, ...], tuple[list[str], bool]] = {}
     for row in complete.to_dict(orient="records"):
@@ -608,7 +608,7 @@ def make_result(
 
 
 def _option_values(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the value of each option of the command, also of those that were not given."""
+    """Return the values of all options of the command, including defaults."""
     from skescore.tuning.storage import storage_name
 
     values = {}
@@ -819,7 +819,7 @@ def _describe_role(role: str, record: Mapping[str, Any]) -> str:
 
 
 def _figures_of(figures: Mapping[str, Any], record: Mapping[str, Any]) -> str:
-    """Return the figures of a list, with a decimal place if lists would look alike without it."""
+    """Return the figures of a list, with a decimal place if figures of lists differ only there."""
     digits = 0
     for name in ("correctness", "fidelity"):
         values = {one[name] for one in record["lists"] if one[name] is not None}

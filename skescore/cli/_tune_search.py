@@ -375,7 +375,7 @@ def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
         return make_group_splitter(cv, dataset.groups, labels, random_state=seed)
     if cv > n_rows:
         raise ValueError(
-            f"--cv {cv} asks for more folds than {dataset.name} has rows ({n_rows}). Pass at most "
+            f"--cv {cv} needs more rows than {dataset.name} has ({n_rows}). Pass at most "
             f"--cv {n_rows}."
         )
     counts = dataset.class_counts
@@ -614,7 +614,7 @@ class EarlierRun:
         return revision
 
     def _alarms(self) -> list[RuleChange]:
-        """Return the alarms of `skescore watch` that stand."""
+        """Return the current alarms of `skescore watch`."""
         from skescore.monitoring import WatchState
 
         try:
@@ -632,7 +632,7 @@ _MAX_RULES = 8
 
 
 def describe_start(options: argparse.Namespace, n_rows: int, n_all: int, *, is_fitted: bool) -> str:
-    """Return a line on the black box: which rows it is fitted on, or asked about.
+    """Return a line about the rows on which the black box is fitted, or which it predicts.
 
     Parameters
     ----------
@@ -641,7 +641,7 @@ def describe_start(options: argparse.Namespace, n_rows: int, n_all: int, *, is_f
     n_rows, n_all : int
         Number of rows of the search, and of the table.
     is_fitted : bool
-        Whether the black box is given with its predictions.
+        Whether the black box was fitted before the search.
 
     Returns
     -------

@@ -58,7 +58,7 @@ examples:
   skescore watch run/rules.json labels.csv --state state.json --key id --target price --labels
   skescore watch run/rules.json 'sales/*.parquet' --state state.json --target price --batch 2026-05
 """
-#: Exit code as long as an alarm stands.
+#: Exit code while there is an alarm.
 _CHANGED = 3
 _STDIN = "-"
 _ALPHA = 0.05
@@ -351,7 +351,7 @@ def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Not
 
 
 def _load_state(options: argparse.Namespace, ruleset: RuleSet) -> WatchState:
-    """Read the state; the first update makes one from the baseline beside the rules."""
+    """Read the state; the first update makes it from the baseline in the folder of the rules."""
     from skescore.monitoring import RuleMonitor, WatchState
 
     if not options.state.exists():
@@ -417,7 +417,7 @@ def _update(
 
 
 def _wait_for_labels(options: argparse.Namespace, state: WatchState, rows: _Rows) -> None:
-    """Store rows without a label with what was predicted for them."""
+    """Store rows without a label, with their predictions."""
     import numpy as np
     import pandas as pd
 

@@ -71,7 +71,7 @@ class FoldResult:
     failure : str, default=""
         Text of the error; empty if there was none.
     query_cost : QueryCost, optional
-        Rows that the black box was asked about; not stored with the trial.
+        Rows that the black box predicted; not stored with the trial.
 
     Examples
     --------
@@ -229,11 +229,11 @@ def mixed_score(
     The estimator is one of errors. Scores are nonlinear in them (ICE by a sigmoid), so the mean of
     two scores differs from the score of the mean errors; therefore the parts are combined.
 
-    Where a fold has more or fewer rules than the rows in all, the mean size is that of no rule set.
-    There the lower one counts: the score of the combined parts or the combined score. So an
-    extractor whose number of rules changes with the rows is judged with more caution than one that
-    always returns as many. Of two such candidates, the one with fewer rules on a fold may have the
-    lower score.
+    Where a fold and all rows yield different numbers of rules, no rule set has the mean size.
+    There the lower of two values counts: the score of the combined parts or the combined score. So
+    an extractor whose number of rules depends on the rows is judged more cautiously than one whose
+    number of rules is constant. Of two such candidates, the one with fewer rules on a fold may have
+    the lower score.
     """
     parts = {name: mixed(values, on_all_rows[name]) for name, values in held_out.items()}
     of_parts, weighed = score(parts), mixed(score(held_out), score(on_all_rows))
@@ -305,7 +305,7 @@ class Fold:
         return (self.X_test, self.test_weight) if self.X_unseen is None else (self.X_unseen, None)
 
     def fix_rows(self) -> None:
-        """Let the candidates in this process share what is computed from the rows alone."""
+        """Let the candidates in this process share results that depend only on the rows."""
         for rows in (self.X_train, self.X_test, self.X_unseen):
             if rows is not None:
                 self.black_box.fixed_rows.add(rows)

@@ -76,7 +76,7 @@ class SearchObjective:
         choose_by : str or callable, default="ice"
             The score that is stored in addition to several measures.
         reference : {"data", "black_box"}, optional
-            What scores that are given by name compare with.
+            Reference of scores that are passed by name.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class SearchObjective:
                 hint = did_you_mean(str(name), minimized_quantities(costs=False))
                 raise ValueError(
                     f"scoring names {name!r}, which is not a measure that can be minimized. "
-                    f"{hint} A single score is given by its name alone: scoring='ice'."
+                    f"{hint} Pass a single score by its name: scoring='ice'."
                 )
         if len(names) < 2 or len(set(names)) < len(names):
             raise ValueError(
@@ -239,7 +239,7 @@ def _follows(
 def check_scoring(scoring: Any, reference: str | None = None) -> Any:
     """Return the scorer of one number that `scoring` names.
 
-    A scorer that is given by name compares with the `reference`.
+    `reference` replaces the reference of a scorer that is passed by name.
     """
     if isinstance(scoring, Mapping) and len(scoring) != 1:
         raise ValueError(
@@ -308,8 +308,8 @@ class ExtractorObjective:
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better, so the study must
         maximize. Several names of ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``,
         ``"incompleteness"``, ``"incompleteness_instances"``, ``"instability"`` and the losses of
-        :data:`skescore.scorers.SET_MEASURES` are minimized together, by a study of as many
-        directions. For a fitted black box, scores that are given by name compare with its
+        :data:`skescore.scorers.SET_MEASURES` are minimized together, by a study with one direction
+        per name. For a fitted black box, scores that are passed by name compare with its
         predictions for rows that are generated from held-out rows, as in the search.
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn.

@@ -119,7 +119,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     Each extractor has an Optuna study. Candidates are compared by cross-validation on held-out
     rows, and the winner is refitted on all rows. The black box is fitted once per fold and once on
     all rows, and its predictions are cached. Extractors that cannot catch up with the leader get no
-    more trials; the leaderboard gives the reason. After a search for any score, the trade-off
+    more trials; the leaderboard states the reason. After a search for any score, the trade-off
     between loss, size and completeness is available, and other weights can be tried without
     extracting rules again.
 
@@ -366,7 +366,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     leaderboard_: pd.DataFrame
     #: Whether the folds of `fit`, with their black boxes, stay in memory for later evaluations.
     _retains_folds = False
-    #: `n_jobs` of black boxes whose own `n_jobs` is None; None stands for that of the search.
+    #: `n_jobs` of black boxes whose own `n_jobs` is None; None means that of the search.
     _black_box_n_jobs: int | None = None
 
     def __init__(

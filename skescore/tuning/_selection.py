@@ -195,8 +195,8 @@ def choose_winner(
     Notes
     -----
     After the one-standard-error rule of Breiman et al. (Classification and Regression Trees, 1984),
-    with the paired differences of the same folds. The best of many candidates owes part of its
-    score to luck; the smallest of those that are no worse by more than chance owes less.
+    with paired differences on the same folds. The score of the best of many candidates is
+    optimistic. That of the smallest candidate that is not clearly worse is less so.
     """
     near = within(scores, standard_errors)
     keys = np.nan_to_num(queries, nan=np.inf), -_rounded(scores.mean(axis=1)), size.round(9)

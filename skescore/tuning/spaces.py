@@ -39,7 +39,7 @@ __all__ = ["SearchSpace", "as_search_space", "search_space", "starting_points"]
 
 Space = dict[str, BaseDistribution]
 _Conditions = Mapping[str, Mapping[str, Iterable[Any]]]
-#: Values of the parameters in a branch; None stands for the whole range.
+#: Values of the parameters in a branch; None means the whole range.
 _Branch = dict[str, list[Any] | None]
 _HEAD = ("parameter", "values", "scale", "active if")
 
@@ -47,17 +47,17 @@ _HEAD = ("parameter", "values", "scale", "active if")
 class SearchSpace(dict[str, BaseDistribution]):
     """Hyperparameters to search: Optuna distributions by name, some active under conditions only.
 
-    A dict, so that whatever takes a plain dict of distributions takes it; :func:`search_space`
-    gives one for every registered extractor. Change it by :meth:`with_`, :meth:`without`,
-    :meth:`fixed` and :meth:`when`, which give a changed copy, or as a dict.
+    It is a dict, so it can be used wherever a dict of distributions is accepted.
+    :func:`search_space` returns one for every registered extractor. Change it as a dict, or by
+    :meth:`with_`, :meth:`without`, :meth:`fixed` and :meth:`when`, which return a changed copy.
 
     Parameters
     ----------
     distributions : mapping of str to optuna distribution, default=()
         The ranges, in the order in which they are shown.
     conditions : mapping of str to mapping, optional
-        For a parameter, the values of other parameters with which alone it is active:
-        ``{"threshold": {"depth": (2, 3)}}``. All conditions of a parameter must hold.
+        By parameter, the values of other parameters for which it is active:
+        ``{"threshold": {"depth": (2, 3)}}``. A parameter is active if all its conditions hold.
     title : str, default=""
         Title above the printed space.
 
@@ -160,7 +160,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         return {name: active[name] for name in params if name in active}
 
     def holds(self, params: Mapping[str, Any]) -> bool:
-        """Return whether parameters lie in the space, whatever its conditions.
+        """Return whether parameters lie in the space; conditions are ignored.
 
         Parameters
         ----------
@@ -794,7 +794,7 @@ def starting_points(
         point = {
             "sampling": None,
             "n_queries": _FEW_QUERIES,
-        } | point  # unless a point says otherwise, as in the papers
+        } | point  # a point may override these values, which are those of the papers
         params = {key: value for key, value in point.items() if key in space}
         if params and space.holds(params) and (active := space.active(params)) not in points:
             points.append(active)

@@ -89,8 +89,8 @@ def describe_study(
 ) -> None:
     """Name the objectives of a study and describe the study in short texts for people.
 
-    Call it once after creating a study that others will look at. Further workers may call it
-    again: only new or different texts are stored.
+    Call it once after creating a study that people will inspect. Other workers may call it again:
+    only new or different texts are stored.
 
     Parameters
     ----------
@@ -679,7 +679,7 @@ class Studies:
 
 @dataclass
 class BaselineRecord:
-    """Results of a candidate that was not asked for by Optuna, with the interface of a trial.
+    """Results of a candidate that Optuna did not suggest, with the interface of a trial.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ _IDLE_LOCK = threading.RLock()
 
 
 class Helper:
-    """A process that works beside this one, one call at a time.
+    """Process that executes one call at a time for this one.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Helper:
 
 
 def start_helpers(number: int, n_jobs: int) -> None:
-    """Start processes that :func:`borrowed_helpers` gives later, so that they are ready by then.
+    """Start processes in advance, so that :func:`borrowed_helpers` can lend them at once.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def start_helpers(number: int, n_jobs: int) -> None:
 
 @contextmanager
 def borrowed_helpers(number: int, n_jobs: int) -> Iterator[list[Helper]]:
-    """Give helpers that no other search uses; an error ends them, whatever they are doing."""
+    """Lend helpers that no other search uses; an error ends them at once."""
     with _IDLE_LOCK:
         start_helpers(number, n_jobs)
         borrowed = [_IDLE.pop() for _ in range(number)]
@@ -114,29 +114,30 @@ def borrowed_helpers(number: int, n_jobs: int) -> Iterator[list[Helper]]:
 
 @dataclass
 class Chain:
-    """Calls of which each may decide that the following ones are not needed.
+    """Sequence of calls that may end early, depending on the results so far.
 
     Parameters
     ----------
     subject : object
-        What all calls are about.
+        Common argument of all calls, such as a candidate.
     calls : sequence
-        What each call is about.
+        Argument of each call, such as the number of a fold.
     family : hashable
-        Chains of one family share intermediate results where they make equal calls.
+        Chains of one family share intermediate results of calls with equal arguments.
     n_certain : int
-        Number of calls that are needed anyway.
+        Number of first calls that are always needed.
     continues : callable, optional
         Returns from the results so far whether the next call is needed.
     may_hurry : callable, optional
-        Returns whether a call may be made before it is known to be needed; any may by default.
+        Returns whether a call may be made before it is known to be needed. By default, every call
+        may.
 
     Attributes
     ----------
     results : list
-        The results so far, without those of calls that were not needed.
+        Results so far, except those of unnecessary calls.
     n_started : int
-        Number of calls that a worker has taken.
+        Number of calls that workers have started.
     has_ended : bool
         Whether no further call is needed.
     """
@@ -157,11 +158,11 @@ class Chain:
 
     @property
     def unused(self) -> list[Any]:
-        """Results of calls that turned out not to be needed."""
+        """Results of calls that turned out to be unnecessary."""
         return list(self._waiting.values())
 
     def is_open(self, hurried: bool) -> bool:
-        """Return whether another call can start; one that may not be needed, if `hurried`."""
+        """Return whether a needed call can start, or any other one if `hurried`."""
         if self.has_ended or self.n_started == len(self.calls):
             return False
         if hurried:
@@ -169,7 +170,7 @@ class Chain:
         return self.n_started < self.n_certain
 
     def keep(self, number: int, result: Any) -> None:
-        """Keep the result of a call, and decide on the following ones."""
+        """Store the result of a call, and decide whether further calls are needed."""
         self._waiting[number] = result
         while not self.has_ended and len(self.results) in self._waiting:
             self.results.append(self._waiting.pop(len(self.results)))
@@ -181,19 +182,19 @@ class Chain:
 
 
 class Batch:
-    """Chains of calls that this process and its helpers share.
+    """Chains of calls that this process and its helpers execute together.
 
-    Every worker prefers calls that it has made for the same family, then calls that no worker has
-    made, then those of other workers. Calls that may not be needed come last. The call of a helper
-    whose process ends unexpectedly is made again by another worker.
+    A worker prefers calls that it made before for the same family, then calls that no worker made
+    before, then those of other workers. Calls that may be unnecessary come last. If the process of a
+    helper ends unexpectedly, another worker repeats its call.
 
     Parameters
     ----------
     chains : sequence of Chain
         The chains.
     homes : dict
-        Worker that last made a call of a family, by family and call; it is updated. 0 is this
-        process, and helpers are numbered from 1.
+        Last worker by family and call, which is updated. Worker 0 is this process, and helpers are
+        numbered from 1.
     """
 
     def __init__(self, chains: Sequence[Chain], homes: dict[Hashable, int]) -> None:
@@ -277,7 +278,7 @@ class Batch:
         self._wake()
 
     def _wake(self) -> None:
-        """Let workers without a call look for one."""
+        """Let idle workers take calls."""
         with self._changed:
             waiting, self._idle = list(self._idle.values()), {}
             self._changed.notify()
@@ -287,10 +288,10 @@ class Batch:
     def _engage(
         self, worker: int, helper: Helper, there: Callable[[Helper, Chain, Any], Future[Any]]
     ) -> None:
-        """Let a helper make calls as soon as it is ready, one after another."""
+        """Let a helper make one call after another as soon as it is ready."""
 
         def work_on(finished: Future[Any] | None, before: tuple[Chain, int] | None = None) -> None:
-            """Keep the result of a finished call, and start the next one."""
+            """Store the result of a finished call, and start the next one."""
             call = before
             try:
                 if finished is not None:
@@ -425,9 +426,9 @@ class Workers:
     Attributes
     ----------
     query_cost : QueryCost
-        Rows that the black box was asked about, and the time that it took. Several processes ask
-        about more rows than one, because they share no predictions and begin evaluations that turn
-        out not to be needed.
+        Number of rows that the black box predicted, and the time for these predictions. Several
+        processes query more rows than one, because they share no predictions and start evaluations
+        that turn out to be unnecessary.
     """
 
     def __init__(self, evaluator: FoldEvaluator, n_jobs: int | None) -> None:
@@ -445,7 +446,7 @@ class Workers:
         return self
 
     def _start(self) -> None:
-        """Start the other processes, and give them the folds."""
+        """Start the other processes, and pass the folds to them."""
         from threadpoolctl import threadpool_limits
 
         with ExitStack() as context:
@@ -497,7 +498,7 @@ class Workers:
         folds : sequence of int
             Numbers of the folds.
         n_certain : int, default=1
-            Number of folds on which it is evaluated anyway.
+            Number of first folds on which it is always evaluated.
         continues : callable, optional
             Returns from the results so far whether it is evaluated on the next fold.
         """

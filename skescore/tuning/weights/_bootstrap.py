@@ -37,17 +37,17 @@ class ScoreInterval:
     Parameters
     ----------
     score : float
-        On the rows as they are.
+        Score on the original rows.
     low, high : float
         Ends of the percentile interval.
     standard_error : float
         Standard deviation of the resampled scores.
     confidence_level : float
-        What the interval was made for.
+        Confidence level of the interval.
     n_resamples : int
-        Resamples with a defined score.
+        Number of resamples with a defined score.
     n_undefined : int
-        Resamples whose score was undefined; they are left out.
+        Number of resamples that are ignored because their score is undefined.
     """
 
     score: float
@@ -71,21 +71,21 @@ def score_interval(
 ) -> ScoreInterval:
     """Bootstrap a score of fitted rules over rows to estimate its uncertainty.
 
-    Use it on rows that the rules were not extracted from, before making much of a difference in the
-    third digit.
+    Use it on rows from which the rules were not extracted, before you interpret small differences
+    between scores.
 
     Parameters
     ----------
     estimator : estimator or RuleSet
-        A fitted extractor, or what holds one: a Pipeline, a search, a RuleSet.
+        A fitted extractor, a rule set, or a Pipeline or search with a fitted extractor.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,)
-        The truth; not looked at by scorers with ``reference="black_box"``.
+        The target; scorers with ``reference="black_box"`` ignore it.
     scoring : str or RuleScorer, default="ice"
-        A scorer of :mod:`skescore.scorers` that gives one number, or its name.
+        A scorer of :mod:`skescore.scorers` that returns one number, or its name.
     confidence_level : float, default=0.95
-        Share of the resampled scores between the ends.
+        Share of the resampled scores in the interval.
     n_resamples : int, default=1000
         Number of resamples.
     random_state : int, RandomState instance or None, default=None
@@ -99,17 +99,17 @@ def score_interval(
     Raises
     ------
     TypeError
-        If the scorer is none of ours, or there are no rules.
+        If the scorer is not one of :mod:`skescore.scorers`, or there are no rules.
     ValueError
         If a parameter is out of its range, or the score is undefined on the rows or on most of the
         resamples.
 
     Notes
     -----
-    Percentile bootstrap: rows are drawn with replacement as often as there are rows, which is a
-    multinomial sample weight. Rules are matched and the black box is asked once only. The rules
-    themselves stay as they are, so that the interval tells of the luck of the test rows, not of the
-    extraction. Completeness by volume does not depend on rows.
+    Percentile bootstrap: each resample draws as many rows as there are, with replacement. The rules
+    are matched once, and the black box is queried once. The rules do not change, so the interval
+    describes the uncertainty due to the test rows, not due to the extraction. Completeness by
+    volume does not depend on the rows.
 
     Examples
     --------
@@ -139,21 +139,20 @@ def compare_scores(
 ) -> pd.DataFrame:
     """Compare fitted rules by a paired bootstrap over rows.
 
-    Use it for the few candidates that are left, each refitted, on rows that none was
-    extracted from.
+    Use it for a few refitted candidates, on rows from which no rules were extracted.
 
     Parameters
     ----------
     estimators : mapping of str to estimator or RuleSet
-        What to compare, by name.
+        Fitted extractors or rule sets by name.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,)
-        The truth.
+        The target.
     scoring : str or RuleScorer, default="ice"
-        A scorer of :mod:`skescore.scorers` that gives one number, or its name.
+        A scorer of :mod:`skescore.scorers` that returns one number, or its name.
     confidence_level : float, default=0.95
-        Share of the resampled scores between the ends of an interval.
+        Share of the resampled scores in an interval.
     n_resamples : int, default=1000
         Number of resamples.
     random_state : int, RandomState instance or None, default=None
@@ -162,9 +161,10 @@ def compare_scores(
     Returns
     -------
     pandas.DataFrame
-        Indexed by name, the best first: ``score``, ``low``, ``high``, ``probability_best`` (share
-        of the resamples in which it is the best; equally good ones share them) and
-        ``probability_beaten`` (share in which it is worse than the best on the rows as they are).
+        One row per name, the best first: ``score``, ``low``, ``high``, ``probability_best`` (share
+        of the resamples in which the rules are the best, divided equally among ties) and
+        ``probability_beaten`` (share in which they are worse than the rules that are best on the
+        original rows).
 
     Raises
     ------
@@ -173,7 +173,8 @@ def compare_scores(
 
     Notes
     -----
-    All are scored on the same resamples, so that rows that are hard for all do not count.
+    All rules are scored on the same resamples, so rows that are difficult for all of them do not
+    affect the comparison.
 
     Examples
     --------
@@ -194,7 +195,7 @@ def compare_scores(
     level, times = _settings(confidence_level, n_resamples)
     if not isinstance(estimators, Mapping) or not estimators:
         raise ValueError(
-            f"estimators must map names to fitted estimators, one at least, got {estimators!r}."
+            f"estimators must map at least one name to a fitted estimator, got {estimators!r}."
         )
     scores, resampled = _resample_scores(estimators, X, y, scoring, times, random_state)
     defined = resampled[:, ~np.isnan(resampled).any(axis=0)]
@@ -227,27 +228,27 @@ def win_probability(
     n_resamples: int = 10_000,
     random_state: Any = None,
 ) -> pd.DataFrame:
-    """Estimate by a bootstrap over folds how probable it is that each candidate wins.
+    """Estimate the probability that each candidate wins, by a bootstrap over folds.
 
-    Use it to see whether the leaderboard's first place is more than luck; the rest of the table
-    says who else might have been first.
+    Use it to check whether the first place of the leaderboard is due to chance, and which other
+    candidates could have won.
 
     Parameters
     ----------
     candidates : Candidates, sequence of Candidate or fitted search
-        What was measured.
+        Measured candidates.
     score : {"ice", "fire", "q"}, default="ice"
-        What decides.
+        Score that determines the winner.
     psi : float, optional
         Weight of FiRe, for ``score="fire"``; 1 by default.
     phi, rho : float, optional
         Weights of ICE, for ``score="ice"``; 1 by default.
     completeness : {"volume", "instances"}, default="volume"
-        How completeness is measured, for ICE and Q.
+        Measure of completeness in ICE and Q.
     n_resamples : int, default=10000
-        Number of resamples where there are too many ways to draw the folds to go through all.
+        Number of resamples if there are too many ways to draw the folds to enumerate them.
     random_state : int, RandomState instance or None, default=None
-        Seed of the resamples. With up to eight folds nothing is drawn.
+        Seed of the resamples, which are not random with up to eight folds.
 
     Returns
     -------
@@ -262,11 +263,10 @@ def win_probability(
 
     Notes
     -----
-    The folds are drawn with replacement, the same for all candidates, and the winner is the best
-    mean; of equally good candidates the one with fewer rules, then the earlier one. All multisets
-    of folds are gone through with their multinomial probabilities where there are at most 20 000,
-    which makes the result exact. Folds share rows of training, so that probabilities are a little
-    too far from one half.
+    Folds are drawn with replacement, the same ones for all candidates. The candidate with the best
+    mean wins; ties go to the one with fewer rules, then to the earlier one. If there are at most
+    20,000 multisets of folds, all are enumerated with their multinomial probabilities, so the
+    result is exact. Folds share training rows, so probabilities are slightly too far from one half.
 
     Examples
     --------
@@ -329,8 +329,8 @@ def _resample_scores(
     scorer = get_rule_scorer(scoring)
     if not isinstance(scorer, RuleScorer) or scorer.gives_dict:
         raise TypeError(
-            f"scoring must be a rule scorer that gives one number, got {scoring!r}. Take 'ice', "
-            "'neg_fire', 'neg_q' or what make_ice_scorer and the like give."
+            f"scoring must be a rule scorer that returns one number, got {scoring!r}. Pass 'ice', "
+            "'neg_fire', 'neg_q' or the result of make_ice_scorer or a similar function."
         )
     evaluations = [
         evaluate_rules(estimator, X, y, reference=scorer.reference)
@@ -342,7 +342,7 @@ def _resample_scores(
         raise ValueError(
             f"The score {scorer.name!r} {f'of {name!r} ' if name else ''}is undefined on these "
             f"{len(evaluations[0].y_true)} rows, so there is nothing to resample. Pass a scorer "
-            "with undefined=... to choose."
+            "with undefined=..., which sets its value there."
         )
     random = check_random_state(random_state)
     n_rows = len(evaluations[0].y_true)

@@ -38,11 +38,11 @@ class Question:
     Parameters
     ----------
     first, second : Candidate
-        What to choose from.
+        The candidates.
     indices : (int, int)
-        Their indices among the candidates.
+        Their indices among all candidates.
     texts : (str, str)
-        What is said of them.
+        Their descriptions.
     """
 
     first: Candidate = field(repr=False)
@@ -77,7 +77,7 @@ class WeightElicitation:
     score : {"ice", "fire"}, default="ice"
         The score whose weights are searched.
     within : (float, float) or dict of str to (float, float), optional
-        Least and greatest weight, as in :func:`winning_regions`.
+        Smallest and largest weight, as in :func:`winning_regions`.
     completeness : {"volume", "instances"}, default="volume"
         Kind of completeness, for ICE.
     indifference : float, default=0.02
@@ -327,7 +327,7 @@ class WeightElicitation:
 
 
 def _disagreement(cells: Cells, answers: tuple[tuple[int, int, float, float], ...]) -> np.ndarray:
-    """Return by how much of a log-score each cell contradicts the answers."""
+    """Return the difference of log-scores by which each cell contradicts the answers."""
     off = np.zeros(len(cells.points))
     for first, second, lower, upper in answers:
         lead = cells.goodness[:, first] - cells.goodness[:, second]

@@ -27,20 +27,21 @@ class WeightStability:
     Parameters
     ----------
     winner : Candidate
-        Who wins with the weights as they are.
+        Candidate that wins with the given weights.
     index : int
         Its index among the candidates.
     table : pandas.DataFrame
         One row per weight and direction: ``weight``, ``direction`` (``"down"`` or ``"up"``),
-        ``value`` from which on the winner is another, ``factor`` from the weight to it (at least
-        1 in both directions), and ``candidate``, ``extractor`` and ``n_rules`` of the next winner.
-        Where nobody else wins within reach the factor is infinite and the rest is missing.
+        ``value`` at which another candidate starts to win, ``factor`` between the weight and this
+        value (at least 1 in both directions), and ``candidate``, ``extractor`` and ``n_rules`` of
+        the next winner. If no other candidate wins within reach, the factor is infinite and the
+        other columns are missing.
     nearest : dict
-        The least change of all weights together: ``distance`` in natural logarithms (Euclidean),
-        the ``weights`` there, and the index ``candidate`` of who wins beyond. The distance is
-        infinite, and the rest None, where nobody else wins within reach.
+        Smallest joint change of all weights: Euclidean ``distance`` of their natural logarithms,
+        the ``weights`` there, and the index ``candidate`` of the next winner. If no other candidate
+        wins within reach, the distance is infinite and the others are None.
     reach : float
-        Greatest factor that was looked at, either way.
+        Largest factor that was examined, in both directions.
     """
 
     winner: Candidate
@@ -62,24 +63,25 @@ def weight_stability(
 ) -> WeightStability:
     """Compute how far weights can change before another candidate wins, and which one.
 
-    Use it when weights have been chosen: a winner that survives a factor of 3 either way needs no
-    discussion of the weights, one that falls at 1.05 does. The winner is the one with the best mean
-    score; a search that prefers fewer rules among equally good ones may have chosen another.
+    Use it after choosing weights. If the same candidate wins for weights that are three times
+    larger or smaller, the weights need no discussion; if another one wins at a factor of 1.05, they
+    do. The winner is the candidate with the best mean score. A search may have chosen another one,
+    because it prefers fewer rules among equally good candidates.
 
     Parameters
     ----------
     candidates : Candidates, sequence of Candidate, DataFrame or fitted search
         Measured candidates; a table has the columns of :meth:`Candidates.from_table`.
     score : {"ice", "fire"}, default="ice"
-        What decides.
+        Score that determines the winner.
     psi : float, optional
         Weight of FiRe, for ``score="fire"``; 1 by default.
     phi, rho : float, optional
         Weights of ICE, for ``score="ice"``; 1 by default.
     completeness : {"volume", "instances"}, default="volume"
-        How completeness is measured, for ICE.
+        Measure of completeness in ICE.
     reach : float, default=100.0
-        Greatest factor to look at, either way.
+        Largest factor to examine, in both directions.
 
     Returns
     -------
@@ -93,10 +95,10 @@ def weight_stability(
 
     Notes
     -----
-    Factors of single weights are exact: a breakpoint of psi, or a zero of the difference of two ICE
-    scores. The nearest change of both weights of ICE is looked for along 180 rays of 100 points
-    around the weights in the plane of their logarithms, and then made precise between them; a
-    region that lies between all of these points is missed.
+    Factors of single weights are exact: they are breakpoints of psi, or zeros of the difference of
+    two ICE scores. The nearest change of both weights of ICE is searched along 180 rays of 100
+    points in the plane of the logarithms of the weights, and then refined between them. A region
+    between all of these points is missed.
 
     Examples
     --------

@@ -1,10 +1,10 @@
 """Scores of candidates as functions of the weights.
 
-All weights are handled as logarithms, so that doubling a weight counts like halving it. The range
-of the weights is cut into cells. FiRe is a step function of psi: ``ceil(r / psi)`` changes at
-``psi = r, r/2, r/3, ...`` only, and has its lower value there, so that cells between neighboring
-ones of all candidates and folds are exact. ICE is smooth in phi and rho: its cells are the pixels
-of a raster, each judged at its center.
+Weights are handled as logarithms, so doubling a weight counts like halving it. The range of the
+weights is divided into cells. FiRe is a step function of psi: ``ceil(r / psi)`` changes only at
+``psi = r, r/2, r/3, ...`` and has its lower value there, so the cells between these values are
+exact. ICE is smooth in phi and rho: its cells are the pixels of a raster, which are evaluated at
+their centers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WEIGHTS = {name: SCORE_SPECS[name].weight_names for name in ("fire", "ice")}
 TIE = 1e-12
 #: Values of psi with a smaller relative difference are equal up to float noise.
 _SAME = 1e-13
-#: Difference between a score of 0, which has no logarithm, and all others.
+#: Negative logarithm that replaces the one of a score of 0.
 _NOTHING = 1e6
 #: Number of points along one weight of ICE between which crossings are searched.
 _ON_A_LINE = 1000
@@ -108,8 +108,8 @@ def _drop_dominated(
 ) -> tuple[np.ndarray, dict[int, int]]:
     """Remove candidates that another one equals or beats on every fold.
 
-    Gives the others in the order in which ties are broken, and for each that is left out a better
-    one that is not.
+    Returns the indices of the others in the order of tie-breaking, and for each removed candidate
+    the index of one that beats it.
     """
     candidates.scores(score, completeness=completeness)  # raises an error for values out of range
     if score == "fire":
@@ -228,11 +228,11 @@ class Weighing:
     def line(
         self, weights: Mapping[str, float], name: str, low: float, high: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the winners and edges along one weight while the other one is fixed.
+        """Return the edges of intervals of one weight and their winners; the other is fixed.
 
-        Gives the edges of the intervals, and the indices of the candidates that win in them. ICE's
-        crossings of two scores are found to the last bits, and winners between two points of the
-        line as far as they win where their two neighbors are equally good.
+        For ICE, an edge is the weight at which two scores are equal, up to float precision. A
+        winner between two points of the line is found only if it wins where the winners at these
+        points are equally good.
         """
         if self.score == "fire":
             steps = self._steps(low, high)
