@@ -185,8 +185,8 @@ class Batch:
     """Chains of calls that this process and its helpers execute together.
 
     A worker prefers calls that it made before for the same family, then calls that no worker made
-    before, then those of other workers. Calls that may be unnecessary come last. If the process of a
-    helper ends unexpectedly, another worker repeats its call.
+    before, then those of other workers. Calls that may be unnecessary come last. If the process of
+    a helper ends unexpectedly, another worker repeats its call.
 
     Parameters
     ----------

@@ -7,8 +7,12 @@ from skescore.tuning.weights._bootstrap import (
     win_probability,
 )
 from skescore.tuning.weights._elicitation import Question, WeightElicitation
-from skescore.tuning.weights._regions import WinningRegions, winning_regions
-from skescore.tuning.weights._stability import WeightStability, weight_stability
+from skescore.tuning.weights._regions import (
+    WeightStability,
+    WinningRegions,
+    weight_stability,
+    winning_regions,
+)
 
 __all__ = [
     "Question",

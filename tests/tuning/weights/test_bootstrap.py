@@ -231,7 +231,7 @@ def test_win_probability_breaks_ties_by_rules() -> None:
         ({"confidence_level": 1.0}, ValueError, "confidence_level must be < 1, got 1.0"),
         ({"n_resamples": 1}, ValueError, "n_resamples must be an integer of 2 or more, got 1"),
         ({"n_resamples": 10.0}, TypeError, "got 10.0"),
-        ({"scoring": "knowledge"}, TypeError, "gives one number, got 'knowledge'"),
+        ({"scoring": "knowledge"}, TypeError, "returns one number, got 'knowledge'"),
         ({"scoring": len}, TypeError, "must be a rule scorer"),
         ({"scoring": "icy"}, ValueError, "no score 'icy'"),
         ({"estimator": KNeighborsClassifier().fit(X, Y)}, TypeError, "no rule set to score"),
@@ -245,7 +245,7 @@ def test_score_interval_rejects_invalid_parameters(
 
 
 def test_comparisons_need_candidates_and_a_known_score() -> None:
-    with pytest.raises(ValueError, match=r"one at least, got \{\}"):
+    with pytest.raises(ValueError, match=r"at least one name to a fitted estimator, got \{\}"):
         compare_scores({}, X, Y)
     with pytest.raises(ValueError, match="score must be one of"):
         win_probability([measured(0, [0.1])], "mae")
