@@ -35,6 +35,8 @@ from skescore._scores import SCORE_SPECS
 from skescore._text import did_you_mean
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from skescore.constraints import Constraints
     from skescore.scorers import PerformanceScorer, RuleScorer
 
@@ -56,14 +58,9 @@ _MAX_WIDTH = 100
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports errors in one line instead of after a page of usage.
+    """Parser that reports errors in one line instead of after a page of usage.
 
-    Parameters
-    ----------
-    description : str, optional
-        Its paragraphs are wrapped to the width of the terminal; the epilog is not.
-    **options : object
-        Arguments of :class:`argparse.ArgumentParser`.
+    The description is wrapped to the width of the terminal; the epilog is not.
     """
 
     def __init__(self, *, description: str | None = None, **options: Any) -> None:
@@ -715,16 +712,8 @@ _SINGLE = {
 }
 
 
-def add_constraint_options(parser: Any, *, exclude: Sequence[str] = ()) -> None:
-    """Add the options for constraints to a parser.
-
-    Parameters
-    ----------
-    parser : ArgumentParser or group
-        The parser, which gets a group of its own.
-    exclude : sequence of str, default=()
-        Options that the command has for another purpose.
-    """
+def add_constraint_options(parser: Any) -> None:
+    """Add a group with the options for constraints."""
     group = parser.add_argument_group("constraints on the rules")
     group.add_argument(
         "--constraints",
@@ -732,38 +721,19 @@ def add_constraint_options(parser: Any, *, exclude: Sequence[str] = ()) -> None:
         help="JSON file with constraints; the other options extend or override it",
     )
     for option, (metavar, text) in _REPEATED.items():
-        if option not in exclude:
-            group.add_argument(
-                option, action="append", default=[], metavar=metavar, help=f"{text} (repeatable)"
-            )
+        group.add_argument(
+            option, action="append", default=[], metavar=metavar, help=f"{text} (repeatable)"
+        )
     for option, (metavar, text) in _SINGLE.items():
-        if option not in exclude:
-            group.add_argument(option, metavar=metavar, help=text)
+        group.add_argument(option, metavar=metavar, help=text)
 
 
 def constraints_from(
-    options: argparse.Namespace, columns: Any = None, labels: Iterable[Any] | None = None
+    options: argparse.Namespace, columns: pd.DataFrame, labels: Iterable[Any] | None
 ) -> Constraints | None:
-    """Return the constraints of the command line.
+    """Return the constraints of the command line; None without any.
 
-    Parameters
-    ----------
-    options : Namespace
-        The options.
-    columns : DataFrame, optional
-        The rows, whose categories may be other values than texts.
-    labels : iterable of labels, optional
-        Labels of rows, which may be other values than texts.
-
-    Returns
-    -------
-    Constraints or None
-        None without any constraint.
-
-    Raises
-    ------
-    ValueError
-        If an option cannot be read.
+    Categories of `columns` and `labels` may be other values than texts.
     """
     names = ["constraints", *(o.removeprefix("--").replace("-", "_") for o in _REPEATED | _SINGLE)]
     values = {name: getattr(options, name, None) for name in names}
@@ -786,10 +756,8 @@ def constraints_from(
     return constraints.replace(**changes)
 
 
-def _categories(columns: Any, feature: str) -> list[Any]:
-    if columns is None or feature not in columns:
-        return []
-    return list(columns[feature].dropna().unique())
+def _categories(columns: pd.DataFrame, feature: str) -> list[Any]:
+    return list(columns[feature].dropna().unique()) if feature in columns else []
 
 
 def _matched(values: Iterable[Any], candidates: Iterable[Any]) -> list[Any]:

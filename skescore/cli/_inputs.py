@@ -458,17 +458,7 @@ class StoredDifferentlyError(Exception):
 
 @dataclass(frozen=True)
 class StoredSample:
-    """Rows of a data source, of which a sample was read for the search.
-
-    Parameters
-    ----------
-    source : DataSource
-        All rows as they are stored.
-    frame : DataFrame
-        The sample as it is stored.
-    dataset : Dataset
-        The sample as it was read.
-    """
+    """Rows of a data source, the stored sample, and the sample as it was read for the search."""
 
     source: DataSource
     frame: pd.DataFrame

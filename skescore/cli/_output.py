@@ -68,10 +68,8 @@ def printable(text: str) -> str:
 
 
 class Printer:
-    """Collects the sections of a result as text or Markdown.
+    """Collector of the sections of a result as text or Markdown.
 
-    Notes
-    -----
     Text is wrapped on a terminal or if COLUMNS is set. Elsewhere, lines are not wrapped, so that
     other programs find each row in one line.
     """

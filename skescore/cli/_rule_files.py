@@ -532,12 +532,9 @@ STATE = "watch.json"
 def make_baseline(
     options: argparse.Namespace, search: ExtractorSearchCV, test: Dataset | None, notes: Notes
 ) -> RuleBaseline | None:
-    """Count held-out rows of the final rules: those of --test, or those of the folds.
+    """Count the rows of --test, or the held-out rows of the folds, for `skescore watch`.
 
-    Returns
-    -------
-    RuleBaseline or None
-        None without --output, or if the rules cannot be monitored, which a note explains.
+    Returns None without --output, or if the rules cannot be monitored, which a note explains.
     """
     from skescore.monitoring import RuleBaseline
 
@@ -558,13 +555,7 @@ def make_baseline(
 
 
 def read_baseline(rules_path: Path, ruleset: RuleSet) -> RuleBaseline | None:
-    """Return the baseline in the folder of the rules; None without one.
-
-    Raises
-    ------
-    ValueError
-        If it is damaged or belongs to other rules.
-    """
+    """Return the baseline in the folder of the rules; None without one."""
     from skescore.monitoring import RuleBaseline
 
     path = rules_path.parent / BASELINE

@@ -52,8 +52,6 @@ _ABORT_SECONDS = 10
 class Workers:
     """Worker processes of this command, which run until the context ends.
 
-    Notes
-    -----
     An interrupt from the terminal reaches this process only, which forwards it, so that workers
     return their trials. Their output is shown only if they fail. When this process ends, their
     input is closed, and they stop.

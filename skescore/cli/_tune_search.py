@@ -553,19 +553,7 @@ def verify_winner(options: argparse.Namespace, search: ExtractorSearchCV) -> Ver
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """Rules of an earlier run with their baseline, and how its table was read.
-
-    Parameters
-    ----------
-    path : Path
-        The file of the rules.
-    ruleset : RuleSet
-        The rules.
-    baseline : RuleBaseline
-        Their held-out counts.
-    preparation : Preparation
-        How the columns of its table were read.
-    """
+    """Rules of an earlier run, their held-out counts, and the preparation of its table."""
 
     path: Path
     ruleset: RuleSet
@@ -574,13 +562,7 @@ class EarlierRun:
 
     @classmethod
     def load(cls, folder: Path) -> EarlierRun:
-        """Read a run.
-
-        Raises
-        ------
-        ValueError
-            If it has no baseline.
-        """
+        """Read a run; raise a ValueError if it has no baseline."""
         path = at_home(folder) / "rules.json"
         ruleset = read_rules(path)
         baseline = read_baseline(path, ruleset)
@@ -634,19 +616,7 @@ _MAX_RULES = 8
 def describe_start(options: argparse.Namespace, n_rows: int, n_all: int, *, is_fitted: bool) -> str:
     """Return a line about the rows on which the black box is fitted, or which it predicts.
 
-    Parameters
-    ----------
-    options : argparse.Namespace
-        Options of the command.
-    n_rows, n_all : int
-        Number of rows of the search, and of the table.
-    is_fitted : bool
-        Whether the black box was fitted before the search.
-
-    Returns
-    -------
-    str
-        The line.
+    The search uses `n_rows` of the `n_all` rows of the table.
     """
     rows = plural(n_all, "row")
     if n_rows < n_all:
@@ -659,16 +629,10 @@ def describe_start(options: argparse.Namespace, n_rows: int, n_all: int, *, is_f
 
 
 class FirstRules:
-    """Callback of a search that writes when the black box is ready, first rules, and improvements.
+    """Callback of a search that reports the ready black box, the first rules, and improvements.
 
-    Parameters
-    ----------
-    label : str
-        Name of the score.
-    sign : int
-        -1 if the search maximizes the negative of the score.
-    limits : dict of str to float
-        Limits of the search by their parameters; None where there is no limit.
+    `sign` is -1 if the search maximizes the negative of the score. `limits` are the limits of the
+    search by parameter, None where there is no limit.
     """
 
     def __init__(self, label: str, sign: int, limits: dict[str, float | None]) -> None:

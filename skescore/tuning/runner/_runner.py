@@ -37,7 +37,7 @@ from skescore.tuning.runner._allocation import (
     score_and_bound,
     value_of,
 )
-from skescore.tuning.runner._studies import BaselineRecord, Studies, is_baseline, run_callbacks
+from skescore.tuning.runner._studies import Studies, is_baseline, run_callbacks
 from skescore.tuning.runner._workers import ALL_ROWS, Chain, FoldEvaluator, Workers
 from skescore.tuning.storage import Heartbeat, is_storage_failure
 
@@ -310,7 +310,7 @@ class Runner:
         for name, points in self.studies.settings.baselines.items():
             readable = [p for p in points if p["max_leaf_nodes"] <= READABLE_RULES]
             certain = (readable or points)[-1]
-            for number, params in enumerate(points):
+            for params in points:
                 if params is not certain and time.monotonic() >= self.evaluator.deadline:
                     continue
                 if name in self._stopped_by_callback:
@@ -318,18 +318,10 @@ class Runner:
                 if self.studies.is_shared:
                     self.studies.read_trials(name)
                 if self.studies.find_baseline(name, params) is None:
-                    self._run_baseline(
-                        name, number, params, workers, is_limited=params is not certain
-                    )
+                    self._run_baseline(name, params, workers, is_limited=params is not certain)
 
     def _run_baseline(
-        self,
-        name: str,
-        number: int,
-        params: dict[str, Any],
-        workers: Workers,
-        *,
-        is_limited: bool,
+        self, name: str, params: dict[str, Any], workers: Workers, *, is_limited: bool
     ) -> None:
         """Evaluate a candidate on all folds and on all rows, and store it."""
         objective = self.studies.objectives[name]
@@ -339,21 +331,21 @@ class Runner:
             tasks.append((candidate, ALL_ROWS))
         results = workers.run(tasks, is_limited=is_limited)
         all_rows = results.pop() if len(results) > n_folds else None
-        record = BaselineRecord(number)
+        baseline = self.studies.make_baseline(name, params)
         try:
             if failure := next((result.failure for result in results if result.failure), ""):
-                record.user_attrs |= {"extractor": name, "error": failure}
-                record.state = TrialState.FAIL
+                baseline.user_attrs |= {"extractor": name, "error": failure}
             else:
-                values = objective.record(record, results, all_rows=all_rows)
-                record.values = values if isinstance(values, tuple) else (values,)
+                values = objective.record(baseline, results, all_rows=all_rows)
+                baseline.values = list(values) if isinstance(values, tuple) else [values]
+                baseline.state = TrialState.COMPLETE
         except optuna.TrialPruned:
-            record.state = TrialState.PRUNED
+            baseline.state = TrialState.PRUNED
         if self.studies.is_shared:
             self.studies.read_trials(name)
             if self.studies.find_baseline(name, params) is not None:
                 return  # another worker was faster
-        self.studies.add_baseline(name, params, record)
+        self.studies.add_baseline(name, baseline)
         self.studies.read_trials(name)
         trial = self.studies.find_baseline(name, params)
         assert trial is not None

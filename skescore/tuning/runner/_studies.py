@@ -540,13 +540,7 @@ class Studies:
                 constraints_func=self._violations if self.settings.limits else None,
             )
 
-    def _constraints(self, record: BaselineRecord) -> dict[str, Any]:
-        """Return what Optuna's samplers with constraints store of a finished trial."""
-        if not self.settings.limits or record.state == TrialState.FAIL:
-            return {}
-        return {"constraints": list(self._violations(record))}
-
-    def _violations(self, trial: FrozenTrial | BaselineRecord) -> tuple[float, ...]:
+    def _violations(self, trial: FrozenTrial) -> tuple[float, ...]:
         attrs = trial.user_attrs
         folds = read_folds(attrs.get("folds")) or (FoldResult({}),)
         return self.settings.limits.violations(folds, read_all_rows(attrs.get("all_rows")))
@@ -583,18 +577,21 @@ class Studies:
             result[quantities[limit].name] = quantities[limit].sign
         return result
 
-    def add_baseline(self, name: str, params: dict[str, Any], record: BaselineRecord) -> None:
-        """Store a candidate that was evaluated in addition to the budget."""
+    def make_baseline(self, name: str, params: dict[str, Any]) -> FrozenTrial:
+        """Return a trial of a candidate in addition to the budget, which has failed so far."""
         space = self.objectives[name].space
-        distributions = {key: _containing(space, key, value) for key, value in params.items()}
-        trial = optuna.trial.create_trial(
-            state=record.state,
-            values=None if record.values is None else list(record.values),
+        return optuna.trial.create_trial(
+            state=TrialState.FAIL,
             params=params,
-            distributions=distributions,
-            user_attrs=record.user_attrs | {BASELINE: True},
-            system_attrs=self._constraints(record),
+            distributions={key: _containing(space, key, value) for key, value in params.items()},
+            user_attrs={BASELINE: True},
         )
+
+    def add_baseline(self, name: str, trial: FrozenTrial) -> None:
+        """Store a trial in addition to the budget."""
+        if self.settings.limits and trial.state != TrialState.FAIL:
+            # Optuna's samplers with constraints store the same of their trials.
+            trial.system_attrs = {"constraints": list(self._violations(trial))}
         self.by_name[name].add_trial(trial)
 
     def usage(
@@ -675,32 +672,6 @@ class Studies:
 
     def _trials_in_state(self, name: str, state: TrialState) -> list[FrozenTrial]:
         return [trial for trial in self.trials[name] if trial.state == state]
-
-
-@dataclass
-class BaselineRecord:
-    """Results of a candidate that Optuna did not suggest, with the interface of a trial.
-
-    Attributes
-    ----------
-    number : int
-        Number among the baselines.
-    user_attrs : dict
-        What the objective stored.
-    values : sequence of float or None
-        Values of the objective; None if they are undefined.
-    state : TrialState
-        State of the trial.
-    """
-
-    number: int
-    user_attrs: dict[str, Any] = field(default_factory=dict)
-    values: Sequence[float] | None = None
-    state: TrialState = TrialState.COMPLETE
-
-    def set_user_attr(self, key: str, value: Any) -> None:
-        """Store an attribute, as Optuna's trials do."""
-        self.user_attrs[key] = value
 
 
 def _containing(space: Mapping[str, Any], key: str, value: Any) -> Any:
