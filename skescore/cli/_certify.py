@@ -165,14 +165,14 @@ def _check(options: argparse.Namespace) -> str:
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {options.rules}; name a certificate.") from None
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise ValueError(f"{options.rules} is no certificate of `skescore certify`.") from error
+        raise ValueError(f"{options.rules} is not a certificate of `skescore certify`.") from error
     if about == "the black box's predictions" and options.black_box is None:
         raise ValueError(
             f"{options.rules} compares rules with {about}; add --black-box FILE with the model."
         )
     if weighted and options.class_weight is None:
         raise ValueError(
-            f"{options.rules} is about rows that are weighed; add --class-weight balanced, or "
+            f"{options.rules} is for weighted rows; add --class-weight balanced, or "
             "check it in Python with its weights (skescore.certificates.check_certificate)."
         )
     dataset = inputs.read_labeled_rows(options, ruleset)

@@ -445,7 +445,7 @@ def _text(
     printer.line(f"features: {listed(list(ruleset.feature_names))}")
     if ruleset.classes is not None:
         printer.line(f"classes: {', '.join(map(format_label, ruleset.classes))}")
-    printer.line(f"who predicts: {_prediction(ruleset)}")
+    printer.line(f"prediction: {_prediction(ruleset)}")
     printer.line(f"where no rule holds: {_fallback(ruleset)}")
     domain = "unknown, so that completeness by volume depends on the rows scored; --data gives it"
     if ruleset.domain is not None:
@@ -464,12 +464,10 @@ def _prediction(ruleset: RuleSet) -> str:
     if ruleset.ordered:
         return "the first rule that holds"
     if ruleset.disjoint:
-        return "the rule that holds; there is never more than one"
-    return (
-        "the purest rule that holds"
-        if ruleset.task == "classification"
-        else ("of the rules that hold, the one that saw most rows")
-    )
+        return "the only rule that holds"
+    if ruleset.task == "classification":
+        return "the purest rule that holds"
+    return "of the rules that hold, the one with the most training rows"
 
 
 def _fallback(ruleset: RuleSet) -> str:
@@ -477,9 +475,9 @@ def _fallback(ruleset: RuleSet) -> str:
 
     fallback = ruleset.fallback
     if fallback is None:
-        return "no prediction is known"
+        return "no prediction"
     if fallback.policy == "nearest":
         return "the rule whose box is nearest"
     if fallback.policy == "abstain":
-        return "no prediction, on purpose"
+        return "no prediction, because the rules abstain"
     return format_label(fallback.output)

@@ -31,22 +31,24 @@ if TYPE_CHECKING:
 
 #: Width of a table of measures in characters; further measures are in a second table.
 _WIDTH = 96
-#: Largest number of rules that are compared in pairs, and of conditions of voting rules.
-_MOST_PAIRED, _MOST_TRIED = 2000, 500
-#: What is counted in rows.
+#: Largest number of rules that are compared in pairs.
+_MAX_PAIRED_RULES = 2000
+#: Largest number of conditions of voting rules of which each is left out in turn.
+_MAX_VOTING_CONDITIONS = 500
+#: Figures that are numbers of rows.
 _COUNTS = ("p", "n", "P", "N", "unique_rows", "voting_conflicts", "negative_voting_conflicts")
 
-#: Figures of the rule set with what they mean; those of other tasks are left out.
+#: Figures of the rule set with their meanings; those of other tasks are left out.
 _FIGURES = {
-    "conditions_per_rule": "features that a rule names",
-    "literals_per_rule": "comparisons that it makes",
+    "conditions_per_rule": "features in a rule",
+    "literals_per_rule": "comparisons in a rule",
     "avg_rule_coverage": "share of all rows that a rule covers",
     "avg_rule_precision": "share of the covered rows that are correct",
     "avg_rule_quality": "c2: precision beyond chance, and share of the positive rows covered",
     "fraction_significant": "share of tested rules that are better than chance",
     "fraction_fdr_significant": "the same, corrected for the number of rules (false discoveries)",
     "fraction_fwer_significant": "the same, corrected for any false one among them",
-    "rules_per_example": "rules that cover a row",
+    "rules_per_example": "number of rules that cover a row",
     "voting_conflicts": "rows covered by rules of different classes",
     "negative_voting_conflicts": "conflicting rows that are predicted wrongly",
 }
@@ -96,22 +98,22 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
         if result["data"]["task"] == "classification"
         else "whose number is within a standard deviation of the prediction"
     )
-    counted = "all rows that it holds for, also where another rule predicts"
+    counted = "all rows that it covers, including those that another rule predicts"
     if result["assigned_rows"]:
         counted = "the rows assigned to it"
     printer.line(
-        f"(Every rule counts by itself, with {counted}. Right rows are those {right}. Overlap is "
-        "the share of its rows that other rules hold for as well, alone the number of the others. "
-        "Significant: corrected for false discoveries (FDR), the p-value is at most 0.05; FWER is "
-        "that of any false one.)"
+        f"(Each rule is evaluated separately, on {counted}. Right rows are those {right}. Overlap: "
+        "the share of its rows that other rules cover as well; alone: the number of its other "
+        "rows. FDR: the p-value corrected for false discoveries; FWER: corrected for any false "
+        "discovery. Significant: the FDR is at most 0.05.)"
     )
-    for position, names in enumerate(_parts(rules, measures)):
+    for position, names in enumerate(_group_measures(rules, measures)):
         printer.heading("measures" if position == 0 else "measures, continued")
         _table(printer, rules, {name: name for name in names})
     losses = [name for name in measures if not RULE_MEASURES[name].greater_is_better]
     but = f", but for {', '.join(losses)}" if losses else ""
     printer.line(f"(Greater is better{but}; - where a measure is not defined.)")
-    printer.heading("the rule set: means over rules, and how they meet")
+    printer.heading("the rule set: means over rules, and their overlap")
     if result["assigned_rows"]:
         printer.line("(All rows that a rule covers are counted.)")
     figures = result["characteristics"]
@@ -142,7 +144,9 @@ def _table(
     printer.table(["rule", *columns], rows)
 
 
-def _parts(rules: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> Iterator[list[str]]:
+def _group_measures(
+    rules: Sequence[Mapping[str, Any]], measures: Sequence[str]
+) -> Iterator[list[str]]:
     """Divide measures into groups that fit the width, of at least one."""
     part: list[str] = []
     start = room = _WIDTH - max(4, len(str(len(rules))))
@@ -168,7 +172,7 @@ examples:
   skescore score run/rules.json 'sales/*.parquet' --target price
   skescore score run/rules.json 'postgresql://anna@host/shop?table=sales' --target price
 """
-#: Rows that are counted where they are.
+#: Help on rows that are counted in their source.
 _ELSEWHERE = (
     "; or rows that are not loaded into memory: a folder or glob of Parquet files, "
     "duckdb:///FILE?table=T, postgresql://USER@HOST/DATABASE?table=T, any URL of SQLAlchemy"
@@ -296,7 +300,9 @@ def run(options: argparse.Namespace) -> str:
             "in a column and name it as --target, or export the table to Parquet"
         )
     model = _model(options)
-    X, y, data, unknown = (_counted if in_place else _read)(options, ruleset, notes, model)
+    X, y, data, unknown = (_count_source if in_place else _read_rows)(
+        options, ruleset, notes, model
+    )
     groups = None
     if options.group:  # read separately, since it need not be a feature
         groups = inputs.data_from(options, task=ruleset.task, features=[options.group]).X
@@ -305,12 +311,12 @@ def run(options: argparse.Namespace) -> str:
         evaluation = evaluate_rules(ruleset, X, y, black_box=queries)
         scores = arguments.knowledge_scorer_from(options).score(evaluation)
         prediction = _predictions(evaluation)
-        judged = _judged(options, ruleset, X, y) if options.measures else {}
+        judged = _evaluate_each_rule(options, ruleset, X, y) if options.measures else {}
         more = {}
         if in_place and model is not None:
             more["fidelity"] = _fidelity_in_place(options, ruleset, model)
         elif options.more or model is not None:
-            more = _more(evaluation, groups)
+            more = _measure_more(evaluation, groups)
     if unknown:
         total = sum(unknown.values())  # weights may be fractions
         rows = plural(int(total), "row") if total == int(total) else f"{total:g} rows"
@@ -364,15 +370,15 @@ def _queries(model: Any, X: Any) -> Any:
     return Oracle(model, like=X).query
 
 
-def _read(
+def _read_rows(
     options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes, model: Any = None
 ) -> _Data:
     """Read the rows into memory."""
     for name in ("weight", "memory"):
         if getattr(options, name) is not None:
             options.parser.error(
-                f"--{name} is for rows that stay where they are, such as a folder of Parquet "
-                "files; with a single file, add --in-place"
+                f"--{name} is for rows of a data source, such as a folder of Parquet files; with a "
+                "single file, add --in-place"
             )
     dataset = _load(options, ruleset, model)
     notes.add_findings(dataset.name, dataset.findings)
@@ -385,14 +391,14 @@ def _read(
     return dataset.X, dataset.y, data, counts
 
 
-def _counted(
+def _count_source(
     options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes, model: Any = None
 ) -> _Data:
     """Count the rows of a data source."""
     from skescore.sources import DataSource, count_source
 
     if options.target is None:
-        options.parser.error("rows that stay where they are need --target COLUMN")
+        options.parser.error("rows of a data source need --target COLUMN")
     reading_options = [name for name in _READING if getattr(options, name)]
     if reading_options or options.missing != "keep":
         name = (reading_options or ["missing"])[0].replace("_", "-")
@@ -503,7 +509,9 @@ def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
     return result
 
 
-def _judged(options: argparse.Namespace, ruleset: RuleSet, X: Any, y: Any) -> dict[str, Any]:
+def _evaluate_each_rule(
+    options: argparse.Namespace, ruleset: RuleSet, X: Any, y: Any
+) -> dict[str, Any]:
     """Evaluate each rule separately, and average the measures."""
     from skescore.metrics import characteristics, rule_report
 
@@ -521,7 +529,7 @@ def _judged(options: argparse.Namespace, ruleset: RuleSet, X: Any, y: Any) -> di
     }
 
 
-def _more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
+def _measure_more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
     """Compute measures beyond the scores, with details."""
     from sklearn.exceptions import UndefinedMetricWarning
 
@@ -531,7 +539,7 @@ def _more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
     available = ("rules", "rows", "labels", *(["black_box"] if e.black_box else []))
     values = {}
     # Voting rules would be evaluated again without each of their conditions.
-    is_slow = e.ruleset.voting is not None and e.ruleset.n_literals > _MOST_TRIED
+    is_slow = e.ruleset.voting is not None and e.ruleset.n_literals > _MAX_VOTING_CONDITIONS
     for name, measure in SET_MEASURES.items():
         if is_slow and name.startswith("redundant"):
             values[name] = math.nan
@@ -547,7 +555,7 @@ def _more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
             {"rules": [one, other], "share": share}
             for one, other, share in rule_overlap(e.ruleset, e.X).worst_pairs()
         ]
-        if len(e.ruleset) <= _MOST_PAIRED
+        if len(e.ruleset) <= _MAX_PAIRED_RULES
         else [],
         "calibration": _calibration(e, e.y_true, "data"),
         "printed_reference": _printed_reference(e.ruleset),
@@ -555,7 +563,7 @@ def _more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
     if e.black_box is not None and e.ruleset.reference == "black_box":
         predicted = e.black_box(e.rows)
         details["calibration_of_agreement"] = _calibration(e, predicted, "black_box")
-    return details if e.black_box is None else details | _of_black_box(e, groups)
+    return details if e.black_box is None else details | _measure_agreement(e, groups)
 
 
 def _calibration(e: RuleEvaluation, y: Any, reference: str) -> list[Any]:
@@ -574,7 +582,7 @@ def _printed_reference(ruleset: RuleSet) -> str | None:
     return "data" if has_correctness else ruleset.reference
 
 
-def _of_black_box(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
+def _measure_agreement(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
     """Measure the agreement with the black box by class, by group and by feature."""
     from skescore.metrics import feature_agreement, group_fidelity
 
@@ -684,7 +692,7 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
         printer.table(["feature", "black box", "rules"], listed, left=("feature",))
 
 
-def _meaning(spec: ScoreSpec, weights: dict[str, float]) -> str:
+def _describe_score(spec: ScoreSpec, weights: dict[str, float]) -> str:
     better = "greater" if spec.greater_is_better else "less"
     weight_list = ", ".join(f"{name} {weights[name]:g}" for name in spec.weight_names)
     return f"{better} is better" + (f" ({weight_list})" if weight_list else "")
@@ -719,7 +727,7 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
     covered = f"share of the rows that rules cover ({result['rows_covered']} of {data['rows']})"
     rows = [
         *(
-            [spec.label, number(scores[name], 4), _meaning(spec, weights)]
+            [spec.label, number(scores[name], 4), _describe_score(spec, weights)]
             for name, spec in SCORE_SPECS.items()
         ),
         [

@@ -318,7 +318,7 @@ def _check_usage(options: argparse.Namespace) -> None:
             f"{', '.join(SCORE_SPECS)}, pareto"
         )
     if options.tolerance is not None and options.certify is None:
-        options.parser.error("argument --tolerance: goes with a proof; add --certify SECONDS")
+        options.parser.error("argument --tolerance: needs a proof; add --certify SECONDS")
     if options.workers == 0 and options.storage is None:
         options.parser.error("argument --workers: 0 joins a search, whose --storage is needed")
     if options.storage is not None and options.fresh:

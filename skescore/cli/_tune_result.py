@@ -249,11 +249,11 @@ def _leaderboard_notes(
         seconds = 1000 * cost.seconds_per_row
         per_1000 = f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
         printer.line(
-            f"(The trials asked the model about {cost.n_rows:,} rows, which took "
+            f"(The trials queried the model for {cost.n_rows:,} rows, which took "
             f"{cost.seconds:.1f} s, {per_1000} per 1,000 rows.)"
         )
     if options.measures and board[columns_of(options)].isna().any(axis=None):
-        printer.line("(- means that a measure has no value on at least one fold.)")
+        printer.line("(- means that a measure is undefined on at least one fold.)")
     if "within_limits" in board and not board["within_limits"].any():
         printer.line(f"(No candidate satisfies {stated_limits(options)}.)")
     if board["score"].iloc[0] < board["score"].max():

@@ -32,8 +32,8 @@ For each rule: bounds of the share of its region in which the model predicts som
 the data and by volume; a concrete row of disagreement as near to the data as possible; and a part
 of the rule in which agreement is proven. Models of trees are read exactly, others are sampled.
 
-With --check an independent program checks the JSON of a verification, which takes the place of
-the rules. A file that --output names *.json holds this JSON in any format.
+With --check, an independent program checks the JSON of a verification, which is passed instead of
+the rules. If --output names a file *.json, the JSON is written whatever the --format.
 Exit codes: 0 success, 1 more disagreement than --max-disagreement or a rejected check.
 """
 EXAMPLES = """\

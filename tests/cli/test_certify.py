@@ -162,4 +162,4 @@ def test_certify_check_uses_class_weights(run, tmp_path):
 def test_certify_check_rejects_other_files(folder, run):
     code, _, err = run("certify", "--check", folder / "rules.json", "iris")
     assert code == 1
-    assert "is no certificate" in " ".join(err.split())
+    assert "is not a certificate" in " ".join(err.split())

@@ -296,7 +296,7 @@ def test_import_keeps_domain_of_rules(write, imported):
     )
     assert rules == own_rules
     assert notes == [
-        "the rules bring the domain that they were made on; that of the data is not used"
+        "the rules have the domain of their training rows; that of the data is not used"
     ]
 
 
@@ -502,8 +502,8 @@ def test_import_checks_and_rewrites_rules_json(write, imported, run):
     ("name", "content", "part"),
     [
         ("a.h5", "x", "--kind model|rules|table|rulekit|decision-rules"),
-        ("a.json", "[1]", "does not know what it is"),
-        ("a.json", '{"some": "thing"}', "does not know what it is"),
+        ("a.json", "[1]", "holds JSON of an unknown kind"),
+        ("a.json", '{"some": "thing"}', "holds JSON of an unknown kind"),
         ("a.json", "{", "is not valid JSON"),
         ("a.json", "", "is empty: save it again"),
         ("a.csv", "a,b\n1,2\n", "the header is 'a,b'"),
@@ -546,7 +546,7 @@ def test_import_prints_rules(write, run):
         "features",
         "features: 'color', 'size'",
         "classes: no, yes",
-        "who predicts: the first rule that holds",
+        "prediction: the first rule that holds",
         "where no rule holds: no",
         "domain: unknown, so that completeness by volume depends on the rows scored; --data gives "
         "it",

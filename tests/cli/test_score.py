@@ -543,8 +543,8 @@ def test_assigned_rows_option_restricts_measures(write, kinds, run):
     ]
     assert counts == [(3, 5), (2, 2)]
     words = (listed, kinds, "--target", "y", "--measures", "precision")
-    assert "also where another rule predicts" in run(*words)[1]
-    assert "with the rows assigned to it" in run(*words, "--assigned-rows")[1]
+    assert "including those that another rule predicts" in run(*words)[1]
+    assert "on the rows assigned to it" in run(*words, "--assigned-rows")[1]
 
 
 def test_assigned_rows_option_rejects_voting_rules(write, kinds, run):
@@ -665,7 +665,7 @@ def test_black_box_of_file_predicts_rows_in_place(run, write, days, tmp_path):
         (["{folder}", "--target", "klass"], "target 'klass'"),
         (["{folder}", "--target", "class", "--task", "regression"], "are for classification"),
         (["{folder}/*.csv", "--target", "class"], "no Parquet file"),
-        (["iris", "--weight", "w"], "stay where they are"),
+        (["iris", "--weight", "w"], "rows of a data source"),
         (["duckdb:///none.db?table=t", "--target", "class"], "no database 'none.db'"),
     ],
 )
