@@ -37,6 +37,7 @@ from skescore.bench import RANKABLE_COLUMNS, SUITES, suite_config
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_BLACK_BOX, OF_DATA, OF_EXTRACTORS, OF_FILE, OF_FOLDER
+from skescore.cli._rule_files import make_folder, refuse_file
 from skescore.cli._trials import shown_command_line
 from skescore.registry import EXTRACTORS, extractor_label, extractor_names
 
@@ -61,15 +62,7 @@ def rows_folder(
     from skescore.bench import is_in_use
 
     if output_folder is not None:
-        try:
-            output_folder.mkdir(parents=True, exist_ok=True)
-            if not os.access(output_folder, os.W_OK | os.X_OK):
-                raise PermissionError(None, "Permission denied")
-        except OSError as error:
-            raise ValueError(
-                f"--output {output_folder} cannot be written to: {error.strerror or error}. Name "
-                "another folder."
-            ) from error
+        make_folder(output_folder)
         yield output_folder
         return
     identity = [plan.record(), package_versions(), *measures]
@@ -786,8 +779,8 @@ def _check_files(options: argparse.Namespace) -> None:
                 options.parser.error(f"argument --{option}: needs the folder of --output")
         if options.report is True:
             options.parser.error("argument --report: name a file, or a folder with --output")
-    elif folder.exists() and not folder.is_dir():
-        raise ValueError(f"--output {folder} is a file; name a folder.")
+    else:
+        refuse_file(folder)
     if options.report is True:
         options.report = folder / "report.html" if folder is not None else None
     if options.report is not None:

@@ -18,6 +18,7 @@ from skescore._text import csv_of, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FOLDER
+from skescore.cli._rule_files import make_folder, refuse_file
 from skescore.registry import extractor_label
 
 if TYPE_CHECKING:
@@ -301,14 +302,8 @@ def _run_table(
     folder: Path | None = options.output
     path = None
     if folder is not None:
-        if folder.exists() and not folder.is_dir():
-            raise ValueError(f"--output {folder} is a file; name a folder.")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ValueError(
-                f"--output {folder} cannot be made: {error.strerror or error}. Name another folder."
-            ) from error
+        refuse_file(folder)
+        make_folder(folder)
         path = folder / f"{name}.cells.jsonl"
         if options.overwrite:
             for existing_path in (path, folder / f"{name}.csv", folder / f"{name}.json"):

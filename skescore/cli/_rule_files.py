@@ -388,8 +388,7 @@ def check_folder(options: argparse.Namespace) -> None:
     folder: Path | None = options.output
     if folder is None:
         return
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--output {folder} is a file; name a folder.")
+    refuse_file(folder)
     if page is not None and page.parent != folder and not page.parent.is_dir():
         raise ValueError(f"--report {page}: there is no folder {page.parent}; make it first.")
     if page is not None and page.is_dir():
@@ -407,6 +406,25 @@ def check_folder(options: argparse.Namespace) -> None:
         )
 
 
+def refuse_file(folder: Path) -> None:
+    """Raise an error if --output names a file instead of a folder."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--output {folder} is a file; name a folder.")
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder of --output; raise an error if files cannot be written to it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(None, "Permission denied")
+    except OSError as error:
+        raise ValueError(
+            f"--output {folder} cannot be written to: {error.strerror or error}. Name another "
+            "folder."
+        ) from error
+
+
 @contextlib.contextmanager
 def output_folder(options: argparse.Namespace) -> Iterator[None]:
     """Make the output folder before the search, and remove it if the search fails.
@@ -419,15 +437,7 @@ def output_folder(options: argparse.Namespace) -> Iterator[None]:
         return
     existed = folder.exists()
     try:  # an interrupt may come right after the folder was made
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if not os.access(folder, os.W_OK | os.X_OK):
-                raise PermissionError(None, "Permission denied")
-        except OSError as error:
-            raise ValueError(
-                f"--output {folder} cannot be written to: {error.strerror or error}. Name another "
-                "folder."
-            ) from error
+        make_folder(folder)
         with try_lock(folder / LOCK) as is_locked:
             if not is_locked:
                 raise ValueError(

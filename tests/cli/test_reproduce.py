@@ -199,7 +199,7 @@ def test_killed_reproduce_run_is_resumed(run, tmp_path):
         (["ice", "--data", "iris"], 2, "there is no data set 'iris'. Known: breast_cancer, wine."),
         (["ice", "--phi", "0"], 2, "--phi: must be a number above 0, got '0'"),
         (["fire", "--output", __file__], 1, "is a file; name a folder."),
-        (["ice", "--output", f"{__file__}/x"], 1, "cannot be made"),
+        (["ice", "--output", f"{__file__}/x"], 1, "cannot be written to"),
     ],
 )
 def test_reproduce_rejects_invalid_options(words, code, message, run):
