@@ -152,15 +152,9 @@ def test_star_import_provides_public_names() -> None:
 #: A search finds extractors by the registry. It imports only the oracle that queries black boxes
 #: and the check for categorical columns.
 TUNING_OF_EXTRACTORS = {
-    "tuning._folds": {
-        "CachedBlackBox",
-        "ExtractionTimeoutError",
-        "Oracle",
-        "PATH_LEAVES",
-        "equal_siblings",
-        "generate_rows",
-    },
+    "tuning._folds": {"CachedBlackBox", "Oracle", "generate_rows"},
     "tuning._search": {"has_categories"},
+    "tuning._selection": {"ExtractionTimeoutError", "PATH_LEAVES", "equal_siblings"},
 }
 
 

@@ -712,6 +712,13 @@ _SINGLE = {
 }
 
 
+#: Names of all options for constraints, as attributes of the parsed options.
+CONSTRAINT_NAMES = (
+    "constraints",
+    *(option.removeprefix("--").replace("-", "_") for option in _REPEATED | _SINGLE),
+)
+
+
 def add_constraint_options(parser: Any) -> None:
     """Add a group with the options for constraints."""
     group = parser.add_argument_group("constraints on the rules")
@@ -735,8 +742,7 @@ def constraints_from(
 
     Categories of `columns` and `labels` may be other values than texts.
     """
-    names = ["constraints", *(o.removeprefix("--").replace("-", "_") for o in _REPEATED | _SINGLE)]
-    values = {name: getattr(options, name, None) for name in names}
+    values = {name: getattr(options, name) for name in CONSTRAINT_NAMES}
     for name in ("forbid", "require"):
         texts = values[name] or []
         values[name] = [part.strip() for text in texts for part in text.split(",") if part.strip()]

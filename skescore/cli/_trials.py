@@ -374,26 +374,6 @@ _SEARCH_OPTIONS = (
     "measures",
 )
 
-_CONSTRAINT_OPTIONS = (
-    "apart",
-    "class_order",
-    "constraints",
-    "feature_cost",
-    "forbid",
-    "max_conditions",
-    "max_cost",
-    "max_features",
-    "max_gap",
-    "max_rules_per_class",
-    "min_precision",
-    "min_support",
-    "monotone",
-    "pin",
-    "require",
-    "thresholds",
-    "together",
-)
-
 _ROW_OPTIONS = (
     "missing",
     "drop",
@@ -419,7 +399,7 @@ def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, 
     """Return a digest of all settings on which the trials of a search depend."""
     from skescore.scorers import all_weights
 
-    names = (*_SEARCH_OPTIONS, *all_weights(), *_CONSTRAINT_OPTIONS, *_ROW_OPTIONS)
+    names = (*_SEARCH_OPTIONS, *all_weights(), *arguments.CONSTRAINT_NAMES, *_ROW_OPTIONS)
     settings = {name: repr(getattr(options, name)) for name in names}
     about = [dataset.checksum, dataset.y.name, settings, black_box, package_versions()]
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]

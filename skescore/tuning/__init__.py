@@ -10,7 +10,6 @@ from skescore.tuning._candidates import (
     pareto_mask,
 )
 from skescore.tuning._folds import (
-    READABLE_RULES,
     SHARE_OF_ALL_ROWS,
     CountableSource,
     Fold,
@@ -24,18 +23,19 @@ from skescore.tuning._folds import (
     make_folds,
     mixed,
     mixed_score,
-    tree_path,
 )
 from skescore.tuning._objective import ExtractorObjective, SearchObjective
 from skescore.tuning._search import MAX_PERMUTED_ROWS, ExtractorSearchCV
 from skescore.tuning._selection import (
     N_FINALISTS,
+    READABLE_RULES,
     Alternative,
     choose_alternatives,
     choose_winner,
     judged,
     leaderboard,
     make_alternatives,
+    tree_path,
 )
 from skescore.tuning.runner import FoldEvaluator, SearchProgress, Workers, describe_study
 from skescore.tuning.spaces import SearchSpace, as_search_space, search_space, starting_points

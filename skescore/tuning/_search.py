@@ -45,7 +45,6 @@ from skescore.scorers import (
 from skescore.suspicions import ResultFacts, SuspiciousDataWarning, TableFacts, find_suspicions
 from skescore.tuning._candidates import Candidate, Candidates, SearchLimits, pareto_front
 from skescore.tuning._folds import (
-    READABLE_RULES,
     REPAIRED,
     CountableSource,
     Fold,
@@ -55,7 +54,6 @@ from skescore.tuning._folds import (
     black_box_quality,
     evaluate_on_fold,
     mean_of,
-    tree_path,
 )
 from skescore.tuning._objective import (
     ExtractorObjective,
@@ -67,6 +65,7 @@ from skescore.tuning._objective import (
 )
 from skescore.tuning._selection import (
     N_FINALISTS,
+    READABLE_RULES,
     Alternative,
     choose_alternatives,
     choose_winner,
@@ -77,6 +76,7 @@ from skescore.tuning._selection import (
     leaderboard,
     make_alternatives,
     repeated_cv,
+    tree_path,
 )
 from skescore.tuning.runner import (
     Allocation,

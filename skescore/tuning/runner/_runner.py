@@ -24,8 +24,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from skescore._text import plural
 from skescore.black_boxes import QueryCost
 from skescore.registry import extractor_label
-from skescore.tuning._folds import READABLE_RULES, FoldResult, mean_of
+from skescore.tuning._folds import FoldResult, mean_of
 from skescore.tuning._objective import SearchObjective, params_key
+from skescore.tuning._selection import READABLE_RULES
 from skescore.tuning.runner._allocation import (
     Allocation,
     FinishedTrial,
