@@ -599,6 +599,17 @@ def add_trust_option(group: Any) -> None:
     )
 
 
+def add_model_options(group: Any, use: str) -> None:
+    """Add ``--black-box`` for the file of a model, and ``--trust``; `use` ends the help text."""
+    group.add_argument(
+        "--black-box",
+        action=OF_FILE,
+        metavar="FILE",
+        help=f"a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust){use}",
+    )
+    add_trust_option(group)
+
+
 def add_format_option(parser: argparse._ActionsContainer) -> None:
     """Add the choice of output format."""
     parser.add_argument(

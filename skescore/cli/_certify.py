@@ -11,7 +11,6 @@ from skescore._scores import SCORE_SPECS
 from skescore.cli import _arguments as arguments
 from skescore.cli import _inputs as inputs
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_FILE
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
@@ -50,14 +49,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     arguments.add_data_options(parser)
     group = parser.add_argument_group("certificate")
     group.add_argument("--check", action="store_true", help="check an existing certificate")
-    group.add_argument(
-        "--black-box",
-        action=OF_FILE,
-        metavar="FILE",
-        help="a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust): the "
-        "rules are compared with its predictions, by default with the target",
+    arguments.add_model_options(
+        group, ": the rules are compared with its predictions, by default with the target"
     )
-    arguments.add_trust_option(group)
     group.add_argument(
         "--scoring",
         choices=tuple(SCORE_SPECS),

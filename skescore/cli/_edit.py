@@ -101,14 +101,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_result_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("effects and proofs")
-    group.add_argument(
-        "--black-box",
-        action=OF_FILE,
-        metavar="FILE",
-        help="a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust): rules "
-        "are compared with its predictions, and --reoptimize learns from them",
+    arguments.add_model_options(
+        group, ": rules are compared with its predictions, and --reoptimize learns from them"
     )
-    arguments.add_trust_option(group)
     group.add_argument(
         "--held-out",
         action=OF_DATA,

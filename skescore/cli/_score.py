@@ -15,7 +15,6 @@ from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _inputs as inputs
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_FILE
 from skescore.cli._output import Printer, number
 from skescore.cli._rule_files import (
     differences_from_training,
@@ -237,16 +236,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="add measures beyond ICE, FiRe and Q: overlap of rules, removable rules, "
         "whether the shares printed with the rules are correct on these rows",
     )
-    group.add_argument(
-        "--black-box",
-        action=OF_FILE,
-        metavar="FILE",
-        help="fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust); adds the "
-        "measures of --more and its agreement with the rules by class, by feature, away from the "
-        "data and near its decision boundary; for Parquet files that are read in place, adds only "
-        "the agreement on these rows",
+    arguments.add_model_options(
+        group,
+        "; adds the measures of --more and its agreement with the rules by class, by feature, away "
+        "from the data and near its decision boundary; for Parquet files that are read in place, "
+        "adds only the agreement on these rows",
     )
-    arguments.add_trust_option(group)
     group.add_argument(
         "--group",
         metavar="COLUMN",

@@ -139,14 +139,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the model")
-    group.add_argument(
-        "--black-box",
-        action=OF_FILE,
-        metavar="FILE",
-        help="fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust), whose "
-        "agreement with the rules is monitored",
-    )
-    arguments.add_trust_option(group)
+    arguments.add_model_options(group, ", whose agreement with the rules is monitored")
     group.add_argument(
         "--model-column",
         metavar="COLUMN",

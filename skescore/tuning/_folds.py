@@ -310,19 +310,7 @@ class Fold:
 def unseen_rows(X: Any, sample_weight: np.ndarray | None, seed: int) -> Any:
     """Generate rows, similar to held-out rows, that neither the model nor the rules have seen.
 
-    Parameters
-    ----------
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        Held-out rows.
-    sample_weight : ndarray or None
-        Their weights.
-    seed : int
-        Seed.
-
-    Returns
-    -------
-    array-like or DataFrame or None
-        The rows; None if rows of this kind cannot be generated.
+    Returns None if rows of this kind cannot be generated.
     """
     if sample_weight is not None:
         if not sample_weight.any():

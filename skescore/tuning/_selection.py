@@ -415,21 +415,9 @@ def repeated_cv(cv: Any, task: str, seed: int) -> Any | None:
 def find_finalists(
     candidates: Candidates, winner: tuple[str, int], objective: SearchObjective
 ) -> list[Candidate]:
-    """Return the winner and the candidates that are about as good as the best.
+    """Return the winner and the candidates that are about as good as the best, by score.
 
-    Parameters
-    ----------
-    candidates : Candidates
-        Candidates that may win.
-    winner : tuple of str and int
-        Extractor and trial of the winner.
-    objective : SearchObjective
-        Score of the search.
-
-    Returns
-    -------
-    list of Candidate
-        At most `N_FINALISTS` candidates with different outcomes: the winner, then by score.
+    There are at most `N_FINALISTS`, with different outcomes. `winner` is an extractor and a trial.
     """
     if not len(candidates):
         return []
@@ -460,24 +448,9 @@ def compare_finalists(
     The smallest finalist that is not clearly worse than the best wins. Of equally small ones within
     half of that distance, the one that agrees most with the black box wins, then the best.
 
-    Parameters
-    ----------
-    finalists : sequence of Candidate
-        The winner so far, then others.
-    evaluate : callable
-        Returns the results of candidates on the further folds, one candidate after the other.
-    objective : SearchObjective
-        Score of the search.
-    standard_errors : float
-        Largest distance of the winner from the best finalist, in standard errors of the
-        differences, see :func:`choose_winner`.
-
-    Returns
-    -------
-    winner : int
-        Index of the winner; 0 if a finalist failed.
-    scores : ndarray of shape (n_finalists,)
-        Mean scores over all folds; NaN for a finalist that failed.
+    `evaluate` returns the results of candidates on the further folds, one candidate after another.
+    Returns the index of the winner and the mean scores over all folds. A finalist that failed has
+    the score NaN; if the first one failed, it remains the winner.
     """
     results = evaluate(finalists)
     n_folds = len(results) // len(finalists)

@@ -128,14 +128,9 @@ class FinishedTrial:
 
 
 class ResultCache:
-    """Results of the finished trials of a search.
+    """Results of the finished trials of a search that were measured on all folds.
 
-    Parameters
-    ----------
-    n_folds : int
-        Number of folds; trials that were measured on fewer folds are not included.
-    measures : mapping of str to float, optional
-        Further measures by which trials are compared: 1 if greater is better, -1 if less is.
+    `measures` are further measures by which trials are compared: 1 if greater is better, else -1.
     """
 
     def __init__(self, n_folds: int, measures: Mapping[str, float] | None = None) -> None:
