@@ -506,7 +506,7 @@ def read_test_rows(
     from skescore.black_boxes import is_unsupervised
 
     if is_unsupervised(model):
-        return labeled(options, model, options.test, dataset.preparation)
+        return read_model_labels(options, model, options.test, dataset.preparation)
     test = data_from(
         options,
         data=options.test,
@@ -547,7 +547,7 @@ def read_data(options: argparse.Namespace, model: Any) -> Dataset:
         return data_from(options)
     if is_unsupervised(model):
         options.explains_labels = True
-        return labeled(options, model, options.data)
+        return read_model_labels(options, model, options.data)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         with contextlib.suppress(DatasetError):  # the error of the table names all differences
@@ -595,7 +595,7 @@ def check_labels(options: argparse.Namespace, model: Any) -> None:
             )
 
 
-def labeled(
+def read_model_labels(
     options: argparse.Namespace, model: Any, data: str, preparation: Preparation | None = None
 ) -> Dataset:
     """Load rows with the labels of a clusterer or outlier detector as their target."""
@@ -619,7 +619,7 @@ def labeled(
     return replace(unlabeled, y=y, task="classification")
 
 
-def chosen_output(model: Any, dataset: Dataset, outputs: Sequence[str] | None) -> Any:
+def select_explained_output(model: Any, dataset: Dataset, outputs: Sequence[str] | None) -> Any:
     """Return the model from a file, or its output that predicts the target."""
     from skescore.black_boxes import (
         CallableClassifier,
@@ -639,7 +639,7 @@ def chosen_output(model: Any, dataset: Dataset, outputs: Sequence[str] | None) -
     return select_output(model, output_index)
 
 
-def make_black_box_of(
+def prepare_black_box(
     options: argparse.Namespace, dataset: Dataset, model: Any
 ) -> tuple[Any, dict[str, Any]]:
     """Return the black box and the description of its file for the result."""
@@ -665,4 +665,4 @@ def make_black_box_of(
         about["outputs"] = options.outputs
     if is_unsupervised(model):
         about["labels"] = True
-    return chosen_output(model, dataset, options.outputs), about
+    return select_explained_output(model, dataset, options.outputs), about

@@ -14,7 +14,7 @@ from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_RUN
 from skescore.cli._bench import page_rankings
-from skescore.cli._inputs import chosen_output, labeled
+from skescore.cli._inputs import read_model_labels, select_explained_output
 from skescore.cli._rule_files import REPORT, check_output
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def _labeled_again(options: argparse.Namespace, about: dict[str, Any]) -> Datase
     arguments.add_reading_options(parser)  # defaults of options that the run did not record
     read = parser.parse_args([], argparse.Namespace(**recorded, **run_data["reading"]))
     preparation = None if run_data["table"] is None else Preparation.from_dict(run_data["table"])
-    data = labeled(read, _model(options, about["black_box"]), source, preparation)
+    data = read_model_labels(read, _model(options, about["black_box"]), source, preparation)
     if options.data is None and data.checksum != run_data["checksum_sha256"]:
         raise ValueError(f"{source} has changed since the run; pass other rows as --data")
     return data
@@ -222,7 +222,7 @@ def _black_box(
         if name.startswith("command:"):
             raise ValueError("it is a command, which is not run again")
         model = _model(options, model_record)
-        model = chosen_output(model, data, model_record.get("outputs"))
+        model = select_explained_output(model, data, model_record.get("outputs"))
     except (OSError, ValueError, ImportError) as error:
         notes.add(
             f"the black box {name} was not loaded, so only the winner's rules are shown: {error}"

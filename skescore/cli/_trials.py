@@ -49,7 +49,7 @@ _FINISH_SECONDS = 60
 _ABORT_SECONDS = 10
 
 
-class Workers:
+class WorkerProcesses:
     """Worker processes of this command, which run until the context ends.
 
     An interrupt from the terminal reaches this process only, which forwards it, so that workers
@@ -76,7 +76,7 @@ class Workers:
                 "in the cache. Name one: --storage trials.journal."
             )
 
-    def __enter__(self) -> Workers:
+    def __enter__(self) -> WorkerProcesses:
         group_options: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
         try:
             for _ in range(self._number):

@@ -43,12 +43,12 @@ _MAX_ROWS = 10
 MAX_CLASSES = 6
 
 
-def sign(options: argparse.Namespace) -> int:
+def score_sign(options: argparse.Namespace) -> int:
     """Return 1 if the score is maximized, and -1 if its negative is."""
     return -1 if arguments.scorer_from(options).name.startswith("neg_") else 1
 
 
-def label(options: argparse.Namespace) -> str:
+def score_label(options: argparse.Namespace) -> str:
     """Return the label of the score."""
     score = arguments.trade_off_score(options)
     return SCORE_SPECS[score].label if score in SCORE_SPECS else score
@@ -83,13 +83,13 @@ def tune_text(
     printer.line(f"black box {options.black_box}: {quality} ({how})")
     judged = bool((result.get("all_rows") or {}).get("finalists"))
     _leaderboard(printer, options, dataset, search, judged=judged)
-    best, name = result["best"], label(options)
+    best, name = result["best"], score_label(options)
     _trade_off(printer, options, dataset, search)
     knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""
     first = "best" if options.pick is None else "picked"
     printer.heading(
         f"{first}: {extractor_label(best['extractor'])} with {name} "
-        f"{output.number(sign(options) * best['score'], 4)}{knee}; its "
+        f"{output.number(score_sign(options) * best['score'], 4)}{knee}; its "
         f"{plural(best['n_rules'], 'rule')}, extracted from all rows"
     )
     printer.verbatim(str(search.rules_.standalone() if options.standalone else search.rules_))
@@ -147,7 +147,7 @@ def _leaderboard(
     *,
     judged: bool,
 ) -> None:
-    board, name = search.leaderboard_, label(options)
+    board, name = search.leaderboard_, score_label(options)
     complete = board[board["state"] == "complete"]
     n_stopped, n_failed = _count_stopped(board), _count_failed(board)
     ended = f", {n_stopped} stopped early" if n_stopped else ""
@@ -205,7 +205,7 @@ def _different_outcomes(
     for row in complete.to_dict(orient="records"):
         outcome = (
             extractor_label(row["extractor"]),
-            output.number(sign(options) * row["score"], 4),
+            output.number(score_sign(options) * row["score"], 4),
             output.number(_without_noise(row["score_std"], row["score"]), 4),
             output.number(row["performance"]),
             *(_measured(quantity, row) for quantity in properties),
@@ -234,9 +234,9 @@ def _leaderboard_notes(
     judged: bool,
 ) -> None:
     """Explain the columns and the order of the leaderboard, and which extractors were stopped."""
-    board, name = search.leaderboard_, label(options)
+    board, name = search.leaderboard_, score_label(options)
     truth = _truth(options, dataset)
-    better = "greater" if sign(options) == 1 else "less"
+    better = "greater" if score_sign(options) == 1 else "less"
     printer.line(
         f"({name}: {better} is better. Means over {_scored_rows(options, search)}, compared with "
         f"{truth}; ± is the "

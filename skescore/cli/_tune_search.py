@@ -35,8 +35,8 @@ from skescore.cli._inputs import (
     check_labels,
     draw_sample,
     is_source,
-    make_black_box_of,
     null_classes,
+    prepare_black_box,
     read_data,
     read_test_rows,
 )
@@ -56,7 +56,7 @@ from skescore.cli._rule_files import (
 from skescore.cli._trials import (
     LARGE_TABLE,
     TrialStorage,
-    Workers,
+    WorkerProcesses,
     is_alone,
     kept_trials,
     n_processes,
@@ -73,10 +73,10 @@ from skescore.cli._tune_result import (
     find_shortcomings,
     is_failed,
     json_text,
-    label,
     make_result,
     revision_text,
-    sign,
+    score_label,
+    score_sign,
     stated_limits,
     tune_text,
 )
@@ -132,7 +132,7 @@ def find_rules(options: argparse.Namespace, begin: datetime.datetime) -> str:
     for suspicion in suspicions:
         notes.warn(suspicion.with_command(command))
     notes.add_findings(dataset.name, dataset.findings)
-    model, about_model = make_black_box_of(options, dataset, model_file)
+    model, about_model = prepare_black_box(options, dataset, model_file)
     if options.workers == 0:
         trial_storage = TrialStorage(options.storage, study_name(options, dataset))
         _search(options, dataset, model, notes, trial_storage)
@@ -329,7 +329,7 @@ def _compare_finalists(
         return None
     if finalists is None:
         return None
-    finalists["score"] *= sign(options)
+    finalists["score"] *= score_sign(options)
     records: list[Any] = finalists.to_dict(orient="records")
     return records
 
@@ -362,7 +362,7 @@ def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: out
             )
 
 
-def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
+def make_splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
     """Make folds: in the order of time, of whole groups, or shuffled.
 
     Shuffled folds and groups are stratified if a class has enough rows.
@@ -401,7 +401,7 @@ def _make_search(
 ) -> ReportingSearch:
     """Make the search with the options of the command."""
     limits = {limit: getattr(options, limit) for limit in limited_quantities()}
-    first_rules = FirstRules(label(options), sign(options), limits)
+    first_rules = FirstRules(score_label(options), score_sign(options), limits)
     search = ReportingSearch(
         model,
         extractors=options.extractors,
@@ -435,9 +435,11 @@ def _search(
     notes: output.Notes,
     trial_storage: TrialStorage,
 ) -> ExtractorSearchCV:
-    folds = splitter(dataset, options.cv, options.seed, notes)
+    folds = make_splitter(dataset, options.cv, options.seed, notes)
     n_left = max(options.trials - note_earlier(trial_storage, options.extractors, notes), 0)
-    progress = SearchProgress(n_left, label(options), sign(options), enabled=not options.quiet)
+    progress = SearchProgress(
+        n_left, score_label(options), score_sign(options), enabled=not options.quiet
+    )
     progress.activity = "checking the rows"
     search = _make_search(options, dataset, model, trial_storage, folds, progress)
     if not options.quiet:
@@ -448,7 +450,7 @@ def _search(
     with notes.instead_of_warnings(*ignored) as further:
         warnings.simplefilter("ignore", SuspiciousDataWarning)  # reported before the notes
         try:
-            with Workers(options, trial_storage, notes), progress:
+            with WorkerProcesses(options, trial_storage, notes), progress:
                 # Labels of a clusterer or outlier detector are no data of their own.
                 y = None if options.explains_labels else dataset.y
                 search.fit(dataset.X, y, groups=dataset.groups)

@@ -26,6 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore._quantities import limited_quantities
 from skescore.cli import COMMANDS, build_parser
 from skescore.cli._arguments import (
+    CONSTRAINT_NAMES,
     integer,
     jobs,
     knowledge_scorer_from,
@@ -47,14 +48,13 @@ from skescore.cli._output import (
 )
 from skescore.cli._report import _model
 from skescore.cli._trials import (
-    _CONSTRAINT_OPTIONS,
     _ROW_OPTIONS,
     _SEARCH_OPTIONS,
     TrialStorage,
-    Workers,
+    WorkerProcesses,
     shown_command_line,
 )
-from skescore.cli._tune_search import ReportingSearch, splitter
+from skescore.cli._tune_search import ReportingSearch, make_splitter
 from skescore.datasets import Dataset, load_dataset
 from skescore.rules import Domain, Rule, RuleSet
 from skescore.scorers import all_weights
@@ -269,7 +269,7 @@ def test_splitter_stratifies_despite_rare_classes(tmp_path):
     table.loc[[0, 60], "kind"] = ["unica", "unica"]
     dataset = load_dataset(table, target="kind")
     notes = Notes(quiet=True)
-    folds = splitter(dataset, 5, 0, notes)
+    folds = make_splitter(dataset, 5, 0, notes)
     with pytest.warns(UserWarning, match="least populated"):
         parts = list(folds.split(dataset.X, dataset.y))
     for _, test in parts:
@@ -284,8 +284,8 @@ def test_splitter_stratifies_despite_rare_classes(tmp_path):
 def test_splitter_uses_no_strata_for_rare_classes_only():
     table = pd.DataFrame({"a": np.arange(6) ** 2, "y": list("xyxyxy")})
     dataset = load_dataset(table, target="y")
-    assert isinstance(splitter(dataset, 5, 0, Notes()), KFold)
-    assert isinstance(splitter(dataset, 3, 0, Notes()), StratifiedKFold)
+    assert isinstance(make_splitter(dataset, 5, 0, Notes()), KFold)
+    assert isinstance(make_splitter(dataset, 3, 0, Notes()), StratifiedKFold)
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -343,7 +343,7 @@ def test_names_from_splits_at_commas_outside_quotes(text, names):
     assert names_from(text) == names
 
 
-# Workers and passwords ----------------------------------------------------------------------------
+# Worker processes and passwords -------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -352,7 +352,7 @@ def test_workers_note_a_failing_worker(capsys):
     options = SimpleNamespace(
         workers=2, storage="kept.journal", command_line=["skescore", "tune", "nowhere.csv"]
     )
-    with Workers(options, TrialStorage("kept.journal", "a"), notes):
+    with WorkerProcesses(options, TrialStorage("kept.journal", "a"), notes):
         pass
     [note] = notes.texts
     assert note.startswith("a worker has failed: ")
@@ -706,7 +706,7 @@ def test_progress_names_the_work_before_trials(capsys: pytest.CaptureFixture[str
 
 def test_digest_covers_all_options_that_change_trials() -> None:
     options = vars(build_parser().parse_args(["tune", "iris"]))
-    named = {*_SEARCH_OPTIONS, *_CONSTRAINT_OPTIONS, *_ROW_OPTIONS, *all_weights()}
+    named = {*_SEARCH_OPTIONS, *CONSTRAINT_NAMES, *_ROW_OPTIONS, *all_weights()}
     budgets = {"trials", "timeout", "allocation", *limited_quantities()}
     read_from_data = {"data", "target", "trust", "from_run"}
     processes = {"n_jobs", "workers", "storage", "study", "fresh", "exit_code", "parser", "run"}
