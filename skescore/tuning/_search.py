@@ -496,8 +496,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         for name in ("_alternatives", "_final_black_box"):
             self.__dict__.pop(name, None)
         task, X = black_box_task(self.estimator), convert_rows(X)
-        self._given = self._check_extractors(task, X)
-        self.extractors_ = tuple(self._given)
+        self._extractors = self._check_extractors(task, X)
+        self.extractors_ = tuple(self._extractors)
         objective = self._check_parameters()
         self.data_ = self._prepare(X, y, groups, sample_weight, self._check_rows(X, y, task))
         table_facts = TableFacts.from_arrays(
@@ -530,10 +530,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             runner.seconds_spent = time.perf_counter() - ready
             interrupt = self._run(runner, objective.name)
             self.search_seconds_ = time.perf_counter() - begin
-            self._keep(runner, objective, interrupted=interrupt is not None)
+            self._store_results(runner, objective, interrupted=interrupt is not None)
         if interrupt is not None and not (self.leaderboard_["state"] == "complete").any():
             raise interrupt
-        self._choose(objective)
+        self._choose_winner(objective)
         if interrupt is None and sampled_rows is None:
             self._compare_finalists(data, runner, objective)
         self.picked_ = False
@@ -694,7 +694,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             for row in finalist_rows.to_dict(orient="records"):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # the winner is fitted again below
-                    self._take(row)
+                    self._make_winner(row)
                 if (rules_text := str(self.rules_)) in compared_rules:
                     continue
                 compared_rules.add(rules_text)
@@ -711,7 +711,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 )
             best_row = max(finalists, key=lambda finalist: finalist["score"])
         finally:
-            self._take(best_row)  # after an error, the winner on the sample
+            self._make_winner(best_row)  # after an error, the winner on the sample
         self.picked_ = False
         return pd.DataFrame(finalists)
 
@@ -754,8 +754,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """Return the built-in extractors of the search that are slow."""
         return [
             name
-            for name, given in self._given.items()
-            if given == name and name in EXTRACTORS and extractor_spec(name).is_costly
+            for name, extractor in self._extractors.items()
+            if extractor == name and name in EXTRACTORS and extractor_spec(name).is_costly
         ]
 
     def _run(self, runner: Runner, score_name: str) -> KeyboardInterrupt | None:
@@ -792,7 +792,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return idle_features
         replacements = board[is_equal & ~board.duplicated(subset=_OUTCOME)].drop(0, errors="ignore")
         for _, row in replacements.head(_MAX_REPLACEMENTS).iterrows():
-            self._take(row)
+            self._make_winner(row)
             if not self._winner().features_without_influence(probe_rows):
                 return []
         self.leaderboard_, self.best_extractor_ = board, winner
@@ -818,8 +818,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _sample(self, y: Any, task: str) -> np.ndarray | None:
         """Draw the rows for trials; return None if trials use all rows."""
         check_integer("max_rows", self.max_rows, 10, optional=True, remedy="None takes all rows.")
-        given_splits = not isinstance(self.cv, Integral) and not hasattr(self.cv, "split")
-        if self.max_rows is None or len(y) <= self.max_rows or (given_splits and self.cv):
+        has_fixed_splits = not isinstance(self.cv, Integral) and not hasattr(self.cv, "split")
+        if self.max_rows is None or len(y) <= self.max_rows or (has_fixed_splits and self.cv):
             return None
         random = check_random_state(0 if self.random_state is None else self.random_state)
         random = np.random.RandomState(random.randint(2**31 - 1))
@@ -963,11 +963,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             If the search has no such candidate.
         """
         check_is_fitted(self, "leaderboard_")
-        self._take(row)
+        self._make_winner(row)
         self.picked_ = True
         return self
 
-    def _take(self, row: Any) -> None:
+    def _make_winner(self, row: Any) -> None:
         """Make a candidate the winner."""
         if isinstance(row, Candidate):
             row = {"extractor": row.extractor, "trial": row.trial}
@@ -1031,7 +1031,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _make_extractor(self, name: str) -> Any:
         """Make the extractor of a name, with the user's parameters, around the black box."""
-        source = self._given.get(name, name)
+        source = self._extractors.get(name, name)
         if isinstance(source, str):
             extractor = make_extractor(source, self.estimator)
         elif isinstance(source, type):
@@ -1141,7 +1141,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _make_spaces(self, X: Any, y: Any, task: str) -> dict[str, Space]:
         """Return the search space of each extractor: the user's, or the default for the data."""
         spaces = {}
-        for name, extractor in self._given.items():
+        for name, extractor in self._extractors.items():
             space = (self.spaces or {}).get(name)
             if space is None:
                 space = search_space(extractor, X, y, task=task, max_rules=self.max_rules)
@@ -1187,7 +1187,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         max_rules = None if objective.depends_on_size else (self.max_rules or math.inf)
         points = {
             name: starting_points(
-                self._given[name], space, np.asarray(y), task, max_rules=max_rules
+                self._extractors[name], space, np.asarray(y), task, max_rules=max_rules
             )
             for name, space in spaces.items()
         }
@@ -1212,7 +1212,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self, folds: list[Fold], objective: SearchObjective
     ) -> dict[str, list[dict[str, Any]]]:
         """Return the sizes of CART's trees that every search compares, if CART is searched."""
-        if self._given.get("cart") != "cart" or "cart" in (self.spaces or {}):
+        if self._extractors.get("cart") != "cart" or "cart" in (self.spaces or {}):
             return {}
         if "cart" in (self.studies or {}):
             return {}
@@ -1240,7 +1240,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
         return {"cart": points} if points else {}
 
-    def _keep(self, runner: Runner, objective: SearchObjective, *, interrupted: bool) -> None:
+    def _store_results(
+        self, runner: Runner, objective: SearchObjective, *, interrupted: bool
+    ) -> None:
         studies = runner.studies
         if interrupted:
             studies.read_trials()
@@ -1268,7 +1270,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"No trial was started within timeout={self.timeout!r} seconds; allow more time."
             )
 
-    def _choose(self, objective: SearchObjective) -> None:
+    def _choose_winner(self, objective: SearchObjective) -> None:
         board = self.leaderboard_
         if board.iloc[0]["state"] != "complete":
             errors = board["error"].unique().tolist()
@@ -1650,7 +1652,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             If the search has an extractor of this name.
         """
         check_is_fitted(self, "leaderboard_")
-        if name in self._given:
+        if name in self._extractors:
             raise ValueError(
                 f"name must be new in this search, which already has an extractor {name!r}. Pass "
                 "another name."
@@ -1664,7 +1666,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             evaluate_on_fold(prototype, fold, objective.scorer, measures)
             for fold in self._make_folds(self.data_)
         ]
-        self._given[name] = prototype
+        self._extractors[name] = prototype
         candidate = Candidate(name, {}, 0, tuple(folds))
         self.candidates_ = Candidates([*self.candidates_, candidate])
         columns = [*folds[0].measures, *folds[0].user_measures]
