@@ -47,12 +47,9 @@ COMMAND = "command:"
 KEEP_COST = 0.02
 #: Default time of a verification in seconds.
 VERIFY_SECONDS = 20.0
-
 #: Text from the colon after the user name to the last @ is hidden, even in malformed URLs.
 _USER = re.compile(r"([\w+.-]+:/+[^\s:/@]*):.*@")
-
 _SECRET = re.compile(r"([?&;][^\s=&;]*(?:passw|pwd|secret|token)[^\s=&;]*=)[^\s&;]*", re.IGNORECASE)
-
 #: Maximum line width, even on wide terminals.
 _MAX_WIDTH = 100
 
@@ -181,37 +178,25 @@ def _missing_model(model: str) -> str:
 
 #: Actions of options whose values a shell can complete.
 OF_FILE: Any = functools.partial(_Value, kind="file")
-
 OF_FOLDER: Any = functools.partial(_Value, kind="folder")
-
 OF_DATA: Any = functools.partial(_Value, kind="data", missing=_missing_data)
-
 OF_SOURCE: Any = functools.partial(_Value, kind="data", missing=_missing_source)
-
 #: Rows of a source, or - for standard input.
 OF_ROWS: Any = functools.partial(
     _Value, kind="data", missing=lambda data: "" if data == "-" else _missing_source(data)
 )
-
 OF_RULES: Any = functools.partial(
     _Value, kind="file", missing=_missing("There is no file {}; name the rules.json of a run.")
 )
-
 OF_MODEL: Any = functools.partial(
     _Value, kind="file", missing=_missing("There is no file {}; name a model or rules.")
 )
-
 OF_RUN: Any = functools.partial(_Value, kind="folder", missing=_missing(NO_RUN_TEXT))
-
 OF_BLACK_BOX: Any = functools.partial(_Value, kind="black_box", missing=_missing_model)
-
 OF_EXTRACTORS: Any = functools.partial(_Value, kind="extractors")
-
 OF_SCORING: Any = functools.partial(_Value, kind="scoring")
-
 #: Objectives that a search of the trade-off minimizes together.
 TRADE_OFF = ("loss", "n_rules", "incompleteness")
-
 FORMATS = ("text", "json", "markdown")
 
 
@@ -710,7 +695,6 @@ _REPEATED = {
         "largest difference between groups of a column in the share of the highest class",
     ),
 }
-
 #: Placeholder and help of each option with one value.
 _SINGLE = {
     "--class-order": ("CLASS,...", "classes from the lowest to the highest, for --monotone"),

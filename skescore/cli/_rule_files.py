@@ -347,10 +347,8 @@ def write_output(path: Path, content: str | bytes) -> None:
 
 #: Files that --output writes.
 FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json")
-
 #: File that --certify adds; BASELINE is added if the rules can be monitored.
 CERTIFICATE = "certificate.json"
-
 #: Default file of --report.
 REPORT = "report.html"
 
@@ -534,7 +532,6 @@ def write_verification(options: argparse.Namespace, choice: VerifiedChoice | Non
 
 #: Name of the file in the folder of the rules.
 BASELINE = "baseline.json"
-
 #: Default state file of `skescore watch` in the folder of the rules.
 STATE = "watch.json"
 

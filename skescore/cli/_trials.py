@@ -44,7 +44,6 @@ class TrialStorage:
 
 #: Seconds that workers have to finish their last trials once the budget is spent.
 _FINISH_SECONDS = 60
-
 #: Seconds that they have after the search was interrupted.
 _ABORT_SECONDS = 10
 
@@ -135,18 +134,13 @@ class WorkerProcesses:
 
 #: File of the trials of a run, in its folder.
 JOURNAL = "trials.journal"
-
 #: Lock file, which a search holds in its folder.
 LOCK = "trials.lock"
-
 #: Marker file, which exists until the search is finished.
 UNFINISHED = "trials.unfinished"
-
 _UNFINISHED_TEXT = "This search is not finished. Repeat its command to resume it."
-
 #: Largest number of simultaneous runs of the same command with trials in the cache.
 _MAX_PARALLEL_RUNS = 20
-
 #: Days after which an interrupted search is deleted from the cache.
 _CACHE_DAYS = 30
 
@@ -373,7 +367,6 @@ _SEARCH_OPTIONS = (
     "outputs",
     "measures",
 )
-
 _ROW_OPTIONS = (
     "missing",
     "drop",
@@ -466,10 +459,8 @@ def _delete_old(folder: Path) -> None:
 
 #: Number of values from which a forest is fitted faster on all cores.
 LARGE_TABLE = 4_000
-
 #: Number of trials from which several processes save more time than they take to start.
 MANY_TRIALS = 20
-
 #: Largest default number of processes of a search, because each needs memory.
 MAX_PROCESSES = 4
 

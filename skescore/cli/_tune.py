@@ -47,7 +47,6 @@ DESCRIPTION = (
     "Train (or load) a black box, search extractors and their hyperparameters, "
     "and show the rules with the best score."
 )
-
 EXAMPLES = """\
 examples:
   skescore tune wine --black-box random-forest --trials 60

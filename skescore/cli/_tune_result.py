@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 
 _MAX_ROWS = 10
-
 MAX_CLASSES = 6
 
 
@@ -413,7 +412,6 @@ def _describe(dataset: Dataset) -> str:
 
 #: Trials that failed, and trials whose score is undefined.
 _WITHOUT_SCORE = ("fail", "pruned")
-
 #: Start of the error of a trial that was stopped because it could no longer win.
 _STOPPED = "Stopped by the pruner"
 

@@ -610,7 +610,6 @@ class EarlierRun:
 
 #: Seconds of the search after which the best candidate so far is shown with its rules.
 _SECONDS_OF_COLLECTION = 0.5
-
 #: Largest number of rules that are written before the search has ended.
 _MAX_RULES = 8
 

@@ -142,7 +142,6 @@ _TABLE_COLUMNS: dict[str, dict[str, Any]] = {
     "n_rules": {"low": 0.0, "strict": True},
     "completeness": {"low": 0.0, "high": 1.0},
 }
-
 _TABLE_REMEDY = "Correct the table, or leave out the row."
 
 
@@ -577,7 +576,6 @@ def as_candidates(candidates: Any) -> Candidates:
 
 
 _DEFAULT = ("loss", "n_rules", "incompleteness")
-
 #: Differences below this share of an objective's largest value are rounding of floats.
 _NOISE = 1e-12
 

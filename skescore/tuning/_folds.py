@@ -247,10 +247,8 @@ def several_scores(scorer: Any) -> TypeError:
 
 #: Number of generated rows per fold on which the fidelity to a model of the user is measured.
 _N_UNSEEN = 2000
-
 #: Seed of the generated rows among all rows; those of folds are numbered.
 _SEED_OF_ALL_ROWS = 1_000_003
-
 #: Column with the mean number of constraints that repairs have satisfied.
 REPAIRED = "n_repaired"
 

@@ -265,7 +265,6 @@ def name_of(scoring: Any, scorer: Any) -> str:
 
 #: Columns before and after those of the measured quantities and of the user's measures.
 FIRST_COLUMNS = ("extractor", "score", "score_std")
-
 LAST_COLUMNS = (
     "score_on_all_rows",
     "score_repeated",
@@ -278,7 +277,6 @@ LAST_COLUMNS = (
     "stopped",
     "error",
 )
-
 COLUMNS = (*FIRST_COLUMNS, *LAST_COLUMNS)
 
 
@@ -635,7 +633,6 @@ def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any
 
 #: User attribute of a trial that was pruned: the number of folds that it was evaluated on.
 STOPPED = "stopped_after"
-
 #: Names of user attributes of trials that are not columns of the leaderboard.
 _ATTRIBUTES = ("folds", "all_rows", "warnings")
 

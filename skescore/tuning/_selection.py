@@ -17,18 +17,10 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from skescore._deadline import time_limit
 from skescore._text import plural
-from skescore.black_boxes import (
-    black_box_task,
-)
-from skescore.extractors import (
-    PATH_LEAVES,
-    ExtractionTimeoutError,
-    equal_siblings,
-)
+from skescore.black_boxes import black_box_task
+from skescore.extractors import PATH_LEAVES, ExtractionTimeoutError, equal_siblings
 from skescore.rules import LinearOutput, RuleSet
-from skescore.scorers import (
-    measured_quantities,
-)
+from skescore.scorers import measured_quantities
 from skescore.tuning._candidates import Candidate, Candidates, SearchLimits
 from skescore.tuning._folds import Fold, FoldResult, mean_of, read_all_rows, read_folds
 from skescore.tuning._objective import FIRST_COLUMNS, LAST_COLUMNS, SearchObjective
@@ -37,7 +29,6 @@ from skescore.tuning._objective import FIRST_COLUMNS, LAST_COLUMNS, SearchObject
 READABLE_RULES = 8
 #: Smallest relative reduction of the errors by which a larger tree becomes a candidate.
 _MIN_GAIN = 0.02
-
 #: Number of rules up to which trees with slightly more errors than a smaller one are candidates.
 _MAX_RULES_OF_SMALL_TREES = 6
 
@@ -302,13 +293,10 @@ def _winner_first(
 
 #: Largest number of candidates that are compared on all rows or on repeated folds.
 N_FINALISTS = 3
-
 #: Largest distance of a finalist from the best candidate, in standard errors.
 _STANDARD_ERRORS = 1.0
-
 #: Share of the allowed distance within which equally small finalists are ties.
 _TIE = 0.5
-
 #: Largest number of decimals in which equal outcomes agree.
 _DECIMALS = 9
 
@@ -486,10 +474,8 @@ def _judged_scores(candidates: Candidates, objective: SearchObjective) -> np.nda
 
 #: Largest distance of the shortest list from the best correctness, in standard errors.
 _SHORTEST_TOLERANCE = 1.0
-
 #: Smallest gain that is worth a sentence.
 _LEAST_GAIN = 0.001
-
 #: Roles of the alternatives, in their order.
 ROLES = ("best", "shortest", "most faithful")
 

@@ -182,13 +182,10 @@ class ResultCache:
 
 #: Extractors are compared after at least this many trials each.
 _MIN_TRIALS_TO_RANK = 1
-
 #: Number of extractors in the last round. A single one would make up the whole trade-off.
 _LAST_ROUND_SIZE = 2
-
 #: The upper bound of an extractor is used after at least this many trials.
 _MIN_TRIALS_TO_BOUND = 2
-
 #: Budget of the first round, which stops the most extractors, in multiples of a later round's.
 _FIRST_ROUND_WEIGHT = 2
 

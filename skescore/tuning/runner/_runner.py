@@ -201,13 +201,10 @@ class SearchProgress:
 #: Trials that start together in memory: few, so that the sampler learns from earlier ones, and
 #: the same number whatever the number of processes, so that it does not change the results.
 _BATCH_SIZE = 4
-
 #: Pruners that compare a trial with finished ones only.
 _OWN_PRUNERS = ("race", "bound")
-
 #: Seconds between two checks for trials of other workers.
 _POLL_SECONDS = 0.5
-
 #: Seconds of waiting for other workers before a warning.
 _SECONDS_BEFORE_WARNING = 20.0
 

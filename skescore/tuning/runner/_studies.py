@@ -37,7 +37,6 @@ from skescore.tuning.storage import (
 
 #: User attribute of a trial that was interrupted: it does not count and may be repeated.
 INTERRUPTED = "interrupted"
-
 #: User attribute of a trial that every search makes in addition to its budget.
 BASELINE = "baseline"
 
@@ -72,7 +71,6 @@ def start_key(name: str, trial: FrozenTrial) -> tuple[datetime.datetime, str, in
 
 #: Labels of measures whose names are meant for programs.
 _MEASURE_LABELS = {"n_rules": "rules"}
-
 #: Length of the longest text that fits in a table of studies.
 _MAX_CHARACTERS = 200
 
@@ -274,10 +272,8 @@ def fix_params(
 
 
 _T = TypeVar("_T")
-
 #: Parts of the identity in which searches that share a study of the user must agree.
 _USER_STUDY_IDENTITY = ("rows", "black_box")
-
 #: User attribute of a search's first study: the trials that were about to start together.
 _PLANNED = "planned"
 

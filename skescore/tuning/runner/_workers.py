@@ -29,7 +29,6 @@ from skescore.tuning._folds import Fold, FoldResult, evaluate_on_fold, knowledge
 
 #: Helpers that no search uses; each ends after some minutes without work.
 _IDLE: list[Helper] = []
-
 #: Searches in several threads borrow helpers one after another.
 _IDLE_LOCK = threading.RLock()
 
@@ -333,7 +332,6 @@ def _import_package() -> None:
 
 #: Evaluator that this process has loaded, by its path.
 _LOADED: dict[str, FoldEvaluator] = {}
-
 #: Number of the fold whose training and test rows are all rows.
 ALL_ROWS = -1
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 # Functions for databases import SQLAlchemy, because a search in memory does not need it.
 
 _GRPC_PORT = 13000
-
 _FORMS = (
     "None (in memory), a path ending in .journal or .log, 'journal:///study.journal', "
     "'sqlite:///study.db', 'postgresql://host/database', 'mysql://host/database' (user and "
@@ -107,7 +106,6 @@ def is_storage_failure(error: BaseException) -> bool:
 
 #: Errors of gRPC and SQLAlchemy by name, because a search in memory does not import these packages.
 _FAILURES = ("RpcError", "DBAPIError")
-
 #: Seconds before each further attempt, long enough for a restart of the storage.
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 
@@ -176,10 +174,8 @@ class JournalWriteError(OSError):
 
 #: Errors that do not disappear by themselves.
 _PERMANENT_ERRORS = (errno.EACCES, errno.EPERM, errno.EROFS)
-
 #: Extensions of journal files.
 _JOURNAL_ENDINGS = (".journal", ".log")
-
 #: First bytes of every journal.
 _JOURNAL_START = b'{"op_code":'
 
@@ -320,10 +316,8 @@ def _check_folder(path: str) -> None:
 
 #: Supported drivers of PostgreSQL, the preferred one first.
 _POSTGRESQL_DRIVERS = ("psycopg", "psycopg2")
-
 #: Seconds for which a worker waits for others that write to the same SQLite file.
 _SQLITE_SECONDS = 60.0
-
 #: Number of attempts to open a database whose tables other workers are creating.
 _N_ATTEMPTS = 6
 

@@ -27,7 +27,6 @@ from skescore.tuning.weights._weighing import (
 )
 
 _DOMINATED = "another candidate is at least as good on every fold"
-
 _BEATEN = {
     "fire": "another candidate is better for every psi in the range",
     "ice": "another candidate is better in every pixel of the raster",
@@ -331,7 +330,6 @@ _RAYS, _POINTS = 180, 100
 
 #: A weight at this relative distance from an edge lies on it.
 _EDGE = 1e-12
-
 _NO_CHANGE: dict[str, Any] = {"distance": math.inf, "weights": None, "candidate": None}
 
 
