@@ -677,10 +677,12 @@ def _read_text(
                 f"the header has {listed(twice)} more than once; the other columns are read as "
                 f"{listed([f'{name}.1' for name in twice])} and so on"
             )
-        padded = _PADDED.search(content) is not None
+        # Two bytes per character hide what the patterns search for.
+        plain = content.decode(encoding).encode() if encoding.startswith("utf-") else content
+        padded = _PADDED.search(plain) is not None
         texts = partial(_texts_of, read)
         written = None
-        if _ALTERED_CELL.search(content) is not None:
+        if _ALTERED_CELL.search(plain) is not None:
             written = partial(_written_texts, read, table)
         return FileTable(table, checksum, separator, findings, read, texts, padded, written=written)
     except pd.errors.EmptyDataError as error:

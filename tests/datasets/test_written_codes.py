@@ -38,6 +38,15 @@ def test_labels_with_leading_zeros_are_distinct_classes(codes: Path) -> None:
     assert plain.y.dtype == "int64"  # numbers stay unchanged
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_leading_zeros_are_found_in_any_encoding(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "codes.csv"
+    path.write_text("x,y,z\n1,01,NA\n2,02,b\n3,01,b\n4,02,c\n5,01,c\n", encoding=encoding)
+    data = load_dataset(path, target="y", encoding=encoding)
+    assert data.y.tolist() == ["01", "02", "01", "02", "01"]
+    assert "'NA' in column 'z' is read as missing (1 row)" in data.findings
+
+
 def test_preparation_reads_codes_of_texts_as_texts(codes: Path) -> None:
     preparation = Preparation.for_features(["x", "zip"], {"zip": ["00501", "01234"]})
     assert read_table(codes, preparation=preparation).frame["zip"].tolist() == ZIPS
