@@ -112,7 +112,8 @@ def _labeled_rows(
             "Remove the empty rows."
         )
     preparation = preparation_of(options.rules, ruleset)
-    labels = read_labels(ruleset, find_column(table, options.target, data), preparation)
+    column = find_column(table, options.target, data)
+    labels = read_labels(ruleset, column, preparation, options.na_values)
     has_label = np.asarray(~pd.isna(labels))
     if not has_label.all():
         notes.add(f"{plural(int((~has_label).sum()), 'row')} of {data} without a label are ignored")

@@ -366,20 +366,24 @@ def find_column(table: pd.DataFrame, name: str, data_name: str) -> pd.Series:
     return table[name]
 
 
-def read_labels(ruleset: RuleSet, column: pd.Series, preparation: Preparation) -> Any:
+def read_labels(
+    ruleset: RuleSet,
+    column: pd.Series,
+    preparation: Preparation,
+    na_values: Sequence[str] = (),
+) -> Any:
     """Convert a column to the type of the rules' classes; missing labels become None.
 
-    In a regression, labels are numbers, and missing ones are NaN.
+    Texts in `na_values` mean a missing label, in addition to those of the preparation. In a
+    regression, labels are numbers, and missing ones are NaN.
     """
     import pandas as pd
 
+    preparation = replace(preparation, na_values=(*preparation.na_values, *na_values))
     if ruleset.classes is None:
         return preparation.read_target(column).to_numpy(dtype=float, na_value=float("nan"))
-    labels: Any = column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
-    if all(isinstance(label, str) for label in ruleset.classes):
-        texts = as_text(column)
-        names = preparation.labels
-        labels = texts.map(lambda text: names.get(text, text)).to_numpy(dtype=object)
+    read = preparation.with_classes(ruleset.classes).read_classes(column)
+    labels: Any = read.astype(object).where(read.notna(), None).to_numpy(dtype=object)
     unknown = set(labels[pd.notna(labels)]) - set(ruleset.classes)
     n_known = int(pd.Series(labels, dtype=object).isin(list(ruleset.classes)).sum())
     if unknown and not n_known and pd.notna(labels).sum() >= _MIN_LABELS:
@@ -512,7 +516,7 @@ def read_test_rows(
         data=options.test,
         task=dataset.task,
         features=list(dataset.X.columns),
-        preparation=dataset.preparation,
+        preparation=dataset.preparation and dataset.preparation.with_classes(dataset.class_counts),
     )
     if options.drop_duplicates:
         test = test.without_rows_of(dataset)

@@ -293,7 +293,9 @@ class _Rows:
 
     def labels(self, ruleset: RuleSet, name: str | None, preparation: Preparation) -> Any:
         """Return a column of labels; None without one."""
-        return None if name is None else read_labels(ruleset, self.column(name), preparation)
+        if name is None:
+            return None
+        return read_labels(ruleset, self.column(name), preparation, self._options.na_values)
 
 
 def _note_missing_labels(
@@ -451,7 +453,8 @@ def _add_labels(
 
     table = raw_table(options, ruleset, options.data)
     column = find_column(table, options.target, options.data_name)
-    labels = read_labels(ruleset, column, preparation_of(options.rules, ruleset))
+    preparation = preparation_of(options.rules, ruleset)
+    labels = read_labels(ruleset, column, preparation, options.na_values)
     keys = as_text(find_column(table, options.key, options.data_name))
     _note_missing_labels(options.target, labels, notes)
     is_known = np.asarray(~pd.isna(labels)) & keys.notna().to_numpy()

@@ -718,6 +718,7 @@ def load_dataset(
     y, resolved = _target_of(
         rows[target].dropna(), origin.task, new_names, reading.preparation is None, problems
     )
+    y = preparation.match_classes(y)
     if reading.drop_duplicates:
         is_first = ~_is_copy(rows[features], y, findings)
         rows, y, times = rows[is_first], y[is_first], None if times is None else times[is_first]

@@ -307,6 +307,8 @@ class Preparation:
         values.
     target : ColumnReading, optional
         How texts of the target were read as numbers. None for other targets.
+    classes : tuple, default=()
+        Classes of rules, to which labels of other rows are matched by their texts. Not stored.
 
     Examples
     --------
@@ -325,6 +327,7 @@ class Preparation:
     decimal: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     target: ColumnReading | None = None
+    classes: tuple[Any, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -378,7 +381,7 @@ class Preparation:
         [1250.0, nan, 80.0]
         """
         if pd.api.types.is_numeric_dtype(column.dtype):
-            return column
+            return _without_codes(column, self.na_values)
         name = str(column.name)
         reading = self.target or ColumnReading(name, "number")
         numbers = _read_prepared(column, replace(reading, name=name), self.na_values, None, [])[
@@ -393,8 +396,66 @@ class Preparation:
             )
         return numbers
 
+    def read_classes(self, column: pd.Series) -> pd.Series:
+        """Read a target of classes of other rows as that of the table.
+
+        Parameters
+        ----------
+        column : pandas.Series
+            Its cells.
+
+        Returns
+        -------
+        pandas.Series
+            Names of classes as texts, after `labels` has renamed them, or the `classes` of these
+            names; NaN for missing ones.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skescore.datasets import Preparation
+        >>> Preparation((), na_values=("unlabeled",)).read_classes(
+        ...     pd.Series(["yes ", "unlabeled", "?", "no"])
+        ... ).tolist()
+        ['yes', nan, nan, 'no']
+        """
+        column = _without_categorical(column)
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            column = _without_codes(column, self.na_values)
+        cells = _class_cells(column, self.na_values, self.labels)
+        names = _classes_in(cells, column, self.labels)
+        names = names.map(lambda name: self.labels.get(name, name), na_action="ignore")
+        matched = self.match_classes(names)
+        if all(isinstance(label, str) for label in self.classes):
+            return matched
+        # Labels that are none of the classes keep the type that they have in the table.
+        is_unknown = names.notna() & ~matched.isin(self.classes)
+        return matched.mask(is_unknown, column.astype(object))
+
+    def match_classes(self, labels: pd.Series) -> pd.Series:
+        """Return labels with the type of `classes`: the text "1" becomes the class 1.
+
+        Parameters
+        ----------
+        labels : pandas.Series
+            Labels, which may be missing.
+
+        Returns
+        -------
+        pandas.Series
+            The class that is written like a label, or the label if there is none.
+        """
+        observed = labels.dropna()
+        if not self.classes or observed.isin(self.classes).all():
+            return labels
+        by_text = {_text(label): label for label in self.classes}
+        matched = [by_text.get(_text(label), label) for label in observed]
+        result = labels.astype(object)
+        result[observed.index] = pd.Series(matched, index=observed.index, dtype=object)
+        return result.infer_objects()
+
     def with_classes(self, classes: Iterable[object]) -> Preparation:
-        """Keep classes of the target whose names usually mean a missing value.
+        """Read labels of the target as these classes, also if they mean a missing value elsewhere.
 
         Parameters
         ----------
@@ -404,7 +465,8 @@ class Preparation:
         Returns
         -------
         Preparation
-            The preparation with these classes among its `labels`.
+            The preparation with these `classes`, and with those that are written like missing
+            values among its `labels`.
 
         Examples
         --------
@@ -412,9 +474,10 @@ class Preparation:
         >>> Preparation(()).with_classes(["NA", "oak"]).labels
         {'NA': 'NA'}
         """
+        classes = tuple(classes)
         names = [str(name) for name in classes if isinstance(name, str)]
         kept = {n: n for n in names if n.lower() in NULL_WORDS or n in _NULL_TEXTS}
-        return replace(self, labels=kept | dict(self.labels))
+        return replace(self, labels=kept | dict(self.labels), classes=classes)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Preparation:
@@ -911,12 +974,16 @@ def _number_series(values: np.ndarray, index: pd.Index) -> pd.Series:
     return series.astype("int64") if are_integers and np.abs(values).max() < 2**53 else series
 
 
+def _without_codes(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
+    """Return numbers without those that mean a missing value."""
+    words = na_values_of(column.name, na_values)
+    codes = [float(word) for word in words if is_number(word)]
+    return column.mask(column.isin(codes)) if codes else column
+
+
 def _numbers(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
     """Convert numbers or booleans to int64 or float64."""
-    na_values = na_values_of(column.name, na_values)
-    missing_numbers = [float(word) for word in na_values if is_number(word)]
-    if missing_numbers:
-        column = column.mask(column.isin(missing_numbers))
+    column = _without_codes(column, na_values)
     kind = column.dtype
     is_integer = pd.api.types.is_bool_dtype(kind) or pd.api.types.is_signed_integer_dtype(kind)
     is_small_unsigned = isinstance(kind, np.dtype) and kind.kind == "u" and kind.itemsize < 8
@@ -1775,8 +1842,7 @@ def _named(
         if name in names:
             columns[name] = written[name]
         elif name == target:
-            texts, values = written[name].nunique(), raw.frame[name].nunique()
-            if padded.any() and (texts > values or values <= MAX_CATEGORIES):
+            if _are_padded_names(written[name], raw.frame[name]):
                 columns[name] = written[name]
         elif padded.any():
             first = written[name][padded].iloc[0]
@@ -1789,6 +1855,15 @@ def _named(
                 )
             )
     return columns
+
+
+def _are_padded_names(texts: pd.Series, numbers: Any) -> bool:
+    """Return whether numbers with leading zeros are names: few values, or 01 as well as 1."""
+    observed = texts.dropna()
+    if not observed.str.fullmatch(_PADDED).any() or not observed.str.fullmatch(r"[+-]?\d+").all():
+        return False
+    n_values = pd.Series(numbers).nunique()
+    return bool(texts.nunique() > n_values or n_values <= MAX_CATEGORIES)
 
 
 def _may_be_padded(column: pd.Series) -> bool:
@@ -1890,19 +1965,16 @@ def _target(
     texts were read as numbers, which an earlier table may determine.
     """
     name, earlier = str(column.name), reader.options.preparation
+    na_values = (*reader.options.na_values, *(() if earlier is None else earlier.na_values))
     if pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column):
-        na_values = na_values_of(column.name, reader.options.na_values)
-        missing_numbers = [float(word) for word in na_values if is_number(word)]
-        is_changed = column.isin(missing_numbers) if missing_numbers else None
-        return (column if is_changed is None else column.mask(is_changed)), None
+        return _without_codes(column, na_values), None
     kind = pd.api.types.infer_dtype(column, skipna=True)
     if kind == "boolean" or kind.startswith("timedelta"):
         return column, None
     if earlier is not None and earlier.target is not None and earlier.target.name == name:
         with contextlib.suppress(DatasetError):  # the error follows from the texts
-            return earlier.read_target(column), earlier.target
-    na_values = na_values_of(column.name, reader.options.na_values)
-    cells = _Cells.of(column, [text for text in na_values if text not in class_names])
+            return replace(earlier, na_values=na_values).read_target(column), earlier.target
+    cells = _class_cells(column, na_values, class_names)
     if not len(cells.texts):
         return column.astype(object).mask(column.notna()), None
     texts = cells.texts.tolist()
@@ -1913,7 +1985,10 @@ def _target(
     only_words = (number_mask | (_are_null_words(cells.texts) & ~is_class)).all()
     has_booleans = cells.texts.str.lower().isin(("true", "false")).any()
     are_plain_numbers = pd.to_numeric(cells.texts, errors="coerce").notna().all()
-    if number_mask.any() and only_words and not has_booleans and not are_plain_numbers:
+    # As in `_named`: 01 and 1 differ, and few numbers with leading zeros are names.
+    has_names = _are_padded_names(cells.texts[number_mask], values[number_mask])
+    is_quantity = not (has_booleans or are_plain_numbers or has_names)
+    if number_mask.any() and only_words and is_quantity:
         _note_words(name, cells, ~number_mask, reader.findings)
         reader.note_separator(name, cells.texts[number_mask].tolist(), style)
         numbers = _number_series(cells.per_row(values, np.nan), column.index)
@@ -1922,10 +1997,34 @@ def _target(
     if quantities is not None:
         values, reading = quantities
         return _number_series(cells.per_row(values, np.nan), column.index), reading
-    question_mark_mask = (cells.texts == "?").to_numpy() & ~is_class
-    _note_words(name, cells, question_mark_mask, reader.findings)
-    labels = np.where(question_mark_mask, np.nan, cells.texts.to_numpy(object))
-    return pd.Series(cells.per_row(labels, np.nan), index=column.index, dtype=object), None
+    _note_words(name, cells, _missing_classes(cells, class_names), reader.findings)
+    return _classes_in(cells, column, class_names), None
+
+
+def _class_cells(
+    column: pd.Series, na_values: Sequence[str], class_names: Collection[str]
+) -> _Cells:
+    """Return the cells of a target of classes; names of classes never mean a missing value."""
+    words = na_values_of(column.name, na_values)
+    return _Cells.of(column, [word for word in words if word not in class_names])
+
+
+def _missing_classes(cells: _Cells, class_names: Collection[str]) -> np.ndarray:
+    """Return a mask of question marks, and of words for missing values among numbers."""
+    is_class = cells.texts.isin(class_names).to_numpy()
+    is_word = _are_null_words(cells.texts) & ~is_class
+    others = cells.texts[~is_word].tolist()
+    has_booleans = any(text.lower() in ("true", "false") for text in others)
+    if has_booleans or not others or np.isnan(as_numbers(others, *style_of(others))).any():
+        return is_word & (cells.texts == "?").to_numpy()
+    return is_word
+
+
+def _classes_in(cells: _Cells, column: pd.Series, class_names: Collection[str]) -> pd.Series:
+    """Return the classes of a column, with NaN for missing ones."""
+    is_missing = _missing_classes(cells, class_names)
+    labels = np.where(is_missing, np.nan, cells.texts.to_numpy(object))
+    return pd.Series(cells.per_row(labels, np.nan), index=column.index, dtype=object)
 
 
 def read_raw(

@@ -138,6 +138,21 @@ def test_calibrated_rules_work_in_explain_and_rules(rules: RuleSet, capsys) -> N
     assert capsys.readouterr().out == Path("calibrated.json").read_text()
 
 
+def test_calibrate_ignores_labels_that_tune_reads_as_missing(rules: RuleSet, capsys) -> None:
+    table = pd.read_csv("held out.csv")
+    is_missing = table.index % 10 == 0
+    table.assign(answer=table["answer"].mask(is_missing)).to_csv("empty.csv", index=False)
+    table.assign(answer=table["answer"].mask(is_missing, -999)).to_csv("codes.csv", index=False)
+    texts = table["answer"].astype(str) + np.where(table.index % 3 == 0, "  ", "")
+    table.assign(answer=texts.mask(is_missing, "?")).to_csv("texts.csv", index=False)
+    results = []
+    for name in ("empty", "codes", "texts"):
+        words = ["calibrate", "rules.json", f"{name}.csv", "--target", "answer"]
+        assert main([*words, "--na-values=-999", "--output", f"{name}.json"]) == 0
+        results.append(Path(f"{name}.json").read_text())
+    assert results[0] == results[1] == results[2]
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

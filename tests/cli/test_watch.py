@@ -133,6 +133,18 @@ def test_watch_counts_rows_without_a_label(folder: Path, capsys) -> None:
     assert "10 of 100 rows have no label in column 'answer' and wait for" in capsys.readouterr().err
 
 
+def test_watch_ignores_labels_that_tune_reads_as_missing(folder: Path, capsys) -> None:
+    rows = table(300, 1)
+    rows["answer"] = rows["answer"] + np.where(rows.index % 3 == 0, "  ", "")
+    rows["answer"] = rows["answer"].mask(rows.index % 10 == 0, "?")
+    rows["answer"] = rows["answer"].mask(rows.index % 10 == 1, "unlabeled")
+    rows.to_csv("batch.csv", index=False)
+    options = {"na_values": "unlabeled", "format": "json"}
+    assert watch("rules.json", "batch.csv", target="answer", **options) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["rows"], result["labels"]) == (300, 240)
+
+
 def test_watch_starts_from_the_baseline_of_tune(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     for number, name in enumerate(["old", "new", "bad"]):

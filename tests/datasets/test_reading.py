@@ -15,7 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skescore.datasets import Conversion, DatasetError, Preparation, load_dataset, read_table
+from skescore.datasets import (
+    ColumnReading,
+    Conversion,
+    DatasetError,
+    Preparation,
+    load_dataset,
+    read_table,
+)
 
 NAN = np.nan
 
@@ -358,6 +365,35 @@ def test_target_of_later_tables_is_read_alike(write, texts, later, expected):
     assert preparation.read_target(column).tolist() == pytest.approx([*expected, NAN], nan_ok=True)
     with pytest.raises(DatasetError, match="'y' should hold numbers, but has 'many' in 1 row"):
         preparation.read_target(pd.Series(["many"], name="y"))
+
+
+@pytest.mark.parametrize(
+    ("classes", "later", "expected"),
+    [
+        ([1, 2], ["1", "2 ", "?", "unlabeled", "n.a."], [1, 2, None, None, None]),
+        ([1, 2], ["1", "2", "?", "c"], [1, 2, None, "c"]),
+        ([1, 2], [2, -9, 1, 7], [2, None, 1, 7]),
+        (["1", "2"], [2, -9, 1], ["2", None, "1"]),
+        (["a", "b", "?"], ["a ", " b", "?", "unlabeled"], ["a", "b", "?", None]),
+        ([False, True], ["True", "False", None], [True, False, None]),
+    ],
+)
+def test_classes_of_later_tables_are_read_alike(classes, later, expected):
+    preparation = Preparation((ColumnReading("x", "number"),), ("unlabeled", "-9"))
+    preparation = preparation.with_classes(classes)
+    column = pd.Series(later, name="y")
+    labels = preparation.read_classes(column).astype(object)
+    assert labels.where(labels.notna(), None).tolist() == expected
+    table = pd.DataFrame({"x": range(len(later)), "y": column})
+    options = {"target": "y", "task": "classification", "preparation": preparation}
+    known = [label for label in expected if label is not None]
+    assert load_dataset(table, **options).y.tolist() == known
+
+
+def test_codes_of_missing_numbers_are_no_later_targets():
+    preparation = Preparation((), ("-999", "y=0"))
+    column = pd.Series([1.5, -999.0, 0.0], name="y")
+    assert preparation.read_target(column).tolist() == pytest.approx([1.5, NAN, NAN], nan_ok=True)
 
 
 def test_read_table_reports_ambiguous_points_and_commas(write):

@@ -38,6 +38,12 @@ def test_labels_with_leading_zeros_are_distinct_classes(codes: Path) -> None:
     assert plain.y.dtype == "int64"  # numbers stay unchanged
 
 
+def test_labels_with_leading_zeros_may_be_missing(tmp_path: Path) -> None:
+    path = tmp_path / "codes.csv"
+    path.write_text("x,y\n1,01\n2,?\n3,02\n4,01\n", encoding="utf-8")
+    assert load_dataset(path, target="y").y.tolist() == ["01", "02", "01"]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_leading_zeros_are_found_in_any_encoding(encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "codes.csv"
