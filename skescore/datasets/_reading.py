@@ -715,7 +715,8 @@ def _date_format(texts: pd.Series) -> str | None:
     cleaned = cleaner.fit_transform(pd.DataFrame({"x": texts}))["x"]
     if pd.api.types.is_datetime64_any_dtype(cleaned):
         detected = getattr(cleaner.all_processing_steps_["x"][-1], "format_", None)
-        return _DAY_FIRST if detected == _MONTH_FIRST and _fits(texts, _DAY_FIRST) else detected
+        day_first = (detected or "").replace(_MONTH_FIRST, _DAY_FIRST)
+        return day_first if day_first and _fits(texts, day_first) else detected
     if not all(_SHORT_DATE.fullmatch(text) for text in texts):
         return None
     for date_format in _FORMATS:
@@ -1085,7 +1086,7 @@ class _Reader:
             date_format = self._date_format_with_strays(name, cells, ~words)
         if date_format is not None:
             _note_words(name, cells, words, self.findings)
-            self._note_day_order(name, cells, date_format)
+            _note_day_order(name, cells, date_format, self.findings)
             dates = _dates(column, cells, date_format)
             return self._date(name, dates, date_format, is_order=is_order)
         self._note_ambiguous_signs(name, cells)
@@ -1152,30 +1153,6 @@ class _Reader:
                 "others are dates",
             )
         return date_format
-
-    def _note_day_order(self, name: str, cells: _Cells, date_format: str) -> None:
-        """Report dates whose day could be the month, unless other dates prove the order."""
-        formats = date_format.split(_FORMAT_SIGN)
-        texts = _plain_dates(cells.texts)
-        for one in formats:
-            other = one.translate(_SWAPPED_DAY)
-            if other == one or one == _DAY_FIRST:
-                continue
-            dates, others = (pd.to_datetime(texts, format=f, errors="coerce") for f in (one, other))
-            is_ambiguous = (others.notna() & (dates != others) & dates.notna()).to_numpy()
-            is_proven = (others.isna() & dates.notna()).any() and other not in formats
-            if is_proven or not is_ambiguous.any():
-                continue
-            first = "day" if one.find("%d") < one.find("%m") else "month"
-            self.note_conversion(
-                name,
-                "date",
-                f"{plural(cells.count_rows(is_ambiguous), 'cell')} of column {name!r} such as "
-                f"{texts[is_ambiguous].iloc[0]!r} could have the day or the month first, and "
-                f"{'both orders occur' if other in formats else 'no other cell shows which'}; "
-                f"read with the {first} first",
-            )
-            return
 
     def _is_numeric(self, name: str, cells: _Cells, number_mask: np.ndarray) -> bool:
         """Return whether a text column is supposed to contain numbers."""
@@ -1514,6 +1491,30 @@ def _note_words(name: str, cells: _Cells, words: np.ndarray, findings: list[str]
                 f"({count} {'row' if count == 1 else 'rows'})",
             )
         )
+
+
+def _note_day_order(name: str, cells: _Cells, date_format: str, findings: list[str]) -> None:
+    """Report dates whose day could be the month, unless other dates prove the order."""
+    formats = date_format.split(_FORMAT_SIGN)
+    texts = _plain_dates(cells.texts)
+    for one in formats:
+        other = one.translate(_SWAPPED_DAY)
+        if other == one or one == _DAY_FIRST:
+            continue
+        dates, others = (pd.to_datetime(texts, format=f, errors="coerce") for f in (one, other))
+        is_ambiguous = (others.notna() & (dates != others) & dates.notna()).to_numpy()
+        is_proven = (others.isna() & dates.notna()).any() and other not in formats
+        if is_proven or not is_ambiguous.any():
+            continue
+        first = "day" if one.find("%d") < one.find("%m") else "month"
+        text = (
+            f"{plural(cells.count_rows(is_ambiguous), 'cell')} of column {name!r} such as "
+            f"{texts[is_ambiguous].iloc[0]!r} could have the day or the month first, and "
+            f"{'both orders occur' if other in formats else 'no other cell shows which'}; "
+            f"read with the {first} first"
+        )
+        findings.append(Conversion(name, "date", text))
+        return
 
 
 def _all_different(values: pd.Series) -> bool:
@@ -1920,11 +1921,20 @@ def _read_prepared(
         best = int(np.argmin([mask.sum() for mask in missing_masks]))
         reading = readings[best]
         _note_words(reading.name, cells, missing_masks[best], findings)
+    if reading.kind == "number" and _is_dates(column) and column.notna().any():
+        findings.append(
+            f"column {reading.name!r} holds dates, but numbers in the earlier table, and is read "
+            f"as missing ({plural(int(column.notna().sum()), 'row')})"
+        )
+        column = pd.Series(np.nan, index=column.index)
     if reading.kind == "date" and not _is_dates(column):
         cells = _Cells.of(column, na_values)
         if reading.format is None:
             dates = cells.texts[~_are_null_words(cells.texts)]
-            reading = replace(reading, format=_date_format(dates) or _mixed_date_formats(dates))
+            date_format = _date_format(dates) or _mixed_date_formats(dates)
+            if date_format is not None:
+                _note_day_order(reading.name, cells, date_format, findings)
+            reading = replace(reading, format=date_format)
         date_mask = _parsed_dates(cells, reading.format).notna().to_numpy()
         _note_words(reading.name, cells, ~date_mask, findings)
     return _apply(column, cells, reading, na_values)

@@ -390,6 +390,29 @@ def test_classes_of_later_tables_are_read_alike(classes, later, expected):
     assert load_dataset(table, **options).y.tolist() == known
 
 
+@pytest.mark.parametrize("text", ["06.03.2022 01:47", "6.3.2022 1:47:30", "06.03.2022"])
+def test_dates_with_full_stops_begin_with_the_day(text):
+    days = pd.DataFrame({"on": pd.date_range("2021-01-01", periods=40, freq="9D")})
+    preparation = read_table(days).preparation
+    frame = read_table(pd.DataFrame({"on": [text]}), preparation=preparation).frame
+    assert frame["on: month"].tolist() == [3]
+
+
+def test_ambiguous_dates_of_later_tables_are_reported():
+    days = pd.DataFrame({"on": pd.date_range("2021-01-01", periods=40, freq="9D")})
+    preparation = read_table(days).preparation
+    later = read_table(pd.DataFrame({"on": ["06/03/2022"]}), preparation=preparation)
+    assert "could have the day or the month first" in later.findings[0]
+
+
+def test_dates_are_no_numbers_of_an_earlier_table():
+    first = read_table(pd.DataFrame({"on": [20240131, 20240201], "x": [1, 2]}))
+    days = pd.DataFrame({"on": pd.to_datetime(["2024-01-31", None]), "x": [1, 2]})
+    later = read_table(days, preparation=first.preparation)
+    assert later.frame["on"].isna().all()
+    assert "column 'on' holds dates, but numbers in the earlier table" in later.findings[0]
+
+
 def test_codes_of_missing_numbers_are_no_later_targets():
     preparation = Preparation((), ("-999", "y=0"))
     column = pd.Series([1.5, -999.0, 0.0], name="y")
