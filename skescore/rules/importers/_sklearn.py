@@ -109,7 +109,12 @@ def _conditions(
         low, high = bounds.get(key, (-math.inf, math.inf))
         bounds[key] = (low, min(cut, high)) if left else (max(cut, low), high)
     for (feature, missing), (low, high) in bounds.items():
-        conditions.append(Interval(feature, low, high, missing=missing))
+        if low < high:
+            conditions.append(Interval(feature, low, high, missing=missing))
+        elif missing:  # thresholds between the same float32 numbers part missing values only
+            conditions.append(Missing(feature))
+        else:
+            return None
     return tuple(conditions)
 
 

@@ -345,6 +345,21 @@ def test_tree_rules_map_class_indices_to_labels():
     assert ruleset.predict_proba(X)[0].tolist() == [0, 1, 0, 0]
 
 
+@pytest.mark.parametrize("simplify", [False, True])
+def test_tree_rules_part_missing_values_between_equal_numbers(simplify):
+    x = np.array([16777216.0, 16777218.0, np.nan] * 20)[:, np.newaxis]
+    tree = DecisionTreeRegressor().fit(x, [1.0, 2.0, 3.0] * 20)
+    inner = np.flatnonzero(tree.tree_.children_left != -1)
+    assert len(inner) == 2
+    # Random thresholds may lie between the same two float32 numbers.
+    tree.tree_.threshold[inner] = [16777217.6, 16777217.2]
+    tree.tree_.missing_go_to_left[inner] = [1, 0]
+    ruleset = as_ruleset(tree, missing=True, simplify=simplify)
+    assert ruleset.predict(x).tolist() == tree.predict(x).tolist()
+    without = as_ruleset(tree, missing=False, simplify=simplify)
+    assert without.predict(x[:2]).tolist() == tree.predict(x[:2]).tolist()
+
+
 def test_tree_rules_reject_missing_values_by_default():
     X = np.array([[0.0], [1.0], [math.nan], [math.nan]])
     tree = DecisionTreeClassifier().fit(X, ["a", "b", "b", "b"])
