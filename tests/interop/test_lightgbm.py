@@ -128,6 +128,35 @@ def test_lightgbm_categories_parameter_names_codes(ragged_table: Any) -> None:
         read_lightgbm(model, categories={"taste": ["sweet"]})
 
 
+@pytest.mark.parametrize("labels", [[10, 20, 5], ["low", "mid", "high"]])
+@pytest.mark.parametrize("listed", [(), ("b",)])
+def test_lightgbm_reads_ordered_categories_by_code(labels: list[Any], listed: Any) -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(-1, 3, 300)
+    sizes = pd.Categorical.from_codes(codes, labels, ordered=True)
+    X = pd.DataFrame({"a": sizes, "b": rng.integers(0, 3, 300), "c": rng.normal(size=300)})
+    options = {"categorical_feature": list(listed)} if listed else {}
+    model = LGBMRegressor(**QUIET).fit(X, (codes >= 1) + (X["b"] == 2) * 2.0, **options)
+    categories = {"a": labels} | {name: [0, 1, 2] for name in listed}
+    ruleset = as_ruleset(model, categories=categories)
+    assert ruleset.predict(X) == pytest.approx(model.predict(X))
+    if not listed:
+        with pytest.raises(ValueError, match="which columns are ordered"):
+            as_ruleset(model)
+
+
+def test_lightgbm_codes_without_labels_are_rejected() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"a": pd.Categorical(rng.choice(["x", "y"], 300)), "b": rng.integers(0, 5, 300)}
+    )
+    model = LGBMRegressor(**QUIET).fit(X, X["b"] % 3, categorical_feature=["b"])
+    with pytest.raises(ValueError, match="does not store which labels belong to which column"):
+        as_ruleset(model)
+    ruleset = as_ruleset(model, categories={"a": ["x", "y"], "b": range(5)})
+    assert ruleset.predict(X) == pytest.approx(model.predict(X))
+
+
 def test_lightgbm_early_stopping_limits_trees(ragged_table: Any) -> None:
     (X, y), (rows, noise) = ragged_table(1500, 0), ragged_table(1000, 1)
     model = LGBMRegressor(**QUIET | {"n_estimators": 300}, learning_rate=0.5)

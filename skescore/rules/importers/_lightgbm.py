@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
@@ -63,8 +64,9 @@ def read_lightgbm(
     classes : sequence, optional
         Labels of a Booster's classes; by default 0, 1, ...
     categories : mapping of feature to sequence of labels, optional
-        Labels of the codes of categorical features. A model that was fitted on the categorical
-        columns of a data frame stores them.
+        Labels of the codes of categorical features. A model that was fitted on the unordered
+        categorical columns of a data frame stores them. Ordered ones are split by their codes, so
+        that their labels are needed.
     domain : Domain, optional
         Box around the training rows, which the model does not store.
 
@@ -77,7 +79,7 @@ def read_lightgbm(
     ------
     ValueError
         If the model has linear functions in its leaves, an objective whose predictions are not a
-        plain sum (such as "poisson"), or categorical features whose labels it does not store.
+        plain sum (such as "poisson"), or categorical columns whose labels cannot be assigned.
 
     Notes
     -----
@@ -115,18 +117,31 @@ def _labels_of_codes(
     """Return the labels of the codes of categorical features, by the feature's index."""
     stored = dump.get("pandas_categorical") or []
     infos = dump["feature_infos"]
-    categorical = [
-        i for i, name in enumerate(dump["feature_names"]) if infos.get(name, {}).get("values")
-    ]
-    missing = [i for i in categorical if i not in user_labels]
-    if len(stored) == len(categorical):
-        return dict(zip(categorical, stored, strict=True)) | user_labels
-    if stored and missing:
-        listing = ", ".join(f"{names[i]!r}: [...]" for i in missing)
+    codes = {
+        i: set(infos[name]["values"]) - {-1}
+        for i, name in enumerate(dump["feature_names"])
+        if infos.get(name, {}).get("values")
+    }
+    are_stored = len(stored) == len(codes) and all(
+        max(values, default=0) < len(labels)
+        for values, labels in zip(codes.values(), stored, strict=True)
+    )
+    if are_stored:
+        return dict(zip(codes, stored, strict=True)) | user_labels
+    # Ordered categories are split like numbers, by their codes.
+    n_codes = max(map(len, stored), default=0)
+    may_be_ordered = any(
+        not info["values"] and info["min_value"] >= 0 and info["max_value"] < n_codes
+        for info in infos.values()
+    )
+    is_complete = len(stored) <= len(user_labels) or not may_be_ordered
+    if stored and not (is_complete and codes.keys() <= user_labels.keys()):
+        listing = ", ".join(f"{names[i]!r}: [...]" for i in codes) or "column: [...]"
         raise ValueError(
-            "The model was fitted on a data frame with categorical columns and does not store "
-            f"which labels belong to which column: pass categories={{{listing}}} with the labels "
-            "in the order of X[column].cat.categories."
+            f"The model was fitted on a data frame with {len(stored)} categorical columns and does "
+            "not store which labels belong to which column, or which columns are ordered: pass "
+            f"categories={{{listing}}} for all of them, with the labels in the order of "
+            "X[column].cat.categories."
         )
     return user_labels
 
@@ -148,7 +163,10 @@ def _leaves(
             values = frozenset(codes if code_labels is None else (code_labels[c] for c in codes))
             sides = CategorySet(values, False, False), CategorySet(values, True, True)
             return binary_split(feature, *sides, *children)
-        return binary_split(feature, *_number_sides(node), *children)
+        sides = _number_sides(node)
+        if feature in labels:  # codes of ordered categories
+            sides = _sides_of_codes(labels[feature], *sides)
+        return binary_split(feature, *sides, *children)
 
     for number, tree in enumerate(trees):
         for leaf, premises in reachable_leaves(tree["tree_structure"], branches_of):
@@ -175,6 +193,21 @@ def _number_sides(node: Mapping[str, Any]) -> tuple[NumberSet, NumberSet]:
     else:
         return _sides_with_zero_as_missing(threshold, bool(node["default_left"]))
     return at_most(threshold, missing=missing_left), above(threshold, missing=not missing_left)
+
+
+def _sides_of_codes(
+    labels: Sequence[Any], left: NumberSet, right: NumberSet
+) -> tuple[CategorySet, CategorySet]:
+    """Return the labels of the codes on each side; unknown labels count as missing."""
+    points = [NumberSet(((code, code, True, True),), False) for code in range(len(labels))]
+    is_left = [bool(left.intersect(point).spans) for point in points]
+    values = frozenset(itertools.compress(labels, is_left)), frozenset(labels)
+    sides = [(left, values[0], values[1] - values[0]), (right, values[1] - values[0], values[0])]
+    first, second = (
+        CategorySet(others if side.missing else own, side.missing, side.missing)
+        for side, own, others in sides
+    )
+    return first, second
 
 
 def _sides_with_zero_as_missing(
