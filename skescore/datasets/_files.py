@@ -767,13 +767,18 @@ def _header(text: Any, separator: str) -> list[str]:
 
 
 def _sniff(text: Any, usual: str) -> tuple[str, list[str]]:
-    """Return the separator for which header and first row agree, and the names in the header."""
+    """Return the separator for which header and first row agree, and the names in the header.
+
+    Of several, the one with most columns: names and numbers may both contain a comma.
+    """
     heads: dict[str, list[list[str]]] = {}
     for separator in dict.fromkeys((usual, *SEPARATORS)):
         heads[separator] = list(islice(_records(text, separator), 2)) or [[]]
-        widths = {len(record) for record in heads[separator]}
-        if len(widths) == 1 and min(widths) > 1:
-            return separator, heads[separator][0]
+    agreeing = [one for one, records in heads.items() if len({*map(len, records)}) == 1]
+    if agreeing:
+        best = max(agreeing, key=lambda separator: len(heads[separator][0]))
+        if len(heads[best][0]) > 1:
+            return best, heads[best][0]
     best = max(heads, key=lambda separator: len(heads[separator][0]))
     if len(heads[best][0]) == 1:
         rows = list(islice(_records(text, BLANKS), _SEEN_ROWS))

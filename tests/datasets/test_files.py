@@ -59,6 +59,14 @@ def test_load_dataset_detects_any_separator(write, name, separator):
     assert dataset.name.lower() == "data"
 
 
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_commas_in_names_and_numbers_do_not_separate(write, separator):
+    rows = [["size, net", "age", "y"], ["1,5", "20", "a"], ["2,5", "30", "b"], ["0,5", "40", "a"]]
+    table = "\n".join(separator.join(row) for row in rows)
+    data = load_dataset(write(table.encode()), target="y")
+    assert data.X["size, net"].tolist() == [1.5, 2.5, 0.5]
+
+
 def test_separator_is_shared_by_header_and_rows(write):
     path = write("length, cm;width, cm;y\n1.5;2;a\n3;4;b\n")
     assert load_dataset(path, target="y").X.columns.tolist() == ["length, cm", "width, cm"]
