@@ -407,8 +407,15 @@ def _read_sheet(
         rows = (written_grid if keep_words else grid).loc[row_numbers]
         return rows.iloc[:, positions].reset_index(drop=True)
 
+    def written() -> pd.DataFrame:
+        positions = [i for i, dtype in enumerate(table.dtypes) if not is_numeric_dtype(dtype)]
+        cells = texts(positions, keep_words=True)
+        return cells.set_axis(table.columns[positions], axis=1)
+
     table = _filled_down(table[nonempty_rows].reset_index(drop=True), findings)
-    return FileTable(table, checksum, None, findings, None, texts, True, tuple(sheets))
+    return FileTable(
+        table, checksum, None, findings, None, texts, True, tuple(sheets), written=written
+    )
 
 
 def _read_cells(book: pd.ExcelFile) -> pd.DataFrame:

@@ -24,6 +24,7 @@ from skescore._column_names import is_code_name, is_identifier_name, is_time_nam
 from skescore._io import at_home
 from skescore._text import listed, nearest_names, percentage, plural
 from skescore.datasets._files import (
+    NULL_CELLS,
     Conversion,
     DatasetError,
     FileTable,
@@ -1011,6 +1012,8 @@ class _Reader:
     left_out: dict[str, list[str]] = field(default_factory=dict)
     #: Function that returns the text columns with blanks and words for missing values.
     written: Any = None
+    #: Words in columns of categories that the file's reader takes for missing values.
+    words_of_file: list[str] = field(default_factory=list)
 
     @cached_property
     def written_texts(self) -> pd.DataFrame:
@@ -1370,10 +1373,16 @@ class _Reader:
 
     def _note_altered_texts(self, name: str, column: pd.Series, cells: _Cells) -> None:
         """Report words that are read as missing, and blanks that are stripped."""
+        words = _null_texts(cells.texts)
         if name in self.written_texts.columns and len(self.written_texts):
             column = self.written_texts[name]
             cells = _Cells.of(column, self.options.na_values)
-        _note_words(name, cells, _null_texts(cells.texts), self.findings)
+            words = _null_texts(cells.texts)
+            # A word such as None is a text in tables that are no text files, which may come later.
+            lost = ~words & cells.texts.isin(NULL_CELLS).to_numpy()
+            self.words_of_file += [f"{name}={word}" for word in cells.texts[lost]]
+            words = words | lost
+        _note_words(name, cells, words, self.findings)
         n_padded = sum(isinstance(cell, str) and cell != cell.strip() for cell in column)
         if 0 < n_padded <= _MAX_PADDED_SHARE * len(column):  # more is the style of the file
             self.note_conversion(
@@ -1764,7 +1773,8 @@ def prepare(
     if preparation is None:
         _note_unknown_columns(options.na_values, list(frame.columns), findings)
         readings, columns = reader.read_all(target)
-        preparation = Preparation(readings, tuple(options.na_values), sign)
+        na_values = (*options.na_values, *reader.words_of_file)
+        preparation = Preparation(readings, na_values, sign)
     else:
         changed_sign = sign if sign != previous_sign else None
         columns = _read_as_prepared(frame, preparation, options, changed_sign, findings)

@@ -413,6 +413,19 @@ def test_dates_are_no_numbers_of_an_earlier_table():
     assert "column 'on' holds dates, but numbers in the earlier table" in later.findings[0]
 
 
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+@pytest.mark.parametrize("word", ["None", "NA", "n/a"])
+def test_words_read_as_missing_are_reported_and_kept(word, ending, tmp_path):
+    path = tmp_path / f"alleys.{ending}"
+    alleys = pd.DataFrame({"alley": ["paved", word, "gravel"] * 5, "m": [1.5, 2.5, 3.5] * 5})
+    (alleys.to_csv if ending == "csv" else alleys.to_excel)(path, index=False)
+    table = read_table(path)
+    assert f"{word!r} in column 'alley' is read as missing (5 rows)" in table.findings
+    preparation = Preparation.from_dict(table.preparation.to_dict())
+    later = read_table(alleys, preparation=preparation)
+    assert later.frame["alley"].tolist() == pytest.approx(["paved", NAN, "gravel"] * 5, nan_ok=True)
+
+
 def test_codes_of_missing_numbers_are_no_later_targets():
     preparation = Preparation((), ("-999", "y=0"))
     column = pd.Series([1.5, -999.0, 0.0], name="y")
