@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -11,7 +12,11 @@ import numpy as np
 import pandas as pd
 from sklearn import ensemble
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
-from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.compose import (
+    ColumnTransformer,
+    TransformedTargetRegressor,
+    make_column_transformer,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -22,6 +27,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore._optional import import_optional
 from skescore._text import did_you_mean, listed
+from skescore._validation import python_value
 from skescore.black_boxes._errors import BlackBoxError
 
 RandomState = int | np.random.RandomState | None
@@ -245,10 +251,11 @@ class CategoricalColumns(TransformerMixin, BaseEstimator):
 
 
 class ModelCategories(CategoricalColumns):
-    """Convert text to the categories that a fitted model was trained on.
+    """Convert the values of a table to the categories that a fitted model was trained on.
 
     Tables from files hold categories as text, but LightGBM and XGBoost demand pandas' categorical
-    columns, whose categories their models know by position.
+    columns, whose categories their models know by position, and encoders of scikit-learn know
+    numbers and booleans that are no text.
 
     Parameters
     ----------
@@ -256,6 +263,8 @@ class ModelCategories(CategoricalColumns):
         Names of the columns in the model.
     categories : mapping of str to sequence
         Categories of the categorical columns, in the order of the model.
+    as_columns : bool, default=True
+        Whether to use pandas' categorical columns, in which other values are missing.
 
     Examples
     --------
@@ -266,11 +275,16 @@ class ModelCategories(CategoricalColumns):
     """
 
     def __init__(
-        self, feature_names: Sequence[str], categories: Mapping[str, Sequence[Any]]
+        self,
+        feature_names: Sequence[str],
+        categories: Mapping[str, Sequence[Any]],
+        *,
+        as_columns: bool = True,
     ) -> None:
         super().__init__(list(categories))
         self.feature_names = feature_names
         self.categories = categories
+        self.as_columns = as_columns
         self.feature_names_in_ = np.asarray(feature_names, dtype=object)
         self.n_features_in_ = len(feature_names)
         self.categories_ = {name: list(values) for name, values in categories.items()}
@@ -287,12 +301,66 @@ class ModelCategories(CategoricalColumns):
             frame = frame.set_axis(list(self.feature_names_in_), axis=1)
         frame = frame.copy(deep=False)
         for name in self.columns:
-            column = frame[name].astype(object)
-            # Codes may be numbers in the table, and text in the model or the reverse.
-            label_of = {str(label): label for label in self.categories_[name]}
-            labels = column.where(column.isin(self.categories_[name]))
-            frame[name] = labels.fillna(column.map(str).map(label_of))
-        return super().transform(frame)
+            frame[name] = _matched_labels(frame[name], self.categories_[name])
+        return super().transform(frame) if self.as_columns else frame
+
+
+def _matched_labels(column: pd.Series, labels: Sequence[Any]) -> pd.Series:
+    """Return the labels that are written like the cells; numbers may be text or the reverse."""
+    is_known = column.isin(labels) | column.isna()
+    if is_known.all():
+        return column
+    label_of = {str(bool(label)): label for label in labels if label in (0, 1)}
+    label_of |= {_label_text(label): label for label in labels}
+    matched = column.astype(object).map(
+        lambda cell: label_of.get(_label_text(cell), cell), na_action="ignore"
+    )
+    return column.astype(object).where(is_known, matched).infer_objects()
+
+
+def _label_text(label: Any) -> str:
+    """Return the text of a label; whole numbers have no point."""
+    text = str(label)
+    return text.partition(".")[0] if re.fullmatch(r"[+-]?\d+\.0+", text) else text
+
+
+def encoded_categories(model: Any) -> dict[str, list[Any]]:
+    """Return the categories of columns that a fitted model of scikit-learn encodes.
+
+    Histogram boosting has an encoder of its own; in a Pipeline, the first steps encode.
+    """
+    model = getattr(model, "best_estimator_", model)
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return {}
+    if isinstance(model, Pipeline):
+        steps = [step for _, step in model.steps if step not in (None, "passthrough")]
+        return _encoded_columns(steps[0], list(names)) if len(steps) > 1 else {}
+    mask = getattr(model, "is_categorical_", None)
+    preprocessor = getattr(model, "_preprocessor", None)
+    if mask is None or preprocessor is None:
+        return {}
+    return _encoded_columns(preprocessor.named_transformers_["encoder"], names[mask])
+
+
+def _encoded_columns(transformer: Any, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the categories of columns that a transformer encodes first of all."""
+    if isinstance(transformer, Pipeline):
+        steps = [step for _, step in transformer.steps if not isinstance(step, SimpleImputer)]
+        return _encoded_columns(steps[0], names) if steps else {}
+    if isinstance(transformer, ColumnTransformer):
+        result = {}
+        for name, part, _ in transformer.transformers_:
+            positions = transformer._transformer_to_input_indices[name]
+            result.update(_encoded_columns(part, [names[j] for j in positions]))
+        return result
+    categories = getattr(transformer, "categories_", ())
+    if len(categories) != len(names):
+        return {}
+    return {
+        name: [python_value(label) for label in labels if not pd.isna(label)]
+        for name, labels in zip(names, categories, strict=True)
+    }
 
 
 def make_black_box(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 
 from skescore._text import listed
+from skescore.black_boxes._catalog import ModelCategories
 from skescore.black_boxes._errors import BlackBoxError
 
 if TYPE_CHECKING:
@@ -64,6 +67,7 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | N
             f"or task={kind!r} (on the command line: --task {kind})."
         )
     _check_features(black_box, dataset)
+    _check_categories(black_box, dataset)
     known_classes = getattr(black_box, "classes_", None)
     if output is not None and isinstance(known_classes, list):
         known_classes = known_classes[output]
@@ -114,6 +118,22 @@ def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
             f"black box: number {position + 1} was {trained[position]!r} and is "
             f"{columns[position]!r}. Reorder the columns: {listed(trained)}."
         )
+
+
+def _check_categories(black_box: BaseEstimator, dataset: Dataset) -> None:
+    """Raise an error if the table lost the leading zeros of categories of the model."""
+    model = black_box.estimator if isinstance(black_box, FrozenEstimator) else black_box
+    if not (isinstance(model, Pipeline) and isinstance(model[0], ModelCategories)):
+        return
+    for name, column in zip(model[0].feature_names_in_, dataset.X.columns, strict=True):
+        labels = map(str, model[0].categories_.get(name, ()))
+        padded = [label for label in labels if re.fullmatch(r"0\d+", label)]
+        if padded and pd.api.types.is_numeric_dtype(dataset.X[column].dtype):
+            raise BlackBoxError(
+                f"The black box knows the category {padded[0]!r} of {str(column)!r}, but the table "
+                "was read as numbers, which have no leading zeros. Pass "
+                f"categories=[{str(column)!r}] (on the command line: --category {column})."
+            )
 
 
 def _fitted_names(black_box: BaseEstimator) -> Any:

@@ -9,10 +9,11 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -22,7 +23,7 @@ from skescore._names import PICKLE_KINDS, no_model_text
 from skescore._optional import ENGINE_EXTRAS, import_optional, install_commands
 from skescore._xgboost_categories import stored_categories
 from skescore.black_boxes._adapters import CallableClassifier, CallableRegressor, as_black_box
-from skescore.black_boxes._catalog import ModelCategories
+from skescore.black_boxes._catalog import ModelCategories, encoded_categories
 from skescore.black_boxes._compatibility import type_name
 from skescore.black_boxes._errors import BlackBoxError, SavedModelError, UnknownEndingError
 from skescore.black_boxes._fitting import is_fitted
@@ -321,11 +322,16 @@ def _checked_model(model: Any, where: str) -> FrozenEstimator:
 
 
 def _with_category_columns(model: Any) -> Any:
-    """Let a model of LightGBM or XGBoost accept its categorical columns as text."""
+    """Let a model accept its categorical columns as a table has them, such as numbers as text."""
     if not is_fitted(model):
         return model
     library = type(model).__module__.partition(".")[0]
     categories: dict[str, Any] = {}
+    if library == "sklearn":
+        categories = encoded_categories(model)
+        if not any(map(_may_be_numbers, categories.values())):
+            return model
+        names = model.feature_names_in_
     if library == "lightgbm":
         booster = model.booster_
         positions, labels = booster.params.get("categorical_column"), booster.pandas_categorical
@@ -348,4 +354,12 @@ def _with_category_columns(model: Any) -> Any:
                     )
     if not categories:
         return model
-    return Pipeline([("categories", ModelCategories(names, categories)), ("model", model)])
+    columns = ModelCategories(names, categories, as_columns=library != "sklearn")
+    return Pipeline([("categories", columns), ("model", model)])
+
+
+def _may_be_numbers(labels: Sequence[Any]) -> bool:
+    """Return whether a table may have labels as numbers or booleans instead of texts."""
+    texts = pd.Series([str(label) for label in labels], dtype=object)
+    is_text = all(isinstance(label, str) for label in labels)
+    return not is_text or bool(pd.to_numeric(texts, errors="coerce").notna().any())

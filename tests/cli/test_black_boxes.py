@@ -13,14 +13,19 @@ import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.cluster import KMeans
-from sklearn.ensemble import IsolationForest, RandomForestClassifier
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
@@ -412,6 +417,47 @@ def test_load_black_box_wraps_frozen_model_once(tmp_path, tree):
     path = tmp_path / "model.pkl"
     path.write_bytes(pickle.dumps(FrozenEstimator(tree)))
     assert isinstance(load_black_box(path, trust=True).estimator, DecisionTreeClassifier)
+
+
+def encoding_model(encoder):
+    """Return a tree behind an encoder of the column "shop", or histogram boosting without one."""
+    if encoder is None:
+        return HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=2)
+    columns = make_column_transformer((make_pipeline(encoder), ["shop"]), remainder="passthrough")
+    return make_pipeline(columns, DecisionTreeClassifier(max_depth=4))
+
+
+@pytest.mark.parametrize("labels", [[3, 1, 20], [1.5, 2.0, 3.0], [True, False]])
+@pytest.mark.parametrize(
+    "encoder", [OneHotEncoder(handle_unknown="ignore"), OrdinalEncoder(), None]
+)
+def test_load_black_box_matches_texts_to_categories(tmp_path, encoder, labels):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, len(labels), 200)
+    X = pd.DataFrame({"n": rng.normal(size=200), "shop": np.array(labels)[codes]})
+    if encoder is None:
+        X["shop"] = X["shop"].astype("category")
+    model = encoding_model(encoder).fit(X, (codes == 0) ^ (X["n"] > 0))
+    joblib.dump(model, tmp_path / "model.joblib")
+    loaded = load_black_box(tmp_path / "model.joblib", trust=True)
+    X.assign(y=model.predict(X)).to_csv(tmp_path / "rows.csv", index=False)
+    for options in ({}, {"categories": "shop"}):
+        data = load_dataset(tmp_path / "rows.csv", target="y", **options)
+        check_matches(loaded, data)
+        assert (loaded.predict(data.X) == model.predict(X)).all()
+
+
+def test_check_matches_rejects_lost_leading_zeros(tmp_path):
+    X = pd.DataFrame({"n": range(40), "shop": ["01", "02"] * 20})
+    model = encoding_model(OneHotEncoder()).fit(X, X["shop"])
+    joblib.dump(model, tmp_path / "model.joblib")
+    loaded = load_black_box(tmp_path / "model.joblib", trust=True)
+    X.assign(y=X["shop"]).to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(BlackBoxError, match=r"category '01' of 'shop'.*--category shop"):
+        check_matches(loaded, load_dataset(tmp_path / "rows.csv", target="y"))
+    data = load_dataset(tmp_path / "rows.csv", target="y", categories="shop")
+    check_matches(loaded, data)
+    assert (loaded.predict(data.X) == data.y).all()
 
 
 def test_load_black_box_reports_unreadable_files(tmp_path):

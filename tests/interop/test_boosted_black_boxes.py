@@ -115,6 +115,23 @@ def test_load_black_box_restores_categories(
     assert (Oracle(loaded, like=rows).query(rows) == expected).all()
 
 
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
+def test_load_black_box_matches_numbers_with_gaps_to_texts(name: str, tmp_path: Any) -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(-1, 3, 300)
+    X = pd.DataFrame({"n": rng.normal(size=300)})
+    for labels in (["1", "2", "10"], [1.0, 2.0, 10.0] if name == "lightgbm" else [1, 2, 10]):
+        X["shop"] = pd.Categorical.from_codes(codes, labels)
+        model = fitted_model(name, X, X["n"] + 9 * (codes == 0))
+        joblib.dump(model, tmp_path / "model.joblib")
+        loaded = load_black_box(tmp_path / "model.joblib", trust=True)
+        texts = X.assign(shop=X["shop"].astype(object))
+        texts["shop"] = texts["shop"].map(lambda v: f"{float(v):g}", na_action="ignore")
+        numbers = texts.astype({"shop": float})
+        assert (loaded.predict(texts) == model.predict(X)).all()
+        assert (loaded.predict(numbers) == model.predict(X)).all()
+
+
 def test_load_black_box_rejects_lost_categories(ragged_table: Any, tmp_path: Any) -> None:
     X, y = ragged_table(60, 0)
     X["shop"] = X["shop"].cat.rename_categories(["Köln", "München", "Ulm"])  # cut by XGBoost 3.2
