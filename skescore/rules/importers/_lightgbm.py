@@ -163,10 +163,11 @@ def _leaves(
             values = frozenset(codes if code_labels is None else (code_labels[c] for c in codes))
             sides = CategorySet(values, False, False), CategorySet(values, True, True)
             return binary_split(feature, *sides, *children)
-        sides = _number_sides(node)
+        number_sides = _number_sides(node)
         if feature in labels:  # codes of ordered categories
-            sides = _sides_of_codes(labels[feature], *sides)
-        return binary_split(feature, *sides, *children)
+            sides = _sides_of_codes(labels[feature], *number_sides)
+            return binary_split(feature, *sides, *children)
+        return binary_split(feature, *number_sides, *children)
 
     for number, tree in enumerate(trees):
         for leaf, premises in reachable_leaves(tree["tree_structure"], branches_of):
