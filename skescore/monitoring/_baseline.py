@@ -20,9 +20,10 @@ from skescore.metrics import (
     compare_labels,
     decide_rows,
     has_default,
+    predict_all_rows,
 )
 from skescore.monitoring._held_out_rows import HeldOutRows
-from skescore.rules import Fallback, RowTable, RuleSet, as_ruleset
+from skescore.rules import RowTable, RuleSet, as_ruleset
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -241,8 +242,9 @@ class RuleBaseline:
             if labels is not None:
                 widths = None
                 if ruleset.classes is None:
+                    predicted = np.where(rows.is_predicted, rows.predictions, np.nan)
                     tolerances_of_rules = _tolerances_of(
-                        decisions.rule, rows.predictions, labels, len(ruleset)
+                        decisions.rule, predicted, labels, len(ruleset)
                     )
                     tolerances[index] = tolerances_of_rules
                     widths = np.asarray(tolerances_of_rules)[decisions.rule]
@@ -381,18 +383,20 @@ def _tolerances_from(values: Any) -> tuple[float, ...] | None:
 
 def _estimate_tolerances(ruleset: RuleSet, table: RowTable, labels: Any) -> tuple[float, ...]:
     """Return a quantile of the absolute differences on the even rows, by rule."""
-    if ruleset.fallback is None:
-        ruleset = ruleset.replace(fallback=Fallback(0.0))
-    predicted = ruleset.predict(table)
     rule = np.asarray(ruleset.assign(table), dtype=np.intp)
+    is_predicted = has_default(ruleset) | (rule >= 0)
     rule[rule < 0] = len(ruleset)
+    predicted = np.where(is_predicted, predict_all_rows(ruleset, table), np.nan)
     return _tolerances_of(rule, predicted, labels, len(ruleset))
 
 
 def _tolerances_of(
     rule: NDArray[np.intp], predicted: Any, labels: Any, n_rules: int
 ) -> tuple[float, ...]:
-    """Return a quantile of the absolute differences on the even rows, by rule."""
+    """Return a quantile of the absolute differences on the even rows, by rule.
+
+    Rows whose prediction is NaN do not count.
+    """
     differences = np.abs(np.asarray(labels, dtype=float) - np.asarray(predicted, dtype=float))
     is_used = np.isfinite(differences)
     is_used[1::2] = False
