@@ -647,7 +647,7 @@ class RuleSet(Sequence[Rule]):
 
         - A rule is removed if it never holds, if earlier rules cover it, or if later rules with
           the same output cover it. A single later rule of an ordered list gets its rows and class
-          counts.
+          counts; several rules that may get its rows lose their statistics.
         - Two rules with the same output are merged if their union is a box, or if they differ only
           in the values of one categorical feature, unless this affects a rule with another output
           between them. Statistics are pooled. In unordered sets a merge changes priorities, so

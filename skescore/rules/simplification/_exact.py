@@ -356,9 +356,32 @@ class ExactRules:
             statistics = combined(self.statistics[merged_into], self.statistics[rule])
             self.statistics[merged_into] = statistics
 
+    def sharing(self, rule: int, ranks: tuple[float, float]) -> list[int]:
+        """Return the rules between two ranks that may give the prediction of a rule for its rows.
+
+        Rules that predict by priority count all rows that they cover, so that they share none.
+        """
+        if self.by_priority or self.ruleset.disjoint:
+            return []
+        return [
+            m
+            for m in self.meeting(self.low[rule], self.high[rule]).tolist()
+            if min(ranks) < self.rank[m] < max(ranks)
+            and self.code[m] == self.code[rule]
+            and not exclude(self.extra_conditions[rule], self.extra_conditions[m])
+        ]
+
+    def drop_statistics(self, rules: list[int]) -> None:
+        """Drop the statistics of rules to which an unknown number of rows moves."""
+        for rule in rules:
+            self.statistics[rule] = None
+
     def join(self, merged: int, removed: int) -> None:
         """Remove a rule that has been merged into a widened rule."""
+        between = self.sharing(removed, (self.rank[merged], self.rank[removed]))
         self.remove(removed, merged_into=merged)
+        if between:
+            self.drop_statistics([merged, *between])
         self.priority[merged] = self._priority(merged, self.statistics[merged])
         self.rank = ranks_of(self.priority, self.by_priority)
 
@@ -499,9 +522,14 @@ def _remove_if_predicted_alike(table: ExactRules, rule: int) -> None:
     )
     if covering is None:
         return
-    covering_now = [where[i] for i in covering if table.rank[where[i]] > table.rank[rule]]
-    one = len(covering_now) == 1 and not table.by_priority
-    table.remove(rule, merged_into=covering_now[0] if one else None)
+    covering_now = {where[i] for i in covering if table.rank[where[i]] > table.rank[rule]}
+    last = max((table.rank[m] for m in covering_now), default=table.rank[rule])
+    receivers = sorted(covering_now.union(table.sharing(rule, (table.rank[rule], last))))
+    one = len(receivers) == 1 and not table.by_priority
+    statistics = table.statistics[rule]
+    table.remove(rule, merged_into=receivers[0] if one else None)
+    if not (one or table.by_priority) and (statistics is None or statistics.n_rows > 0):
+        table.drop_statistics(receivers)
 
 
 def _drop_implied(table: ExactRules) -> bool:

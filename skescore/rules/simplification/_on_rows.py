@@ -409,7 +409,10 @@ class RuleRows:
                 continue
             sides = generalization.sides(0)
             if self.rules[one].output != self.rules[other].output:
-                new = replace(new, output=self._joint_output(one, other))
+                statistics = new.statistics and replace(
+                    new.statistics, model_error=None, target_error=None
+                )
+                new = replace(new, output=self._joint_output(one, other), statistics=statistics)
             steps.append(Step((self.rules[one], self.rules[other]), one, other, new, rows, sides))
             # The index of the merged rule matters only if the order of rules matters.
             by_order = self.ruleset.ordered and not self.ruleset.disjoint
@@ -565,7 +568,11 @@ def simplify_on_rows(ruleset: RuleSet, table: RowTable, tolerance: float) -> Rul
     result = _with_row_counts(
         rows.result(),
         np.append(np.cumsum(rows.alive) - 1, -1)[rows.assigned],
-        [number for number, index in enumerate(rows.indices) if index in stale],
+        [
+            number
+            for number, index in enumerate(rows.indices)
+            if index in stale and rows.rules[index].statistics is not None
+        ],
     )
     return _exactly_simplified(result, table)
 
@@ -583,9 +590,13 @@ def _exactly_simplified(ruleset: RuleSet, table: RowTable) -> RuleSet:
     stale = []
     for i, rule in enumerate(short.rules):
         own_rows, sources = then == i, givers_of.get(id(rule.statistics), [])
-        if sources and not any(
-            np.array_equal(own_rows, assigned_before == giver) for giver in sources
-        ):
+        if rule.statistics is None:
+            is_stale = not sources  # more than one rule may have taken over rows
+        else:
+            is_stale = bool(sources) and not any(
+                np.array_equal(own_rows, assigned_before == giver) for giver in sources
+            )
+        if is_stale:
             stale.append(i)
     return _with_row_counts(short, then, stale)
 
@@ -600,8 +611,7 @@ def _with_row_counts(ruleset: RuleSet, assigned: np.ndarray, stale: list[int]) -
     rules = list(ruleset.rules)
     n_rows = np.bincount(assigned[assigned >= 0], minlength=len(rules)).tolist()
     for i in stale:
-        if rules[i].statistics is not None:
-            rules[i] = replace(rules[i], statistics=RuleStatistics(n_rows[i]))
+        rules[i] = replace(rules[i], statistics=RuleStatistics(n_rows[i]))
     return ruleset.replace(rules=rules)
 
 

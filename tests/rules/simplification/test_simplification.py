@@ -35,6 +35,8 @@ from skescore.rules import (
     RuleSet,
     RuleStatistics,
     as_ruleset,
+    with_statistics,
+    with_target,
 )
 from skescore.rules.importers import tree_to_ruleset
 
@@ -495,6 +497,45 @@ def test_simplify_combines_statistics() -> None:
     parts = RuleStatistics(3, (1, 2)), RuleStatistics(5, (0, 5))
     rules = [Rule([Interval(0, 0, 1)], "b", parts[0]), Rule([Interval(0, 1, 2)], "b", parts[1])]
     assert classifier(rules, 1).simplify().rules[0].statistics == RuleStatistics(8, (1, 7))
+
+
+@pytest.mark.parametrize(
+    "premises",
+    [
+        # The first rule is covered by the second and the third.
+        [[Interval(1, upper=1)], [Interval(0, upper=1)], [Interval(0, 1), Interval(1, upper=2)]],
+        # The first and the third rule are merged; the second one loses rows.
+        [[Interval(0, upper=1)], [Interval(1, upper=1)], [Interval(0, 1, 2)]],
+    ],
+)
+def test_simplify_drops_statistics_of_unknown_rows(premises: list[Any]) -> None:
+    X = np.array([(i, j) for i in range(4) for j in range(4)], dtype=float)
+    rules = RuleSet(
+        [*(Rule(premise, "a") for premise in premises), Rule([], "b")],
+        ["x0", "x1"],
+        task="classification",
+        domain=Domain((0, 0), (3, 3)),
+    )
+    labels = np.where(X.sum(axis=1) > 3, "b", "a")
+    short = with_statistics(rules, X, labels).simplify()
+    assert len(short) < len(rules)
+    for rule, counted in zip(short, with_statistics(short, X, labels), strict=True):
+        assert rule.statistics in (None, counted.statistics)
+    assert [rule.statistics is None for rule in short] == [True, True, False]
+
+
+def test_simplify_drops_errors_of_changed_outputs() -> None:
+    X = np.arange(8.0)[:, None]
+    rules = RuleSet(
+        [Rule([Interval(0, upper=5)], 1.0), Rule([Interval(0, 5, 6)], 2.0), Rule([], 9.0)],
+        ["x"],
+        task="regression",
+    )
+    rules = with_target(with_statistics(rules, X, X[:, 0]), X, X[:, 0], X[:, 0])
+    merged = rules.simplify(X, 0.3).rules[0]
+    assert merged.output not in (1.0, 2.0)
+    assert merged.statistics is not None
+    assert (merged.statistics.model_error, merged.statistics.target_error) == (None, None)
 
 
 def test_simplify_passes_statistics_to_later_rule() -> None:
