@@ -214,7 +214,7 @@ def test_readme_first_command_prints_the_shown_rules(options, shown, capsys):
     if shown:
         assert _blocks("text")[0].strip() in output
         # Lines are wrapped to the width of the terminal.
-        assert "fidelity (accuracy against the black box) 1.000" in " ".join(output.split())
+        assert "fidelity (accuracy against the model) 1.000" in " ".join(output.split())
     else:
         assert "Trepan with ICE 0.9663; its 2 rules" in output
 

@@ -100,11 +100,11 @@ def measure(request: TableRequest, seconds: float, cache: str) -> dict[str, Any]
     code, output, lines = run_command(command, request.path.parent, seconds, cache)
     total_seconds, times_after = time.perf_counter() - start, os.times()
     ready_time, first_rules_time = (
-        first_time(lines, "black box ready"),
+        first_time(lines, "model ready"),
         first_time(lines, "first rules"),
     )
     refit = re.search(
-        r"^black box of all rows ready after ([\d.]+) s", "".join(line for _, line in lines), re.M
+        r"^model of all rows ready after ([\d.]+) s", "".join(line for _, line in lines), re.M
     )
     search_seconds = total_seconds - ready_time - (float(refit[1]) if refit else 0.0)
     # On a loaded machine, compare the CPU times.

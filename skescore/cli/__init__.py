@@ -27,32 +27,32 @@ from skescore.cli._arguments import Parser, without_passwords
 #: text for standard output and may set ``options.exit_code``.
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "tune": ("_tune", "find the best rules of a black box"),
+        "tune": ("_tune", "find the best rules for a model"),
         "score": ("_score", "score saved rules on data"),
-        "certify": ("_certify", "prove how far saved rules are from the best possible"),
-        "verify": ("_verify", "find where saved rules agree with a model, with proofs"),
-        "edit": ("_edit", "change saved rules by hand, with effects, prices and a log"),
+        "certify": ("_certify", "prove how far saved rules are from the best possible rules rules"),
+        "verify": ("_verify", "prove where saved rules agree with a model"),
+        "edit": ("_edit", "edit saved rules, measure the effects and keep a log"),
         "rules": ("_rules", "convert saved rules to text, SQL, Python, Prolog, ..."),
         "predict": ("_predict", "predict the rows of a table with saved rules"),
-        "calibrate": ("_calibrate", "add sets of labels or intervals with a guaranteed coverage"),
-        "explain": ("_explain", "explain what saved rules predict for a row"),
+        "calibrate": ("_calibrate", "add prediction sets or intervals with guaranteed coverage"),
+        "explain": ("_explain", "explain the predictions of saved rules for single rows"),
         "serve": ("_serve", "predict rows on a local web page or over HTTP"),
-        "watch": ("_watch", "notice when saved rules stop holding on new rows"),
+        "watch": ("_watch", "detect when saved rules no longer hold on new rows"),
         "import": ("_import", "import rules from other tools and models"),
-        "report": ("_report", "write one run or a comparison of two as an HTML page"),
-        "bench": ("_bench", "compare extractors over data sets, black boxes and seeds"),
+        "report": ("_report", "write a run, or a comparison of two runs, as an HTML page"),
+        "bench": ("_bench", "compare extractors over data sets, models and seeds"),
         "reproduce": (
             "_reproduce",
-            "recompute the papers' tables and compare them",
+            "recompute the papers' tables and compare the results",
         ),
-        "doctor": ("_doctor", "list installed features and how to install missing ones"),
+        "doctor": ("_doctor", "list installed packages and how to install missing ones"),
         "completion": ("_completion", "print a script that completes commands in a shell"),
     }
 )
 
 _DESCRIPTION = """\
-Turn a black box into rules that a person can read, and choose the best trade-off between few
-errors, few rules and completeness.
+Turn a trained model (the black box) into rules that a person can read, and find the best trade-off
+between few errors, few rules and completeness.
 
 Results go to standard output, progress and errors to standard error.
 
@@ -68,8 +68,7 @@ examples:
   skescore bench --suite smoke
   skescore help tune
 
-With SKESCORE_TRACEBACK=1 in the environment, errors show where in the code
-they arose.
+If the environment variable SKESCORE_TRACEBACK is 1, errors have a traceback.
 """
 _TRACEBACK = "SKESCORE_TRACEBACK"
 
@@ -176,12 +175,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         with safe_children(), terminated_like_interrupted():
             text = options.run(options)
         if is_closed and text:
-            raise OSError("standard output is closed, so that the result cannot be written.")
+            raise OSError("standard output is closed, so the result cannot be written.")
         if not _write(text):
             return 1
     except SystemExit as stop:
         if is_closed and not stop.code:  # after --help or --version
-            _show_error(OSError("standard output is closed, so that nothing can be written."))
+            _show_error(OSError("standard output is closed, so nothing can be written."))
             raise SystemExit(1) from stop
         raise
     except KeyboardInterrupt:

@@ -104,7 +104,7 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"there is no option {name}. {did_you_mean(name, option_names)}")
         self.error(
             f"too many arguments: {' '.join(map(shlex.quote, extra_arguments))} (an option takes "
-            "one value; those that can be repeated are repeated with each)"
+            "one value; to pass several values, repeat the option if it is repeatable)"
         )
 
 
@@ -186,10 +186,10 @@ OF_ROWS: Any = functools.partial(
     _Value, kind="data", missing=lambda data: "" if data == "-" else _missing_source(data)
 )
 OF_RULES: Any = functools.partial(
-    _Value, kind="file", missing=_missing("There is no file {}; name the rules.json of a run.")
+    _Value, kind="file", missing=_missing("There is no file {}; pass the rules.json of a run.")
 )
 OF_MODEL: Any = functools.partial(
-    _Value, kind="file", missing=_missing("There is no file {}; name a model or rules.")
+    _Value, kind="file", missing=_missing("There is no file {}; pass a model or rules.")
 )
 OF_RUN: Any = functools.partial(_Value, kind="folder", missing=_missing(NO_RUN_TEXT))
 OF_BLACK_BOX: Any = functools.partial(_Value, kind="black_box", missing=_missing_model)
@@ -239,7 +239,7 @@ def jobs(text: str) -> int:
         value = 0
     if value == 0:
         raise argparse.ArgumentTypeError(
-            f"must be an integer of at least 1, or -1 for as many as there are cores, got {text!r}"
+            f"must be an integer of at least 1, or -1 for one per core, got {text!r}"
         )
     return value
 
@@ -365,14 +365,14 @@ def add_split_options(group: Any) -> None:
     group.add_argument(
         "--groups",
         metavar="COLUMN",
-        help="column of rows that belong together, such as the patient: all rows of a group are in "
-        "the same fold, and the column is not used as a feature",
+        help="column that identifies groups of rows, such as the patient: all rows of a group are "
+        "in the same fold, and the column is not used as a feature",
     )
     group.add_argument(
         "--time",
         metavar="COLUMN",
-        help="column of dates or numbers in whose order rows are split: held-out rows come after "
-        "the training rows",
+        help="column of dates or numbers that orders the rows: held-out rows are later than the "
+        "training rows",
     )
 
 
@@ -384,14 +384,14 @@ def add_row_options(group: Any) -> None:
         type=_label_pairs,
         action="extend",
         default=[],
-        help="new names of classes of the target, as in 0=no,1=yes; classes with the same new name "
-        "are merged; NA=NA,None=None keeps classes that are written like missing values",
+        help="new names of classes of the target, as in 0=no,1=yes; classes with the same new "
+        "name are merged; NA=NA,None=None keeps classes whose names look like missing values",
     )
     group.add_argument(
         "--drop-duplicates",
         action="store_true",
-        help="leave out rows that equal an earlier one in all features and the target, and rows of "
-        "--test that equal a row of the table in all features",
+        help="leave out rows that equal an earlier row in all features and the target, and rows "
+        "of --test that equal a row of the table in all features",
     )
 
 
@@ -401,7 +401,7 @@ def _label_pairs(text: str) -> list[tuple[str, str]]:
     wrong = [old + sign + new for old, sign, new in pairs if not (old and new.strip())]
     if wrong or not pairs:
         raise argparse.ArgumentTypeError(
-            f"{wrong[0] if wrong else text!r} is not a pair of an old and a new name; write OLD=NEW"
+            f"{wrong[0] if wrong else text!r} is not a pair of an old and a new name; use OLD=NEW"
         )
     return [(old, new.strip()) for old, _, new in pairs]
 
@@ -412,7 +412,7 @@ def check_row_options(options: argparse.Namespace) -> None:
     for old, new in options.labels:
         if names.setdefault(old, new) != new:
             options.parser.error(
-                f"argument --labels: class {old!r} gets the names {names[old]!r} and {new!r}; "
+                f"argument --labels: class {old!r} is given two names, {names[old]!r} and {new!r}; "
                 "choose one of them"
             )
 
@@ -420,7 +420,7 @@ def check_row_options(options: argparse.Namespace) -> None:
 def check_split_options(options: argparse.Namespace) -> None:
     """Report --groups and --time together."""
     if options.groups is not None and options.time is not None:
-        options.parser.error("argument --time: goes without --groups; choose one of them")
+        options.parser.error("argument --time: not allowed with --groups; choose one of them")
 
 
 def add_reading_options(group: Any, *, drops_columns: bool = True) -> None:
@@ -437,7 +437,7 @@ def add_reading_options(group: Any, *, drops_columns: bool = True) -> None:
         "--category",
         default=[],
         help="features to read as categories even if their values are numbers or mostly distinct "
-        "texts; other text columns are always categories",
+        "texts; all other text columns are read as categories anyway",
         **names,
     )
     group.add_argument(
@@ -468,8 +468,8 @@ def add_reading_options(group: Any, *, drops_columns: bool = True) -> None:
         "--header",
         metavar="ROW,...",
         type=_header_rows,
-        help="rows of a file that hold the names of the columns, the first row being 1; those of "
-        "several rows are joined (detected by default, with titles, units and totals)",
+        help="numbers of the rows with the column names, counted from 1; names in several rows "
+        "are joined (default: detected, as are titles, units and totals)",
     )
     group.add_argument(
         "--skip-rows", metavar="N", type=integer(0), help="number of rows above the header"
@@ -501,7 +501,7 @@ def refuse_reading_options(options: argparse.Namespace, needed: str) -> None:
     for name, value in reading_from(options).items():
         if value:
             option = {"categories": "category"}.get(name, name).replace("_", "-")
-            options.parser.error(f"argument --{option}: goes with {needed}, which is not given")
+            options.parser.error(f"argument --{option}: needs {needed}")
 
 
 def _decimal(text: str) -> str:
@@ -543,10 +543,10 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
         choices=tuple(PREDICTION_METRIC_NAMES),
         metavar="NAME",
         help=f"measure of the predictions in {', '.join(spec.label for spec in specs)}, instead of "
-        "their defaults: "
+        "the default measure of each score: "
         f"{', '.join(n for n in PREDICTION_METRIC_NAMES if n not in errors)}, and only in "
-        f"{' and '.join(of_losses)} {', '.join(errors)} (as in scikit-learn); balanced_accuracy "
-        "and f1_macro give all classes equal weight",
+        f"{' and '.join(of_losses)} {', '.join(errors)} (as in scikit-learn); "
+        "balanced_accuracy and f1_macro give all classes equal weight",
     )
     complete = [spec.label for spec in specs if spec.uses_completeness]
     group.add_argument(
@@ -666,14 +666,14 @@ def add_standalone_option(group: Any) -> None:
     group.add_argument(
         "--standalone",
         action="store_true",
-        help="rewrite the rules so that each one is valid on its own, without ELSE",
+        help="rewrite the rules so that each one can be read on its own, without ELSE",
     )
 
 
 #: Placeholder and help of each option that may be repeated.
 _REPEATED = {
     "--forbid": ("COLUMN,...", "columns that no rule may use"),
-    "--require": ("COLUMN,...", "columns that some rule has to use"),
+    "--require": ("COLUMN,...", "columns that at least one rule must use"),
     "--feature-cost": ("COLUMN:COST", "cost of a column in the rules, limited by --max-cost"),
     "--monotone": (
         "COLUMN:+",
@@ -681,26 +681,26 @@ _REPEATED = {
     ),
     "--thresholds": (
         "COLUMN:LIST",
-        "allowed bounds: COLUMN:18,65, COLUMN:2 digits or COLUMN:1 decimal; * is for all columns",
+        ("allowed bounds: COLUMN:18,65, COLUMN:2 digits or COLUMN:1 decimal; * means all columns"),
     ),
     "--together": ("COLUMN:A,B", "categories that no condition may separate"),
     "--apart": ("COLUMN:A,B", "categories that no condition may accept together"),
     "--pin": (
         "RULES:NUMBER",
-        "rule that must be present word for word: its number in a file of rules, and with "
-        "RULES:NUMBER@POSITION its number in the result",
+        "rule that the result must contain unchanged: its file and its number in this file; "
+        "RULES:NUMBER@POSITION also sets its number in the result",
     ),
     "--max-gap": (
         "COLUMN:GAP",
-        "largest difference between groups of a column in the share of the highest class",
+        ("largest difference between groups in the share of rows predicted as the highest class"),
     ),
 }
 #: Placeholder and help of each option with one value.
 _SINGLE = {
     "--class-order": ("CLASS,...", "classes from the lowest to the highest, for --monotone"),
-    "--max-cost": ("COST", "largest cost of all columns in the rules"),
+    "--max-cost": ("COST", "largest total cost of the columns in the rules"),
     "--max-conditions": ("N", "largest number of conditions per rule, or CLASS:N,..."),
-    "--max-features": ("N", "largest number of columns in all rules, or CLASS:N,..."),
+    "--max-features": ("N", "largest number of different columns in all rules, or CLASS:N,..."),
     "--max-rules-per-class": ("N", "largest number of rules per class, or CLASS:N,..."),
     "--min-support": ("ROWS", "smallest number of rows per rule, or a share below 1"),
     "--min-precision": ("SHARE", "smallest share of a rule's rows that have its class"),

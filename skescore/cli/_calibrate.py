@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Calibrate saved rules. In classification, each rule then predicts a set of labels, in regression an
 interval. The set or interval contains the label of a new row with a probability of at least
---level. A rule that predicts several labels abstains: each of them is possible.
+--level. A rule that predicts several labels abstains, because each of them is possible.
 
-DATA are calibration rows, to which neither the model nor the rules were fitted. The guarantee holds
-for new rows from the same distribution. --output writes JSON, which `skescore predict` uses and
-`skescore rules --to sql` or `--to python` exports.
+DATA contains calibration rows. Neither the model nor the rules must have been fitted to these rows.
+The guarantee holds for new rows from the same distribution. --output writes JSON, which `skescore
+predict` uses and `skescore rules --to sql` or `--to python` exports.
 """
 EXAMPLES = """\
 examples:
@@ -83,8 +83,8 @@ def run(options: argparse.Namespace) -> str:
         options.target = read_target(options.rules, ruleset)
     if options.target is None:
         options.parser.error(
-            "--target COLUMN is required, because there is no run.json of these rules in the "
-            f"folder of {options.rules}"
+            f"--target COLUMN is required, because the folder of {options.rules} contains no "
+            "run.json of these rules"
         )
     X, y = _labeled_rows(options, ruleset, options.data, notes)
     calibrated = CalibratedRules.fit(ruleset, X, y, level=options.level)
@@ -168,5 +168,5 @@ def _text(
         printer.line(f"On the {plural(total, 'row')} of {options.test}:")
         size = "labels" if calibrated.sets is not None else "width"
         printer.table(["rule", "rows", "covered", "±", size], rows)
-        printer.line(f"The share of covered rows is {covered / max(total, 1):.3f}.")
+        printer.line(f"The share of rows whose label is covered is {covered / max(total, 1):.3f}.")
     return printer.text()

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 #: Kinds of rules that certificates compare with.
 KINDS = ("tree", "list")
 DESCRIPTION = """\
-Prove how far saved rules are from the best possible ones on some rows.
+Prove how far saved rules are from the best possible rules on given rows.
 
 The rules are compared with decision trees and decision lists of every size. If the time limit ends
-a proof early, the certificate states a lower and an upper bound. It holds for these rows only, not
-for new ones.
+the proof early, the certificate states a lower and an upper bound. It is valid for these rows only,
+not for new rows.
 
-With --check an independent program checks a certificate.
-Exit codes: 0 confirmed, 1 wrong, 2 no error found, but --seconds did not suffice to check all.
+With --check, an independent program checks a certificate. Exit codes of a check: 0 confirmed,
+1 wrong, 2 no error found, but --seconds did not suffice to check everything.
 """
 EXAMPLES = """\
 examples:
@@ -50,13 +50,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("certificate")
     group.add_argument("--check", action="store_true", help="check an existing certificate")
     arguments.add_model_options(
-        group, ": the rules are compared with its predictions, by default with the target"
+        group, ": compare the rules with its predictions instead of the target"
     )
     group.add_argument(
         "--scoring",
         choices=tuple(SCORE_SPECS),
         default="ice",
-        help="the score (default ice)",
+        help="score to certify (default ice)",
     )
     group.add_argument(
         "--class-weight",
@@ -75,14 +75,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--max-rules",
         type=arguments.integer(1),
         metavar="N",
-        help="largest number of rules to compare with (default: as many as can win, or 6)",
+        help=("largest number of rules to compare with (default: all that can be better, or 6)"),
     )
     group.add_argument(
         "--cuts",
         type=arguments.integer(1),
         default=8,
         metavar="N",
-        help="cuts per feature, in addition to those of the rules (default 8)",
+        help="cuts per feature, in addition to the cuts of the rules (default 8)",
     )
     group.add_argument(
         "--tolerance",
@@ -134,7 +134,7 @@ def _text(options: argparse.Namespace, certificate: Certificate) -> str:
     for sentence in certificate.to_text().split("\n"):
         printer.line(sentence)
     for frontier in certificate.frontiers:
-        printer.heading(f"{frontier.kind}s: {frontier.loss.replace('_', ' ')}, proven and found")
+        printer.heading(f"{frontier.kind}s: {frontier.loss.replace('_', ' ')}, bound and best")
         rows = [
             [str(size), f"{low:g}", f"{high:g}", status.replace("_", " ")]
             for size, low, high, status in zip(

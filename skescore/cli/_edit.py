@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Change saved rules by hand: forbid features, change bounds, drop, merge, split or add rules. The
-command reports the effect of all changes: correctness against the data, agreement with the model,
-ICE and FiRe with confidence intervals of the differences, and the rows whose predictions change.
-Edits are applied in the order of the options. NUMBER is the number of a rule in RULES.json.
+command reports the effect of all changes: the differences in correctness (agreement with the data),
+fidelity (agreement with the model), ICE and FiRe, with confidence intervals, and the rows whose
+predictions change. Edits are applied in the order of the options. NUMBER is the number of a rule in
+RULES.json.
 
 --log writes every step with its author, reason and time. --replay reads such a log instead, and
-checks that it is unchanged and that its edits lead to the rules that it states.
+checks that it was not changed and that its edits lead to the stated rules.
 Exit codes: 0 success, 1 failure, a changed log or violated constraints, 2 wrong usage.
 """
 EXAMPLES = """\
@@ -50,14 +51,20 @@ examples:
 _EDITS = {
     "set": (
         "TEXT",
-        "change rule 2: a bound (2.age<=18, 2.age>none), values (2.color=red|blue, 2.color!=red), "
-        "its class (2=yes), or the class of rows without a rule (otherwise=no)",
+        "change a rule, such as rule 2: bounds (2.age<=18, 2.age>none), values (2.color=red|blue, "
+        "2.color!=red) or class (2=yes); otherwise=no: class of rows that no rule covers",
     ),
     "drop": ("NUMBER", "remove a rule"),
-    "add": ("TEXT", 'add a rule: "age<=18 & color=red => no", at position 1: "1: age<=18 => no"'),
+    "add": (
+        "TEXT",
+        ('add a rule: "age<=18 & color=red => no", or at position 1: "1: age<=18 => no"'),
+    ),
     "move": ("NUMBER:POSITION", "move a rule to a position"),
-    "merge": ("NUMBER,NUMBER", "join two rules of one class into the smallest rule around both"),
-    "split": ("TEXT", "divide a rule into two: 2.age<=30 or 2.color=red"),
+    "merge": (
+        "NUMBER,NUMBER",
+        "merge two rules of one class into the smallest rule around both",
+    ),
+    "split": ("TEXT", "split a rule into two: 2.age<=30 or 2.color=red"),
 }
 
 
@@ -88,7 +95,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="LOG.json",
         help="check this log, and write the rules that result from it",
     )
-    group = parser.add_argument_group("edits, which can be repeated")
+    group = parser.add_argument_group("edits (repeatable)")
     for name, (metavar, text) in _EDITS.items():
         group.add_argument(
             f"--{name}", action=_EditOption, dest="edits", metavar=metavar, help=text
@@ -102,7 +109,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _add_result_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("effects and proofs")
     arguments.add_model_options(
-        group, ": rules are compared with its predictions, and --reoptimize learns from them"
+        group, ": the rules are compared with its predictions, and --reoptimize learns from them"
     )
     group.add_argument(
         "--held-out",
@@ -113,12 +120,12 @@ def _add_result_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--reoptimize",
         action="store_true",
-        help="refit all rules except the edited ones and those of --keep",
+        help="refit all rules except the edited rules and the rules of --keep",
     )
     group.add_argument(
         "--repair",
         action="store_true",
-        help="change the edited rules so that they satisfy the constraints",
+        help="repair the edited rules so that they satisfy the constraints",
     )
     group.add_argument(
         "--keep",
@@ -136,7 +143,7 @@ def _add_result_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--suggest",
         action="store_true",
-        help="list the cheapest changes that restore 90 %% of the agreement lost by the edits",
+        help=("list the smallest changes that restore 90 %% of the agreement lost by the edits"),
     )
     group = parser.add_argument_group("log")
     group.add_argument(
@@ -207,7 +214,7 @@ def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimizati
         try:
             editor.apply(edit, because=options.because)
         except ValueError as error:
-            note = " (Rule numbers here are those after the earlier edits.)"
+            note = " (Rule numbers in this message refer to the rules after the earlier edits.)"
             raise ValueError(
                 f"--{option} {text}: {error}{note if editor.log_.records else ''}"
             ) from error
@@ -252,7 +259,7 @@ class _Result:
         if records:
             printer.heading("edits")
             printer.verbatim("\n".join(record.to_text() for record in records))
-        printer.heading("effect" if self.editor.log_.records else "these rules, without an edit")
+        printer.heading("effect" if self.editor.log_.records else "the rules, unchanged")
         printer.verbatim("\n".join(self.effect.to_text().splitlines()[1:]))
         if self.refitted is not None:
             printer.heading("refit")
@@ -266,7 +273,7 @@ class _Result:
             for suggestion in self.suggestions:
                 printer.line(str(suggestion))
             if not self.suggestions:
-                printer.line("no agreement was lost, or no single change restores 90 % of it")
+                printer.line("no agreement was lost, or no single change restores 90 % of the loss")
         printer.heading("rules")
         printer.verbatim(self.editor.rules_.to_text())
         printer.line(f"seal of the log: {self.editor.log_.seal}")
@@ -328,7 +335,7 @@ def _replay(options: argparse.Namespace) -> str:
     printer = output.Printer(options.format == "markdown")
     printer.line(
         f"{options.replay}: {plural(len(log.records), 'step')}, unchanged; replaying them leads to "
-        "the rules that the log states."
+        "the stated rules."
     )
     printer.verbatim(log.to_text())
     printer.heading("rules")

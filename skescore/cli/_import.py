@@ -56,7 +56,7 @@ def find_kind(path: Path) -> str:
         return extensions[suffix]
     if suffix != ".json":
         raise ValueError(
-            f"{path} has the ending {path.suffix!r}; known are "
+            f"{path} has the unknown extension {path.suffix!r}; known extensions are "
             f"{', '.join(('.json', *MODEL_KINDS, *extensions))}. Rename it, or name its kind: "
             f"--kind {'|'.join(KINDS)}."
         )
@@ -148,15 +148,15 @@ def _conditions(path: Path) -> Any:
     if not is_table_of_conditions(header) or len(set(header)) < len(header):
         raise ValueError(
             "a table of conditions has the columns rule, feature, operator, value, and class or "
-            f"number, each once; the header is {first.strip()!r}. Rules that `skescore rules --to "
-            "csv` wrote are such a table."
+            f"number, each once; the header is {first.strip()!r}. `skescore rules --to csv` writes "
+            "such tables."
         )
     for line, cells in rows:
         if len(cells) != len(header):
             raise ValueError(
                 f"it cannot be read as a table: line {line} (the header is line 1) has "
-                f"{plural(len(cells), 'cell')}, the header {len(header)}. Put cells that "
-                f"hold {separator!r} in quotation marks."
+                f"{plural(len(cells), 'cell')}, the header {len(header)}. Put cells that contain "
+                f"{separator!r} in quotation marks."
             )
     table = pd.DataFrame([cells for _, cells in rows[1:]], columns=header, dtype=object)
     return _with_decimal_points(table) if separator == ";" else table
@@ -219,7 +219,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--voting",
         choices=tuple(VOTING_TEXTS),
-        help="table: method that combines the predictions of weighted rules",
+        help="table: method that combines the predictions of several rules",
     )
     group = parser.add_argument_group("features")
     group.add_argument(
@@ -233,10 +233,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=OF_DATA,
         metavar="DATA",
         help="a built-in data set or a CSV, TSV or Parquet file with the model's features: its "
-        "columns give the names and the domain, on which completeness by volume is measured",
+        "columns provide the names and the domain, in which completeness by volume is measured",
     )
     group.add_argument(
-        "--target", metavar="COLUMN", help="predicted column of DATA, which is not a feature"
+        "--target", metavar="COLUMN", help="column of DATA with the target, which is not a feature"
     )
     arguments.add_reading_options(parser.add_argument_group("reading the table of --data"))
     group = parser.add_argument_group("output")
@@ -244,7 +244,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--output", action=OF_FILE, type=Path, metavar="RULES.json", help="save the rules"
     )
     group.add_argument(
-        "--overwrite", action="store_true", help="replace the file if it is already there"
+        "--overwrite", action="store_true", help="replace the file if it already exists"
     )
     arguments.add_format_option(group)
 
@@ -281,7 +281,7 @@ def run(options: argparse.Namespace) -> str:
 def _check_usage(options: argparse.Namespace) -> None:
     if options.data is None:
         if options.target is not None:
-            options.parser.error("argument --target: goes with --data, which is not given")
+            options.parser.error("argument --target: needs --data")
         arguments.refuse_reading_options(options, "--data")
     elif options.feature_names is not None:
         options.parser.error("argument --feature-names: not allowed with --data, which has names")
@@ -328,7 +328,7 @@ def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[Ru
 
     path = at_home(options.model)
     if not path.exists():
-        raise FileNotFoundError(f"There is no file {options.model}; name a model or rules.")
+        raise FileNotFoundError(f"There is no file {options.model}; pass a model or rules.")
     kind = find_kind(path) if options.kind == "auto" else options.kind
     if options.voting is not None and kind != "table":
         raise ValueError(
@@ -416,8 +416,8 @@ def domain_of(rows: pd.DataFrame, names: set[str]) -> Domain:
         present_values = column.dropna()
         if present_values.empty:
             raise ValueError(
-                f"Column {name!r} of the data has no values, so that there is no domain along it. "
-                "Name data with values, or leave --data out."
+                f"Column {name!r} of the data has no values, so it has no domain. Pass data with "
+                "values, or leave out --data."
             )
         if name in names or not pd.api.types.is_numeric_dtype(present_values.dtype):
             categories[j] = sorted(set(as_text(present_values)))
@@ -446,11 +446,11 @@ def _text(
     if ruleset.classes is not None:
         printer.line(f"classes: {', '.join(map(format_label, ruleset.classes))}")
     printer.line(f"prediction: {_prediction(ruleset)}")
-    printer.line(f"where no rule holds: {_fallback(ruleset)}")
-    domain = "unknown, so that completeness by volume depends on the rows scored; --data gives it"
+    printer.line(f"if no rule covers a row: {_fallback(ruleset)}")
+    domain = "unknown, so completeness by volume depends on the scored rows; --data sets it"
     if ruleset.domain is not None:
         is_of_data = options.data is not None and not has_own_domain
-        domain = f"that of {options.data}" if is_of_data else "known to the rules"
+        domain = f"that of {options.data}" if is_of_data else "in the rules"
     printer.line(f"domain: {domain}")
     printer.heading("rules")
     many = len(ruleset) > _SHOWN_RULES
@@ -462,11 +462,11 @@ def _prediction(ruleset: RuleSet) -> str:
     if ruleset.voting is not None:
         return f"{VOTING_TEXTS[ruleset.voting]} (voting: {ruleset.voting})"
     if ruleset.ordered:
-        return "the first rule that holds"
+        return "by the first rule that covers it"
     if ruleset.disjoint:
         return "the only rule that holds"
     if ruleset.task == "classification":
-        return "the purest rule that holds"
+        return "by the purest rule that covers it"
     return "of the rules that hold, the one with the most training rows"
 
 
@@ -477,7 +477,7 @@ def _fallback(ruleset: RuleSet) -> str:
     if fallback is None:
         return "no prediction"
     if fallback.policy == "nearest":
-        return "the rule whose box is nearest"
+        return "the rule with the nearest box"
     if fallback.policy == "abstain":
         return "no prediction, because the rules abstain"
     return format_label(fallback.output)

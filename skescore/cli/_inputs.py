@@ -54,7 +54,7 @@ def class_weights_from(options: argparse.Namespace, dataset: Dataset) -> Any:
     if options.class_weight is None:
         return None
     if dataset.task != "classification":
-        raise ValueError("--class-weight is for classes, but the target is a number; leave it out.")
+        raise ValueError("--class-weight needs classes, but the target is a number; leave it out.")
     from sklearn.utils.class_weight import compute_sample_weight
 
     return compute_sample_weight(options.class_weight, dataset.y)
@@ -158,16 +158,16 @@ def unlabeled_data_from(
     absent = [name for name in features or () if name not in X]
     if absent:
         raise ValueError(
-            f"{data} lacks {plural(len(absent), 'feature')} of the rules, {listed(absent)}. Name a "
-            "table with the columns that the rules were made with."
+            f"{data} lacks {plural(len(absent), 'feature')} of the rules, {listed(absent)}. Pass a "
+            "table with the columns from which the rules were extracted."
         )
     if options.missing == "keep":  # as `load_dataset` reads them
         X = X.replace([np.inf, -np.inf], np.nan)
     elif X.isna().any(axis=None):
         if options.missing == "error":
             raise ValueError(
-                f"{data} has missing values, which --missing error refuses. Fill them, or leave "
-                "out their rows with --missing drop."
+                f"{data} has missing values, which --missing error does not allow. Fill them, or "
+                "leave out their rows with --missing drop."
             )
         X = X.dropna().reset_index(drop=True)
     return Dataset(
@@ -249,8 +249,8 @@ def check_features(dataset: Dataset, names: Sequence[str] | None = None) -> None
     constant = dataset.constant_columns
     if len(constant) == dataset.X.shape[1]:
         raise ValueError(
-            f"{dataset.name}: every feature is constant ({', '.join(map(repr, constant))}), so "
-            "that no rule can distinguish two rows. Add a column whose values differ."
+            f"{dataset.name}: every feature is constant ({', '.join(map(repr, constant))}), so no "
+            "rule can distinguish two rows. Add a column whose values differ."
         )
 
 
@@ -297,7 +297,7 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
     dropped = [name for name in used if name in reading["drop"]]
     if dropped:
         raise ValueError(
-            f"--drop leaves out {listed(dropped)}, which the rules in {path} name. Remove the "
+            f"--drop leaves out {listed(dropped)}, but the rules in {path} use it. Remove the "
             "option; columns that the rules do not use are ignored anyway."
         )
     if data in DATA_SET_TASKS:
@@ -317,8 +317,8 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
         hint = rename_hint(missing, map(str, columns))
         raise ValueError(
             f"{data} lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
-            f"rules; its columns are {listed(columns)}."
-            f"{hint or ' Name a table with the columns that the rules were extracted from.'}"
+            "rules; its columns are "
+            f"{listed(columns)}.{hint or ' Pass a table with the columns from which the rules were extracted.'}"
         )
     return table.reindex(columns=names)
 
@@ -388,7 +388,7 @@ def read_labels(
     n_known = int(pd.Series(labels, dtype=object).isin(list(ruleset.classes)).sum())
     if unknown and not n_known and pd.notna(labels).sum() >= _MIN_LABELS:
         raise ValueError(
-            f"No label in column {column.name!r} is a class of the rules: it holds "
+            f"No label in column {column.name!r} is a class of the rules: the column contains "
             f"{listed(sorted(map(str, unknown)))}, and the classes are "
             f"{listed(list(map(str, ruleset.classes)))}. Name another column, or convert the "
             "labels."
@@ -419,12 +419,12 @@ def draw_sample(options: argparse.Namespace, notes: output.Notes) -> StoredSampl
         if getattr(options, name):
             options.parser.error(
                 f"argument --{name.replace('_', '-')}: needs a single table; the rows of a data "
-                "source stay as they are stored. Leave it out, or change them in a view"
+                "source are used as stored. Leave the option out, or change the rows in a view"
             )
     if options.reference != "data" and "://" in options.data:
         options.parser.error(
-            "--reference black-box: a database hands over no rows to be predicted; store the "
-            "predictions in a column and name it as --target, or export the table to Parquet"
+            "--reference black-box: rows in a database cannot be predicted; store the predictions "
+            "in a column and name it as --target, or export the table to Parquet"
         )
     settings: dict[str, Any] = {
         "n_rows": options.sample or _SAMPLE,
@@ -449,7 +449,7 @@ def draw_sample(options: argparse.Namespace, notes: output.Notes) -> StoredSampl
         notes.add(
             f"the search uses a sample of {n_drawn} of the {sample.n_rows} rows of {source_name}; "
             f"the best {N_FINALISTS} candidates are compared on all rows; with 95 % confidence, "
-            f"the sample misses no group chosen beforehand that has more than {groups}"
+            f"the sample contains rows of every predefined group that has more than {groups}"
         )
     dataset = replace(dataset, name=source_name, source=source_name)
     source = DataSource(options.data, options.target, n_jobs=options.n_jobs)
@@ -529,13 +529,13 @@ def read_test_rows(
     if unknown and len(unknown) == len(test.class_counts):
         raise ValueError(
             f"--test {options.test}: none of the labels of {options.target} ({unknown_list}) is a "
-            f"class of {dataset.name} ({', '.join(map(repr, class_counts))}). Write them alike; a "
-            "single text among numbers makes all of them texts."
+            f"class of {dataset.name} ({', '.join(map(repr, class_counts))}). Write the labels in "
+            "the same way; a single text among numbers turns all labels into texts."
         )
     if unknown:
         notes.add(
-            f"{plural(sum(unknown.values()), 'row')} of {options.test} of classes that "
-            f"{dataset.name} does not have: {unknown_list}"
+            f"{plural(sum(unknown.values()), 'row')} of {options.test} with classes that do not "
+            f"occur in {dataset.name}: {unknown_list}"
         )
     return test
 
@@ -564,7 +564,7 @@ def _check_outputs(options: argparse.Namespace, model: Any) -> None:
     from skescore.black_boxes import is_unsupervised
 
     if model is None or is_unsupervised(model):
-        options.parser.error("argument --outputs: goes with --black-box FILE, whose model has them")
+        options.parser.error("argument --outputs: needs --black-box FILE with several outputs")
     if options.target not in options.outputs:
         raise ValueError(
             f"--target must be one of --outputs {','.join(options.outputs)}, got "
@@ -589,13 +589,13 @@ def check_labels(options: argparse.Namespace, model: Any) -> None:
     from skescore.black_boxes import is_unsupervised
 
     if is_unsupervised(model):
-        options.parser.error("argument --labels: the labels come from the model, not from a column")
+        options.parser.error("argument --labels: not allowed, because the model assigns the labels")
     predicted = set(map(str, getattr(model, "classes_", ())))
     for old, new in options.labels:
         if old in predicted and old != new:
             options.parser.error(
-                f"argument --labels: {options.black_box} predicts {old!r}, and would still do so; "
-                "rename the class in the table and fit the model again, or leave out --labels"
+                f"argument --labels: {options.black_box} still predicts {old!r}; rename the class "
+                "in the table and fit the model again, or leave out --labels"
             )
 
 
@@ -617,7 +617,7 @@ def read_model_labels(
     y = pd.Series(Oracle(model).query(unlabeled.X), index=unlabeled.X.index, name="label")
     if y.nunique() < 2:
         raise ValueError(
-            f"The black box {options.black_box} gives all {len(y)} rows of {data} the label "
+            f"The model {options.black_box} assigns to all {len(y)} rows of {data} the label "
             f"{y.iloc[0]!r}, so there is nothing to explain. Pass other rows."
         )
     return replace(unlabeled, y=y, task="classification")

@@ -191,7 +191,7 @@ class Notes:
         for text in differences:
             self.warn(text)
         if outside:
-            self.add(f"values outside of the range of the training rows: {', '.join(outside)}")
+            self.add(f"values outside the range of the training rows: {', '.join(outside)}")
         if unused:
             self.add(f"in columns that no rule uses: {'; '.join(unused)}")
 
@@ -244,6 +244,6 @@ def check_encoding(text: str, form: str) -> None:
     except UnicodeEncodeError as error:
         raise ValueError(
             f"Standard output has the encoding {encoding}, which lacks {text[error.start]!r}, so "
-            f"that the {form} would not mean the same. Write it to a file with --output FILE, or "
+            f"the meaning of the {form} would change. Write it to a file with --output FILE, or "
             "set PYTHONIOENCODING=utf-8."
         ) from error

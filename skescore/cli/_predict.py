@@ -27,15 +27,14 @@ if TYPE_CHECKING:
     from skescore.rules import RuleSet
 
 DESCRIPTION = """\
-Predict the rows of a table by rules that `skescore tune --output`, `skescore import` or
-RuleSet.to_json saved. Writes CSV: the prediction of each row, in the table's order, and the number
-of the rule that it comes from; none where no rule holds, or where all rules that hold vote. With
---format json the same as records.
+Predict the rows of a table with saved rules. The output is CSV with one line per row, in the order
+of the table: the prediction and the number of the rule that predicts the row. The number is empty
+if no rule covers the row, or if several rules vote. --format json writes the same as JSON records.
 
-Standard error reports for each feature how many rows lie outside of the range of the training
-rows, and whether its distribution differs from theirs.
+For each feature, standard error reports how many rows are outside the range of the training rows,
+and whether the distribution differs from that of the training rows.
 
-Rules of `skescore calibrate` also write the set of possible labels, or the ends of an interval.
+Calibrated rules also write the set of possible labels, or the ends of an interval.
 """
 EXAMPLES = """\
 examples:
@@ -66,20 +65,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--labels",
         metavar="NAME,...",
         type=names_from,
-        help="names to write for the classes, in their order (0,1 become no,yes), or pairs as in "
-        "0=no,1=yes",
+        help="names to write for the classes, in the order of the classes (no,yes for 0 and 1), "
+        "or pairs as in 0=no,1=yes",
     )
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="fail, instead of writing predictions, if rows are unlike the training rows in a "
-        "column that rules use",
+        help="fail instead of writing predictions if rows differ from the training rows in a "
+        "column that the rules use",
     )
     parser.add_argument(
         "--abstain",
         action="store_true",
-        help="with calibrated rules: write no prediction where several labels are possible, or "
-        "where a rule had too few rows for an interval",
+        help="with calibrated rules: write no prediction if several labels are possible, or if a "
+        "rule had too few rows for an interval",
     )
     parser.add_argument(
         "--format",
@@ -98,7 +97,7 @@ def run(options: argparse.Namespace) -> str:
 
     calibrated = read_calibrated(options.rules)
     if options.abstain and calibrated is None:
-        options.parser.error("--abstain needs calibrated rules; make them: skescore calibrate")
+        options.parser.error("--abstain needs calibrated rules; create them: skescore calibrate")
     ruleset = read_rules(options.rules) if calibrated is None else calibrated.ruleset
     labels = None if options.labels is None else _labels_of(ruleset, options.labels)
     rows = read_rows(options, ruleset, options.data)
@@ -211,8 +210,8 @@ def _passed_columns(options: argparse.Namespace, n_rows: int) -> dict[str, pd.Se
             )
         if name in _COLUMNS:
             raise ValueError(
-                f"--keep {name}: the predictions have a column of this name. Rename that of the "
-                "table."
+                f"--keep {name}: the predictions have a column of this name. Rename the column of "
+                "the table."
             )
     if len(table) != n_rows:
         raise ValueError(
@@ -227,8 +226,8 @@ def _report_drift(options: argparse.Namespace, ruleset: RuleSet, rows: pd.DataFr
     differences, outside, unused = differences_from_training(options.rules, ruleset, rows)
     if differences and options.strict:
         raise ValueError(
-            f"--strict: rows of {options.data} are unlike the training rows: "
-            f"{'; '.join(differences)}. Correct them, or leave out --strict."
+            f"--strict: rows of {options.data} differ from the training rows: "
+            f"{'; '.join(differences)}. Correct the rows, or leave out --strict."
         )
     notes = Notes()
     notes.add_drift(differences, outside, unused)

@@ -24,7 +24,7 @@ DESCRIPTION = """\
 Write a run of `skescore tune --output` or `skescore bench --output` as one HTML page, or compare
 two runs of tune side by side. The page needs neither a network nor Python. It shows the rules and
 their errors, has a slider from fewer rules to fewer errors, finds the rule that predicts a row
-typed by the reader, and offers the rules as SQL, Python and Prolog.
+that the reader enters, and shows the rules as SQL, Python and Prolog.
 """
 EXAMPLES = """\
 examples:
@@ -33,8 +33,8 @@ examples:
   skescore report monday tuesday --output both.html
   skescore report run --data houses.csv --time-limit 120
 
-Without --output, the page is written to report.html in the folder, or for two
-runs to comparison.html in the first folder, and replaces an earlier page there.
+Without --output, the page is written to report.html in the folder (for two
+runs, to comparison.html in the first folder) and replaces an earlier page.
 
 Exit codes: 0 success, 1 failure (unusable folder, data or file), 2 wrong usage.
 """
@@ -64,21 +64,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--data",
         action=OF_FILE,
         metavar="FILE",
-        help="rows to evaluate and show instead of those of the run, for example if its file was "
-        "moved: a built-in data set or a CSV, TSV or Parquet file with the same columns",
+        help="rows to evaluate and show instead of the rows of the run, for example if their file "
+        "was moved: a built-in data set or a CSV, TSV or Parquet file with the same columns",
     )
     parser.add_argument(
         "--time-limit",
         type=arguments.number_above(-1e-9),
         default=30.0,
         metavar="SECONDS",
-        help="time for extracting the rules of the other candidates on the front again, with the "
-        "data, black box and seeds of the run (default 30; 0: show only the winner's rules)",
+        help="time to extract the rules of the other candidates on the Pareto front again, with "
+        "the data, model and seeds of the run (default 30; 0: show only the winner's rules)",
     )
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="load the black box of the run even if its file can run code when it is loaded",
+        help=("load the model of the run even if its file can run code; trust its author"),
     )
     arguments.add_quiet_option(parser, "show errors only, without notes")
     parser.add_argument(
@@ -99,13 +99,13 @@ def run(options: argparse.Namespace) -> str:
         options.parser.error(f"argument RUN_DIR: one folder or two, got {len(options.folders)}")
     if len(options.folders) == 2:
         if options.data is not None:
-            options.parser.error("argument --data: goes with one folder")
+            options.parser.error("argument --data: only allowed with one folder")
         path = write_report(options.folders, path=options.output, time_limit=0)
         return _announce(path, options)
     folder = options.folders[0]
     about = _about(folder)
     if about is None and options.data is not None:
-        options.parser.error("argument --data: goes with the folder of a tune run")
+        options.parser.error("argument --data: only allowed with the folder of a run of tune")
     data = model = None
     if about is not None:
         data = _data(options, about, notes)
@@ -165,7 +165,7 @@ def _data(
         try:
             return _labeled_again(options, about)
         except (OSError, ValueError, ImportError) as error:
-            notes.add(f"the rows are not labeled again by {about['black_box']['name']}: {error}")
+            notes.add(f"the rows were not labeled again by {about['black_box']['name']}: {error}")
             return None
     if options.data is None:
         return data_of_run(about["data"])[0]
@@ -215,17 +215,15 @@ def _black_box(
     name, task = model_record["name"], about["data"]["task"]
     if model_record["trained_here"]:
         if name not in BLACK_BOX_NAMES:
-            notes.add(f"this version of skescore has no black box {name!r}, which the run used")
+            notes.add(f"this version of skescore does not have the model {name!r} of the run")
             return None
         return make_black_box(name, task, about["search"]["seed"], data.categories)
     try:
         if name.startswith("command:"):
-            raise ValueError("it is a command, which is not run again")
+            raise ValueError("it is a command, and commands are not run again")
         model = _model(options, model_record)
         model = select_explained_output(model, data, model_record.get("outputs"))
     except (OSError, ValueError, ImportError) as error:
-        notes.add(
-            f"the black box {name} was not loaded, so only the winner's rules are shown: {error}"
-        )
+        notes.add(f"the model {name} was not loaded, so only the winner's rules are shown: {error}")
         return None
     return model

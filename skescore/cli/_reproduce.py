@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     "Reproduce tables of the papers on FiRe, ICE and B-ReX, compare the results with the printed "
-    "figures, and explain the differences."
+    "values, and explain the differences."
 )
 EXAMPLES = """\
 examples:
@@ -36,9 +36,9 @@ examples:
 """
 _FIRE = (
     "Table 1 of the FiRe paper: CART, ITER, a clustering and GridEx on a 9-nearest-neighbors "
-    "classifier for iris, with the paper's parameters. Each is measured on all rows and on halves, "
-    "because the paper does not report which rows it used. A verdict on each printed figure "
-    "follows. This takes half a minute."
+    "classifier for iris, with the paper's parameters. Each is measured on all rows and on "
+    "halves, because the paper does not report which rows it used. A verdict on each printed "
+    "value follows. This takes half a minute."
 )
 _FIRE_EXAMPLES = """\
 examples:
@@ -335,7 +335,7 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
     number, splits = output.number, table["settings"]["n_splits"]
     printer.line(
         "FiRe, Table 1: iris, 9-NN. Accuracy counts the rows that some rule covers. 'Recomputed' "
-        "is FiRe of the printed accuracy and number of rules. Figures on halves are means over "
+        "is FiRe of the printed accuracy and number of rules. Values on halves are means over "
         f"{plural(splits, 'split')}, with the lowest and highest accuracy."
     )
     printer.heading("figures")
@@ -399,7 +399,7 @@ def _fire_verdicts(printer: output.Printer, verdicts: list[dict[str, Any]]) -> N
     """Print which printed figures are reproduced on the public split."""
     names = ("accuracy", "n_rules", "fire_1", "fire_2", "fire_3")
     words = {True: "yes", False: "no", None: "-"}
-    printer.heading("verdict on each printed figure, on the half of seed 0")
+    printer.heading("verdict on each printed value, on the half of seed 0")
     printer.table(
         ["row", "by", "accuracy", "rules", "psi=1", "psi=2", "psi=3", "verdict", "why"],
         [
@@ -427,11 +427,11 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
     settings = table["settings"]
     splits = settings["n_splits"]
     printer.line(
-        "ICE, Table 1: unbounded decision trees as black boxes. Best parameters of "
+        "ICE, Table 1: the models are unbounded decision trees. Best parameters of "
         f"{plural(settings['n_trials'], 'trial')}, searched by ICE with phi = {settings['phi']:g} "
-        f"and rho = {settings['rho']:g}. 'Recomputed' is made of the printed F1, rules and "
-        f"completeness; held out figures are means over {plural(splits, 'split')} into halves. 'At "
-        "settings' is in sample with the settings named below, which come to the printed figures."
+        f"and rho = {settings['rho']:g}. 'Recomputed' is ICE of the printed F1, number of rules "
+        f"and completeness; held-out values are means over {plural(splits, 'split')} into halves. "
+        "'At settings' is in sample with the settings below, which reproduce the printed values."
     )
     left = ("extractor", "figures")
     for name in dict.fromkeys(row["data"] for row in table["rows"]):
@@ -576,8 +576,8 @@ def _add_brex_options(parser: argparse.ArgumentParser) -> None:
         action=OF_FOLDER,
         type=Path,
         metavar="DIR",
-        help="folder for the results as they come, the tables (JSON and Markdown) and, with "
-        "matplotlib, Figure 2; an interrupted run is resumed there",
+        help="folder for the measurements, the tables (JSON and Markdown) and, if Matplotlib is "
+        "installed, Figure 2; repeating the command resumes an interrupted run",
     )
     arguments.add_quiet_option(parser)
     arguments.add_format_option(parser)
@@ -632,14 +632,14 @@ def _run_brex(options: argparse.Namespace) -> str:
     )
     for extra, names in result.left_out.items():
         notes.add(
-            f"left out, because what they need is not installed: {', '.join(names)}. "
-            f"Run: {install_commands(extra)[0]}"
+            f"left out, because required packages are not installed: {', '.join(names)}. Run: "
+            f"{install_commands(extra)[0]}"
         )
     badly = {row.key[:4] for row in result.rows if row.accuracy is not None and row.accuracy < 1}
     if badly:
         notes.add(
-            f"networks have not learned every row of {len(badly)} of the formulas; "
-            f"{'see' if options.output else '--output keeps'} the accuracies in brex_rows.csv"
+            f"the networks did not learn every row of {len(badly)} of the formulas; "
+            f"{'see' if options.output else '--output writes'} the accuracies in brex_rows.csv"
         )
     tables = table_lines(result)
     record = _brex_record(result, tables, size, notes.texts)
@@ -715,8 +715,8 @@ def _brex_text(
     )
     printer.line(
         f"{random_formulas} per arity and family, {settings['assignments']} rows each, seed "
-        f"{settings['seed']}. 'paper' is what arXiv:2509.09982 prints, the others are from this "
-        "run; ± is half of the 95 % interval."
+        f"{settings['seed']}. 'paper' contains the values of arXiv:2509.09982, the other columns "
+        "are from this run; ± is half of the 95 % interval."
     )
     for table, lines in tables.items():
         printer.heading(_printed.BREX_TITLES[table])
@@ -741,9 +741,9 @@ def _brex_text(
 
 def _brex_verdicts(printer: output.Printer, verdicts: list[dict[str, Any]]) -> None:
     """List which printed figures are reproduced, by which row, and the nearest of the others."""
-    printer.heading("verdict on each printed figure")
+    printer.heading("verdict on each printed value")
     printer.line(
-        "A figure is reproduced if a row of the same name agrees with it within the 95 % interval "
+        "A value is reproduced if a row of the same name agrees with it within the 95 % interval "
         "of the difference. The notes above state how each row differs from the paper."
     )
     by_row: dict[tuple[int, str], list[dict[str, Any]]] = {}

@@ -106,13 +106,13 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise FileNotFoundError(f"There is no file {path}; name the rules.json of a run.") from None
+        raise FileNotFoundError(f"There is no file {path}; pass the rules.json of a run.") from None
     except IsADirectoryError:
         raise ValueError(f"{path} is a folder; name the file: {path / 'rules.json'}.") from None
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} is not UTF-8 text, so it holds no rules: {error}. To convert models and rules "
-            f"of other tools, run: skescore import {shlex.quote(str(path))}"
+            f"{path} is not UTF-8 text, so it contains no rules: {error}. To convert models and "
+            f"rules of other tools, run: skescore import {shlex.quote(str(path))}"
         ) from error
 
 
@@ -239,7 +239,7 @@ def differences_from_training(
     differences, outside = _compare_with_profiles(used_profiles, rows)
     other_differences, other_outside = _compare_with_profiles(other_profiles, rows)
     if other_outside:
-        other_differences.append(f"values outside of the range: {', '.join(other_outside)}")
+        other_differences.append(f"values outside the range: {', '.join(other_outside)}")
     return differences, outside, other_differences
 
 
@@ -287,10 +287,10 @@ def check_texts(path: Path, ruleset: RuleSet) -> None:
             if isinstance(value, str) and not is_read_as(value):
                 name = ruleset.feature_names[condition.feature]
                 raise ValueError(
-                    f"{path}: the rules name the value {value!r} of {name!r}, which no row of a "
-                    "table can have: reading a table removes blanks around texts, and reads words "
-                    "such as 'NA' as missing values. Change the value in the rules, or predict in "
-                    "Python."
+                    f"{path}: the rules contain the value {value!r} of {name!r}, which cannot "
+                    "occur in a table that is read from a file: reading removes blanks around "
+                    "texts, and words such as 'NA' become missing values. Change the value in the "
+                    "rules, or predict in Python."
                 )
 
 
@@ -315,8 +315,8 @@ def check_output(path: Path | None, *, overwrite: bool) -> None:
         raise ValueError(f"--output {path}: there is no folder {path.parent}; create it first.")
     if is_there and not overwrite:
         raise ValueError(
-            f"--output {path} is already there. Name another file, or pass --overwrite to replace "
-            "this one."
+            f"--output {path} already exists. Name another file, or pass --overwrite to replace "
+            "this file."
         )
 
 
@@ -361,8 +361,9 @@ def add_report_option(group: Any) -> None:
         const=REPORT,
         action=OF_FILE,
         metavar="FILE",
-        help="write a self-contained HTML page: the rules, their correct and wrong predictions, "
-        f"the trade-off, rows to try (default {REPORT} in the folder of --output, which it needs)",
+        help="write an HTML page with the rules, their correct and wrong predictions, the "
+        f"trade-off, and a form to try rows (default {REPORT} in the folder of --output, "
+        "which is required)",
     )
 
 
@@ -372,7 +373,7 @@ def report_path(options: argparse.Namespace) -> Path | None:
         return None
     if options.output is None:
         options.parser.error(
-            "argument --report: shows the files in the folder of --output; add --output DIR"
+            "argument --report: needs the files in the folder of --output; add --output DIR"
         )
     named = Path(options.report)
     return options.output / named if options.report == REPORT else named
@@ -388,7 +389,7 @@ def check_folder(options: argparse.Namespace) -> None:
         return
     refuse_file(folder)
     if page is not None and page.parent != folder and not page.parent.is_dir():
-        raise ValueError(f"--report {page}: there is no folder {page.parent}; make it first.")
+        raise ValueError(f"--report {page}: there is no folder {page.parent}; create it first.")
     if page is not None and page.is_dir():
         raise ValueError(f"--report {page} is a folder; name a file in it.")
     existing = [str(folder / name) for name in (*FILES, BASELINE) if (folder / name).exists()]
@@ -399,7 +400,7 @@ def check_folder(options: argparse.Namespace) -> None:
     if existing and not (options.overwrite or is_unfinished(folder)):
         names = [str(Path(name).name) if Path(name).parent == folder else name for name in existing]
         raise ValueError(
-            f"--output {folder} already holds {', '.join(names)}. Name another folder, or pass "
+            f"--output {folder} already contains {', '.join(names)}. Name another folder, or pass "
             "--overwrite to replace them."
         )
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Convert rules that were saved by `skescore tune --output`, `skescore import` or RuleSet.to_json to
-another format. Rules of `skescore calibrate` are written with their sets or intervals.
+another format. Calibrated rules (`skescore calibrate`) are written with their sets or intervals.
 """
 EXAMPLES = """\
 examples:
@@ -94,22 +94,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         type=_table_path,
         help="sql: write a complete query on this table instead of an expression; the name may "
-        "include a path, such as schema.table; a name that contains a dot needs double quotation "
-        "marks, as in '\"rows.parquet\"'; dbt: model with the rows, or source.table",
+        "have the form schema.table; a name that contains a dot needs double quotation marks, as "
+        "in '\"rows.parquet\"'; dbt: name of the model with the rows, or source.table",
     )
     parser.add_argument(
         "--kind",
         choices=SQL_KINDS,
         help="sql, dbt: return the prediction (predict, default) or the number of the rule that "
-        "makes it (assign), for example to count the rows of each rule",
+        "predicts the row (assign), for example to count the rows of each rule",
     )
     parser.add_argument(
         "--boolean",
         metavar="NAME,...",
         type=names_from,
         action="extend",
-        help="sql, dbt: features that the rules compare with numbers but whose columns are "
-        "BOOLEAN; repeatable",
+        help="sql, dbt: features that are compared with numbers in the rules, but are BOOLEAN "
+        "columns in the table; repeatable",
     )
     parser.add_argument(
         "--exact",
@@ -132,8 +132,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--shorten",
         action=OF_DATA,
         metavar="DATA",
-        help="write numbers with as few digits as possible without changing which rows of DATA "
-        "satisfy each condition; DATA is a built-in data set or a CSV, TSV or Parquet file; "
+        help="write numbers with as few digits as possible such that each condition covers the "
+        "same rows of DATA; DATA is a built-in data set or a CSV, TSV or Parquet file; "
         "columns that are not features of the rules are ignored",
     )
     add_standalone_option(parser)
@@ -152,8 +152,7 @@ def run(options: argparse.Namespace) -> str:
     for name, formats in _FORMATS_OF_OPTION.items():
         if getattr(options, name) is not None and options.to not in formats:
             options.parser.error(
-                f"argument --{name}: goes with --to {' or --to '.join(formats)}, "
-                f"got --to {options.to}"
+                f"argument --{name}: needs --to {' or --to '.join(formats)}, got --to {options.to}"
             )
     if options.shorten is None:
         refuse_reading_options(options, "--shorten")
@@ -171,8 +170,8 @@ def run(options: argparse.Namespace) -> str:
     if options.to in _PROGRAMS and (notes := prepared_columns(options.rules, ruleset)):
         lines = "".join(f"\n  - {note}" for note in notes)
         sys.stderr.write(
-            "skescore: note: the rules need a table that is prepared like that of their run, as "
-            f"`skescore predict` does:{lines}\n"
+            "skescore: note: the rules need a table with the same preparation as in their run, "
+            f"which `skescore predict` applies automatically:{lines}\n"
         )
     if options.shorten is not None:
         ruleset = ruleset.shorten(read_rows(options, ruleset, options.shorten))
@@ -243,15 +242,15 @@ def _note_limits_of_tables(ruleset: RuleSet) -> None:
     notes = output.Notes()
     if ruleset.voting is not None:
         notes.add(
-            "the table does not state how the rules predict together; to import it, use "
+            "the table does not contain the method that combines the rules; to import it, use "
             f"skescore import FILE.csv --voting {ruleset.voting}"
         )
         if ruleset.voting == "probabilities":
             notes.add(
-                "the table does not contain the class counts that weight these rules; JSON does"
+                "the table has no class counts, which weight these rules; --to json keeps them"
             )
     elif not (ruleset.ordered or ruleset.disjoint):
         notes.add(
-            "the table does not state that the purest of several rules predicts; after an import, "
-            "the first one predicts. JSON contains everything"
+            "the table does not contain the information that the purest of several rules "
+            "predicts; after an import, the first rule predicts instead. Use --to json to keep it"
         )

@@ -44,9 +44,9 @@ _FIGURES = {
     "avg_rule_coverage": "share of all rows that a rule covers",
     "avg_rule_precision": "share of the covered rows that are correct",
     "avg_rule_quality": "c2: precision beyond chance, and share of the positive rows covered",
-    "fraction_significant": "share of tested rules that are better than chance",
-    "fraction_fdr_significant": "the same, corrected for the number of rules (false discoveries)",
-    "fraction_fwer_significant": "the same, corrected for any false one among them",
+    "fraction_significant": "share of rules that are significantly better than chance",
+    "fraction_fdr_significant": "the same, with control of the false discovery rate (FDR)",
+    "fraction_fwer_significant": "the same, with control of the family-wise error rate (FWER)",
     "rules_per_example": "number of rules that cover a row",
     "voting_conflicts": "rows covered by rules of different classes",
     "negative_voting_conflicts": "conflicting rows that are predicted wrongly",
@@ -72,7 +72,7 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
     from skescore.metrics import RULE_MEASURES
 
     rules, measures = result["rules_by_themselves"], result["measures"]
-    printer.heading(f"rules by themselves: {plural(len(rules), 'rule')}")
+    printer.heading(f"single rules: {plural(len(rules), 'rule')}")
     texts = [f"{rule['number']}. {rule['text']}".replace("\n", "\\n") for rule in rules]
     printer.verbatim("\n".join(texts))
     printer.heading("rows of each rule")
@@ -110,8 +110,8 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
         printer.heading("measures" if position == 0 else "measures, continued")
         _table(printer, rules, {name: name for name in names})
     losses = [name for name in measures if not RULE_MEASURES[name].greater_is_better]
-    but = f", but for {', '.join(losses)}" if losses else ""
-    printer.line(f"(Greater is better{but}; - where a measure is not defined.)")
+    but = f", except for {', '.join(losses)}" if losses else ""
+    printer.line(f"(Greater is better{but}; -: the measure is undefined.)")
     printer.heading("the rule set: means over rules, and their overlap")
     if result["assigned_rows"]:
         printer.line("(All rows that a rule covers are counted.)")
@@ -160,7 +160,7 @@ def _group_measures(
 
 
 DESCRIPTION = (
-    "Score rules that `skescore tune --output`, `skescore import` or RuleSet.to_json wrote."
+    "Score the rules of `skescore tune --output`, `skescore import` or RuleSet.to_json on data."
 )
 EXAMPLES = """\
 examples:
@@ -213,15 +213,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="column with the weights of the rows, for rows in a database or in Parquet files",
     )
     group.add_argument(
-        "--memory", metavar="SIZE", help="memory that DuckDB may use for Parquet files, as in 1GB"
+        "--memory", metavar="SIZE", help="memory limit of DuckDB for Parquet files, such as 1GB"
     )
     arguments.add_score_options(parser)
     parser.add_argument(
         "--measures",
         type=_measures,
         metavar="NAMES",
-        help="evaluate each rule separately as well: 'all', or measures separated by commas, of "
-        f"{', '.join(MEASURE_NAMES)}",
+        help="also evaluate each rule separately: 'all', or any of the following measures, "
+        f"separated by commas: {', '.join(MEASURE_NAMES)}",
     )
     parser.add_argument(
         "--assigned-rows",
@@ -233,19 +233,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--more",
         action="store_true",
-        help="add measures beyond ICE, FiRe and Q: overlap of rules, removable rules, "
-        "whether the shares printed with the rules are correct on these rows",
+        help="add measures that ICE, FiRe and Q do not include: overlap of rules, removable "
+        "rules, and whether the shares printed with the rules are correct on these rows",
     )
     arguments.add_model_options(
         group,
-        "; adds the measures of --more and its agreement with the rules by class, by feature, away "
-        "from the data and near its decision boundary; for Parquet files that are read in place, "
-        "adds only the agreement on these rows",
+        "; adds the measures of --more and the agreement of the rules with the model by class, by "
+        "feature, far from the data and near the decision boundary of the model; for Parquet "
+        "files that are read in place, adds only the agreement on these rows",
     )
     group.add_argument(
         "--group",
         metavar="COLUMN",
-        help="with --black-box: report the agreement for each value of this column",
+        help="with --black-box: report the agreement for each group (value) of this column",
     )
     arguments.add_format_option(parser)
 
@@ -264,35 +264,35 @@ def _measures(text: str) -> tuple[str, ...]:
 def run(options: argparse.Namespace) -> str:
     """Run the command and return the text for standard output."""
     if options.assigned_rows and not options.measures:
-        options.parser.error("--assigned-rows goes with --measures; name measures, or all")
+        options.parser.error("--assigned-rows needs --measures with names of measures, or all")
     if options.group and options.black_box is None:
-        options.parser.error("--group goes with --black-box; name the file of a model")
+        options.parser.error("--group needs --black-box with the file of a model")
     if options.group and options.missing == "drop":
-        options.parser.error("--group needs all rows; keep missing values, or drop rows beforehand")
+        options.parser.error("--group needs all rows; use --missing keep, or drop rows beforehand")
     from skescore.scorers import SCORE_SPECS, evaluate_rules
 
     ruleset = read_rules(options.rules)
     if len(ruleset) == 0:
         raise ValueError(
-            f"{options.rules} holds 0 rules, so there is nothing to score. Extract rules again, "
-            "for example with: skescore tune DATA --output DIR"
+            f"{options.rules} contains no rules, so there is nothing to score. Extract rules "
+            "again, for example with: skescore tune DATA --output DIR"
         )
     if options.assigned_rows and ruleset.voting is not None:
         raise ValueError(
-            f"--assigned-rows needs rules of which one predicts each row, but those in "
+            "--assigned-rows needs rules of which exactly one predicts each row, but the rules in "
             f"{options.rules} predict together (voting {ruleset.voting!r}). Leave the option out."
         )
     notes = output.Notes()
     in_place = options.in_place or arguments.lies_elsewhere(options.data)
     if in_place and (options.more or options.group):
         options.parser.error(
-            "--more and --group need every row in memory, but these rows are counted in their "
-            "source; read a sample of them into memory"
+            "--more and --group need all rows in memory, but these rows are counted in their "
+            "source; load a sample of the rows instead"
         )
     if options.black_box and "://" in options.data:
         options.parser.error(
-            "--black-box predicts rows, but a database does not return any; store its predictions "
-            "in a column and name it as --target, or export the table to Parquet"
+            "--black-box: rows in a database cannot be predicted; store the predictions in a "
+            "column and name it as --target, or export the table to Parquet"
         )
     model = _model(options)
     X, y, data, unknown = (_count_source if in_place else _read_rows)(
@@ -316,7 +316,7 @@ def run(options: argparse.Namespace) -> str:
         total = sum(unknown.values())  # weights may be fractions
         rows = plural(int(total), "row") if total == int(total) else f"{total:g} rows"
         listed = ", ".join(sorted(map(repr, unknown)))
-        notes.add(f"{rows} of classes that the rules do not know: {listed}")
+        notes.add(f"{rows} with classes that the rules do not have: {listed}")
     result = {
         "rules": str(options.rules),
         "data": data,
@@ -398,8 +398,8 @@ def _count_source(
     if reading_options or options.missing != "keep":
         name = (reading_options or ["missing"])[0].replace("_", "-")
         options.parser.error(
-            f"--{name} is an option of reading files, but the rows of a data source are counted as "
-            "stored; leave it out, or prepare them in a view"
+            f"--{name} only applies to files that are read; the rows of a data source are counted "
+            "as stored. Leave the option out, or prepare the rows in a view"
         )
     if options.task not in ("auto", ruleset.task):
         _refuse_task(options, ruleset, "--task", options.task)
@@ -482,8 +482,8 @@ def _load(options: argparse.Namespace, ruleset: RuleSet, model: Any = None) -> D
         if "features" not in str(error):
             raise
         raise ValueError(
-            f"{error} The features are those of the rules in {options.rules}; score them on data "
-            "with the same columns."
+            f"{error} The rules in {options.rules} have these features; score them on data with "
+            "the same columns."
         ) from error
 
 
@@ -609,11 +609,11 @@ def _print_calibrations(printer: Printer, result: Mapping[str, Any]) -> None:
             printer.line("(Printed: right (data). Observed: right on these rows.)")
         elif reference == "black_box":
             printer.line(
-                "(Printed: agreement with the model. Observed: right on these rows. Both differ "
-                "where the model is wrong, too.)"
+                "(Printed: agreement with the model. Observed: right on these rows. The two also "
+                "differ where the model is wrong.)"
             )
         if all(math.isnan(rule["printed"]) for rule in result["calibration"]):
-            printer.line("(No rule has a printed share of unweighted rows.)")
+            printer.line("(No rule has a printed share that counts unweighted rows.)")
     if is_classification and "calibration_of_agreement" in result:
         heading = "printed agreement of rules with the model compared with these rows"
         _print_calibration(printer, result["calibration_of_agreement"], heading, column)
@@ -665,13 +665,13 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
         printer.table(["rule", "and rule", "share of the rows"], listed)
         if result["ordered"]:
             printer.line(
-                "(In an ordered list, the first rule that holds predicts, so the contradiction has "
-                "no effect.)"
+                "(In an ordered list, the first rule that covers a row predicts it, so the "
+                "contradiction has no effect.)"
             )
     _print_calibrations(printer, result)
     for name, noun in (("fidelity_by_class", "class"), ("fidelity_by_group", "group")):
         if name in result:
-            printer.heading(f"agreement with the black box by {noun}")
+            printer.heading(f"agreement with the model by {noun}")
             listed = [
                 [str(one["group"]), f"{one['rows']:g}", number(one["fidelity"])]
                 for one in result[name]
@@ -684,7 +684,7 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
             for one in result["features"]
             if one["black_box"] or one["rules"]
         ]
-        printer.table(["feature", "black box", "rules"], listed, left=("feature",))
+        printer.table(["feature", "model", "rules"], listed, left=("feature",))
 
 
 def _describe_score(spec: ScoreSpec, weights: dict[str, float]) -> str:
@@ -741,7 +741,7 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
     truth = "wrong" if data["task"] == "classification" else "predicted by the mean"
     printer.line(f"(On all rows, those that no rule covers count as {truth}.)")
     if "fidelity" in result:
-        printer.heading("predictions of the black box")
+        printer.heading("predictions of the model")
         _print_predictions(printer, result["fidelity"])
     if "measures" in result:
         print_rules(printer, result)

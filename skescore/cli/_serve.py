@@ -12,10 +12,10 @@ from skescore.cli._arguments import add_rules_argument, integer
 from skescore.cli._rule_files import read_rules, stored_preparation
 
 DESCRIPTION = """\
-Serve saved rules on this machine: a page that predicts a row and shows the deciding rule, and an
-endpoint for programs. POST /predict takes {"rows": [{"age": 41, "city": "Rome"}, ...]} and answers
-with the prediction and the rule of each row, or with errors that name column and value. Nothing
-that is sent is stored or logged. Needs the extra 'serve'.
+Serve saved rules on this machine: a page that predicts a row and shows the rule that predicts it,
+and an endpoint for programs. POST /predict with {"rows": [{"age": 41, "city": "Rome"}, ...]}
+returns the prediction and the rule of each row, or errors that name the column and the value.
+Requests are neither stored nor logged. The command needs the extra 'serve'.
 """
 EXAMPLES = """\
 examples:

@@ -71,8 +71,8 @@ class WorkerProcesses:
         self._processes: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
         if self._number and trial_storage.storage is None:
             raise ValueError(
-                "--workers needs a storage that all of them can reach, but no file can be written "
-                "in the cache. Name one: --storage trials.journal."
+                "--workers needs a storage that all workers can reach, but no file can be written "
+                "in the cache. Name a storage: --storage trials.journal."
             )
 
     def __enter__(self) -> WorkerProcesses:
@@ -129,7 +129,7 @@ class WorkerProcesses:
         lines = errors.read().decode(errors="replace").strip().splitlines()
         reason = lines[-1].removeprefix("skescore: error: ") if lines else f"exit code {code}"
         if self._notes is not None:
-            self._notes.add(f"a worker has failed: {reason}")
+            self._notes.add(f"a worker failed: {reason}")
 
 
 #: File of the trials of a run, in its folder.
@@ -149,15 +149,15 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the storage of trials and of the workers."""
     group = parser.add_argument_group(
         "trials",
-        "Trials are stored as they are made: repeating the command resumes an\n"
-        "  interrupted run, and --pick selects from those of a finished run. Without\n"
-        "  --storage they are stored in the folder of --output and in the user's cache.",
+        "Every trial is stored when it ends: repeating the command resumes an\n"
+        "  interrupted run, and --pick selects from a finished run. Without --storage,\n"
+        "  they are stored in the folder of --output and in the user's cache.",
     )
     group.add_argument(
         "--storage",
         metavar="URL",
-        help="where to store trials: a file ending in .journal, sqlite:///FILE, "
-        "postgresql://USER@HOST/DATABASE (a password is best left to ~/.pgpass), "
+        help="storage of the trials: a file whose name ends in .journal, sqlite:///FILE, "
+        "postgresql://USER@HOST/DATABASE (preferably store the password in ~/.pgpass), "
         "grpc://HOST:PORT; the same command on another machine joins the search",
     )
     group.add_argument(
@@ -170,13 +170,13 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
         type=arguments.integer(0),
         default=1,
         metavar="N",
-        help="processes that share the search (default 1; with more, results depend on their "
-        "speed; 0 joins a search in --storage and shows no result)",
+        help="processes that share the search (default 1; with more processes, results depend on "
+        "their speed; 0 joins a search in --storage and shows no result)",
     )
     group.add_argument(
         "--fresh",
         action="store_true",
-        help="discard the trials of an earlier run that was interrupted, or that --pick would use",
+        help="discard the trials of an earlier run instead of resuming it or using it for --pick",
     )
 
 
@@ -334,8 +334,8 @@ def _marked(options: argparse.Namespace, digest: str) -> Iterator[None]:
         path.unlink(missing_ok=True)
     elif is_marked and not is_same_search:
         raise ValueError(
-            f"--output {options.output} holds another search that was interrupted. Repeat its "
-            "command to resume it, forget it with --fresh, or name another folder."
+            f"--output {options.output} contains another search that was interrupted. Repeat its "
+            "command to resume it, discard it with --fresh, or name another folder."
         )
     try:
         marker.write_text(f"{digest}\n{_UNFINISHED_TEXT}\n", encoding="utf-8")

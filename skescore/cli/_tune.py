@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 
 DESCRIPTION = (
-    "Train (or load) a black box, search extractors and their hyperparameters, "
-    "and show the rules with the best score."
+    "Train or load a model, search extractors and their hyperparameters for rules that explain "
+    "it, and show the rules with the best score."
 )
 EXAMPLES = """\
 examples:
@@ -65,14 +65,14 @@ def black_box(text: str) -> str:
     if path.suffix or path.name != text or path.exists():
         return text
     raise argparse.ArgumentTypeError(
-        f"there is no black box {text!r}, nor a file of that name. "
+        f"there is no model {text!r}, and no file of this name. "
         f"{did_you_mean(text, BLACK_BOX_NAMES)}"
     )
 
 
 #: Help on data sources, of which only a sample is searched.
 _ELSEWHERE = (
-    "; or a data source, of which a sample is searched before the finalists are compared on all "
+    "; or a data source, where the search uses a sample and the finalists are compared on all "
     "rows: a folder or glob of Parquet files, duckdb:///FILE?table=T, "
     "postgresql://USER@HOST/DATABASE?table=T, any URL of SQLAlchemy"
 )
@@ -89,7 +89,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a table of further rows, read in the same way, on which the best rules are evaluated",
     )
-    _add_black_box_options(parser.add_argument_group("black box"))
+    _add_black_box_options(parser.add_argument_group("model to explain (black box)"))
     _add_search_options(parser.add_argument_group("search"))
     add_constraint_options(parser)
     arguments.add_score_options(parser)
@@ -122,18 +122,18 @@ def _add_black_box_options(group: Any) -> None:
         action=OF_BLACK_BOX,
         metavar="NAME|FILE|COMMAND",
         help=f"{', '.join(BLACK_BOX_NAMES)} (trained here; default random-forest), or a file with "
-        "a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust, also of FLAML "
-        "and statsmodels, and the folder of an AutoGluon predictor; of clusterers "
-        "and outlier detectors the labels are explained, no --target is needed), or "
-        f"'{COMMAND} PROGRAM ARGUMENTS', run with rows as CSV on its standard input and one "
-        "prediction per line on its standard output",
+        "a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust, also of "
+        "FLAML and statsmodels, and the folder of an AutoGluon predictor; for clusterers and "
+        "outlier detectors, the rules explain their labels and --target is not needed), or "
+        f"'{COMMAND} PROGRAM ARGUMENTS': a program that reads rows as CSV from standard input "
+        "and writes one prediction per line to standard output",
     )
     group.add_argument(
         "--outputs",
         type=arguments.names_from,
         metavar="NAME,...",
-        help="names of the outputs of a model file with several outputs, in its order: the one "
-        "named by --target is explained, the others are not features",
+        help="names of the outputs of a model file with several outputs, in the order of the "
+        "model: the output named by --target is explained, and none of them is used as a feature",
     )
     arguments.add_trust_option(group)
 
@@ -144,8 +144,8 @@ def _add_search_options(group: Any) -> None:
         action=OF_EXTRACTORS,
         type=lambda text: arguments.names_of(extractor_names(), "extractor")(text),
         metavar="NAME,...",
-        help=f"any of {', '.join(EXTRACTORS)} (default all that suit the task and the columns; "
-        f"optimal-list and optimal-tree only for classification of up to {SMALL_TABLE:,} rows)",
+        help=f"any of {', '.join(EXTRACTORS)} (default: all that support the task and the columns; "
+        f"optimal-list and optimal-tree only for classification with up to {SMALL_TABLE:,} rows)",
     )
     group.add_argument(
         "--scoring",
@@ -154,10 +154,10 @@ def _add_search_options(group: Any) -> None:
         default="ice",
         metavar="SCORE",
         help=f"objective of the search (default ice): {', '.join(SCORE_SPECS)}, pareto (loss, "
-        "rules and incompleteness together; the knee of the front is reported as the best), "
-        f"{FIDELITY_SCORER_NAME} (agreement with the black box on unseen rows, whatever the number "
-        "of rules; set --max-rules), a measure of single rules such as mean_rule_c2, or one of "
-        "predictions such as cohen_kappa",
+        "number of rules and incompleteness together; the knee of the Pareto front is "
+        f"reported as the best), {FIDELITY_SCORER_NAME} (agreement with the model on unseen "
+        "rows, regardless of the number of rules; set --max-rules), a measure of single "
+        "rules such as mean_rule_c2, or a measure of predictions such as cohen_kappa",
     )
     group.add_argument(
         "--measures",
@@ -165,8 +165,8 @@ def _add_search_options(group: Any) -> None:
         default=(),
         metavar="NAME,...",
         help="further columns of the leaderboard: measures of single rules, such as "
-        "min_rule_precision (c2 means mean_rule_c2), group_gap:COLUMN (the largest difference "
-        "between the groups of a column in the predictions), and measures beyond the scores: "
+        "min_rule_precision (c2 means mean_rule_c2), group_gap:COLUMN (the largest "
+        "difference in the predictions between groups), and measures beyond the scores: "
         + ", ".join(name.removeprefix("neg_") for name in SET_SCORER_NAMES),
     )
     group.add_argument(
@@ -174,26 +174,26 @@ def _add_search_options(group: Any) -> None:
         choices=("halving", "even"),
         default="halving",
         help="halving (default) gives more trials to the best extractors, in rounds; even gives "
-        "all of them the same number",
+        "all extractors the same number of trials",
     )
     group.add_argument(
         "--reference",
         choices=("data", "black-box"),
-        help="compare rules with the target or with the black box's predictions (default: data if "
-        "the black box is trained here or DATA is a database, otherwise black-box; --scoring "
-        "fidelity always compares with the black box)",
+        help="compare rules with the target or with the model's predictions (default: data if the "
+        "model is trained here or DATA is a database, otherwise black-box; --scoring "
+        "fidelity always compares with the model)",
     )
     group.add_argument(
         "--class-weight",
         choices=("balanced",),
-        help="weight rows so that all classes have the same total weight: for the black box, "
-        "extraction and scores",
+        help="weight rows so that all classes have the same total weight, in the fitting of the "
+        "model, the extraction and the scores",
     )
     group.add_argument(
         "--features",
         metavar="COLUMN,...",
         type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
-        help="columns that rules may use (default all); the black box uses all columns",
+        help="columns that the rules may use (default: all); the model uses all columns",
     )
     for name, (kind, default, metavar, text) in _number_options().items():
         group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
@@ -206,9 +206,9 @@ def _add_certificate_options(group: Any) -> None:
         "--certify",
         type=arguments.number_above(0),
         metavar="SECONDS",
-        help="time for proving how far the rules are from the best possible ones on these rows, "
-        "and evaluate the best rules found on held-out rows; with --output, "
-        f"{CERTIFICATE} holds the proof",
+        help="time to prove how far the rules are from the best possible rules on these rows; the "
+        "best rules found in the proof are also evaluated on held-out rows; with --output, "
+        f"{CERTIFICATE} contains the proof",
     )
     group.add_argument(
         "--tolerance",
@@ -226,14 +226,14 @@ def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
             arguments.integer(1),
             20,
             "N",
-            "candidates in all, in addition to trees of 1 to 32 leaves (default 20)",
+            "total number of candidates, in addition to trees of 1 to 32 leaves (default 20)",
         ),
         "--timeout": (
             arguments.number_above(0),
             None,
             "SECONDS",
-            "start no candidates after this time, which counts from when the black box is ready, "
-            "and stop running ones; one tree is always evaluated; results then depend on speed",
+            "start no new candidates after this time and stop running ones; the time starts when "
+            "the model is ready; one tree is always evaluated; results then depend on speed",
         ),
         **{
             option_of(quantity.limit.parameter): (
@@ -249,14 +249,14 @@ def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
             arguments.integer(1),
             None,
             "N",
-            "select the candidate in row N of the trade-off as the best",
+            "select the candidate in row N of the trade-off instead of the best",
         ),
         "--cv": (arguments.integer(2), 5, "N", "folds of the cross-validation (default 5)"),
         "--repeats": (
             arguments.integer(0),
             1,
             "N",
-            "repetitions of the cross-validation that compare the best candidates (default 1)",
+            "repetitions of the cross-validation for the finalists (default 1)",
         ),
         "--seed": (arguments.integer(0, 2**32 - 1), 0, "N", "random seed (default 0)"),
         "--n-jobs": (
@@ -292,8 +292,8 @@ def _set_reference(options: argparse.Namespace) -> None:
     default = "data" if is_trained_here and not is_fidelity else "black-box"
     if options.reference not in (None, default) and (is_fidelity or is_front):
         options.parser.error(
-            f"argument --reference: --scoring {options.scoring} compares with the {default} here; "
-            "leave it out"
+            f"argument --reference: --scoring {options.scoring} always uses --reference {default}; "
+            "leave the option out"
         )
     if options.reference is None:
         is_database = "://" in options.data and not is_fidelity
@@ -313,16 +313,16 @@ def _check_usage(options: argparse.Namespace) -> None:
         )
     if options.certify is not None and options.scoring not in (*SCORE_SPECS, "pareto"):
         options.parser.error(
-            f"argument --certify: there is no proof for --scoring {options.scoring}; choose one of "
+            f"argument --certify: not available for --scoring {options.scoring}; choose one of "
             f"{', '.join(SCORE_SPECS)}, pareto"
         )
     if options.tolerance is not None and options.certify is None:
         options.parser.error("argument --tolerance: needs a proof; add --certify SECONDS")
     if options.workers == 0 and options.storage is None:
-        options.parser.error("argument --workers: 0 joins a search, whose --storage is needed")
+        options.parser.error("argument --workers: 0 joins a search, so --storage is required")
     if options.storage is not None and options.fresh:
         options.parser.error(
-            "argument --fresh: discards trials in --output or in the cache; for a --storage, "
+            "argument --fresh: only discards trials in --output or in the cache; with --storage, "
             "name another --study"
         )
 
@@ -345,20 +345,21 @@ def add_revision_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="RUN",
         help="revise the rules in the folder of this run: rules that no longer hold on these rows "
-        "are extracted again, the others are kept word for word; options and DATA default to those "
-        "of that run",
+        "are extracted again, and the others are kept unchanged; options and DATA default to "
+        "those of that run",
     )
     group.add_argument(
         "--since",
         metavar="DATE",
-        help="read only rows whose --time is this date or number, or a later one",
+        help="use only rows whose value of --time is this date or number, or later",
     )
     group.add_argument(
         "--keep-cost",
         type=_share,
         metavar="SHARE",
-        help="largest loss of held-out score that keeping rules may cause, as a share of the score "
-        f"of entirely new rules (default {KEEP_COST:g}); if the loss is larger, all rules are new",
+        help="largest loss of the held-out score due to kept rules, as a share of the score of "
+        f"entirely new rules (default {KEEP_COST:g}); if the loss is larger, all rules are "
+        "replaced",
     )
 
 
@@ -415,19 +416,19 @@ def check_revision_options(options: argparse.Namespace) -> None:
     if options.data is None:
         error("the following arguments are required: DATA")
     if options.since is not None and options.time is None:
-        error("argument --since: needs the column of the time; add --time COLUMN")
+        error("argument --since: needs --time COLUMN")
     if options.since is not None and arguments.lies_elsewhere(options.data):
-        error("argument --since: reads a table in a file; select the rows of a source by a query")
+        error("argument --since: needs a table in a file; use a query to select rows of a source")
     if options.from_run is None:
         if options.keep_cost is not None:
-            error("argument --keep-cost: goes with --from RUN")
+            error("argument --keep-cost: needs --from RUN")
         return
     if options.pick is not None:
-        error("argument --pick: goes without --from, which compares the best candidate only")
+        error("argument --pick: not allowed with --from, which only compares the best candidate")
     if options.workers != 1:
-        error("argument --workers: goes without --from; use --n-jobs")
+        error("argument --workers: not allowed with --from; use --n-jobs")
     if options.output is not None and at_home(options.output) == at_home(options.from_run):
-        error("argument --output: must be another folder than that of --from")
+        error("argument --output: must differ from the folder of --from")
 
 
 def add_verification_options(group: Any) -> None:
@@ -436,8 +437,8 @@ def add_verification_options(group: Any) -> None:
         "--verify",
         type=arguments.number_above(0),
         metavar="SECONDS",
-        help="time for bounding the disagreement of the best rules with the model, see `skescore "
-        f"verify`; with --output, {VERIFICATION} holds the result, which the report shows",
+        help="time to bound the disagreement of the best rules with the model, see `skescore "
+        f"verify`; with --output, {VERIFICATION} contains the result, which the report shows",
     )
     group.add_argument(
         "--max-disagreement",
@@ -449,9 +450,9 @@ def add_verification_options(group: Any) -> None:
     group.add_argument(
         "--witnesses",
         action="store_true",
-        help="if no candidate satisfies --max-disagreement, take the one with the least "
-        "disagreement, and extract its rules again from the training rows and generated rows on "
-        "which rules and model disagree",
+        help="if no candidate satisfies --max-disagreement, select the candidate with the "
+        "smallest disagreement, and extract its rules again from the training rows and "
+        "generated rows on which rules and model disagree",
     )
 
 
@@ -465,6 +466,6 @@ def check_verification_options(options: argparse.Namespace) -> None:
         if getattr(options, name) is not None:
             option = {"pick": "--pick", "from_run": "--from"}[name]
             options.parser.error(
-                f"argument --max-disagreement: goes without {option}, which decides about the "
-                "rules; to verify them, use --verify"
+                f"argument --max-disagreement: not allowed with {option}, which selects the rules; "
+                "to verify them, use --verify"
             )

@@ -76,10 +76,10 @@ def tune_text(
     )
     how = f"held-out rows, {options.cv} folds{_split_text(dataset)}"
     if not result["black_box"]["trained_here"]:
-        how = f"mean of {options.cv} parts of these rows, which it may have been trained on"
+        how = f"mean of {options.cv} parts of these rows, on which it may have been trained"
     if options.class_weight is not None:
         how += "; all classes have the same total weight"
-    printer.line(f"black box {options.black_box}: {quality} ({how})")
+    printer.line(f"model {options.black_box}: {quality} ({how})")
     judged = bool((result.get("all_rows") or {}).get("finalists"))
     _leaderboard(printer, options, dataset, search, judged=judged)
     best, name = result["best"], score_label(options)
@@ -93,7 +93,7 @@ def tune_text(
     )
     printer.verbatim(str(search.rules_.standalone() if options.standalone else search.rules_))
     if options.class_weight is not None:
-        printer.line("(Weighted rows are counted by their weight.)")
+        printer.line("(Weighted rows count by their weight.)")
     print_winner_figures(printer, result["alternatives"])
     _print_constraints(printer, search)
     measure = "accuracy" if dataset.task == "classification" else "R²"
@@ -105,9 +105,8 @@ def tune_text(
     each_once = "" if options.class_weight is None else " (each counts once)"
     where += each_once
     printer.line(
-        f"{where}: fidelity ({measure} against the black box) "
-        f"{output.number(best['fidelity'])}, completeness "
-        f"{output.number(best['completeness_volume'])} by volume, "
+        f"{where}: fidelity ({measure} against the model) {output.number(best['fidelity'])}, "
+        f"completeness {output.number(best['completeness_volume'])} by volume, "
         f"{output.number(best['completeness_instances'])} by rows"
     )
     if (everything := result.get("all_rows")) is not None:
@@ -117,8 +116,8 @@ def tune_text(
         fidelity, rules, black_box, completeness = (output.number(test[name]) for name in names)
         printer.line(
             f"on the {plural(test['rows'], 'row')} of {test['source']}{each_once}: fidelity "
-            f"({measure} against the black box) {fidelity}; {measure} (data) of the rules {rules}, "
-            f"of the black box {black_box}; completeness by rows {completeness}"
+            f"({measure} against the model) {fidelity}; {measure} (data) of the rules {rules}, of "
+            f"the model {black_box}; completeness by rows {completeness}"
         )
     for sentence in result.get("certificate", ()):
         printer.line(sentence)
@@ -129,7 +128,7 @@ def tune_text(
 def _split_text(dataset: Dataset) -> str:
     """Describe folds of whole groups or in the order of time, after the number of folds."""
     if dataset.groups is not None:
-        return f" of whole groups ({dataset.groups.nunique()} different {dataset.groups.name})"
+        return f" with whole groups ({dataset.groups.nunique()} different {dataset.groups.name})"
     return "" if dataset.times is None else f" in the order of {dataset.times.name}"
 
 
@@ -238,9 +237,8 @@ def _leaderboard_notes(
     better = "greater" if score_sign(options) == 1 else "less"
     printer.line(
         f"({name}: {better} is better. Means over {_scored_rows(options, search)}, compared with "
-        f"{truth}; ± is the "
-        "standard deviation between folds. Space and rows covered are the shares of the volume of "
-        "the feature space and of the rows that rules cover.)"
+        f"{truth}; ± is the standard deviation between folds. 'Space covered' and 'rows covered' "
+        "are the shares of the volume of the feature space and of the rows that the rules cover.)"
     )
 
     cost = search.query_cost_
@@ -279,9 +277,7 @@ def _scored_rows(options: argparse.Namespace, search: Any) -> str:
 
 def _truth(options: argparse.Namespace, dataset: Dataset) -> str:
     """Return what predictions of the rules are compared with."""
-    return (
-        "the black box's predictions" if options.reference == "black-box" else str(dataset.y.name)
-    )
+    return "the model's predictions" if options.reference == "black-box" else str(dataset.y.name)
 
 
 def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -> str:
@@ -290,7 +286,7 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
     if options.pick is not None:
         return f"was selected by --pick {options.pick}"
     if DISAGREEMENT.name in board and board[DISAGREEMENT.name].notna().sum() > 1:
-        return "has been selected by its verified disagreement"
+        return "was selected by its verified disagreement"
     if board["extractor"].iloc[0] == REVISED:
         return f"is the revision of the rules in {options.from_run}"
     if options.scoring == "pareto":
@@ -301,8 +297,8 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
     if has_repeats.iloc[0]:
         n_finalists = int(has_repeats.sum())
         return (
-            f"is the best of {n_finalists} finalists on the folds and on repeated folds, or the "
-            "one with the fewest rules among those that are not clearly worse"
+            f"is the best of {n_finalists} finalists on the folds and on repeated folds, or has "
+            "the fewest rules among the finalists that are not clearly worse"
         )
     best = "is the best"
     if "within_limits" in board and board["within_limits"].iloc[0]:
@@ -314,8 +310,8 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
     if board["tied"].iloc[0] and tied > 1:
         return (
             f"has the fewest rules of the {tied} candidates that are not clearly worse than the "
-            "best, and the best score of those with equally few; the comparison combines scores on "
-            "held-out rows and scores of the rules extracted from all rows"
+            "best, and the best score among candidates with this number of rules; the comparison "
+            "combines scores on held-out rows and scores of the rules extracted from all rows"
         )
     return (
         f"{best} when scores on held-out rows and scores of the rules extracted from all rows are "
@@ -364,7 +360,7 @@ def _trade_off(
     shown, positions = front[is_shown], is_shown.nonzero()[0].tolist()
     count = f"{len(shown)} of " if len(shown) < len(front) else ""
     printer.heading(
-        f"best trade-offs of loss, rules and completeness: {count}{len(front)} candidates"
+        f"best trade-offs between loss, rules and completeness: {count}{len(front)} candidates"
     )
     truth = _truth(options, dataset)
     weighted = "" if search.data_.row_weights is None else "; rows are weighted"
@@ -459,9 +455,9 @@ def find_shortcomings(
         bound = percentage(min(1.0, 3 / n_rows), digits=2)
         shortcomings.append(
             f"these rules name {', '.join(idle)}, but permuting the values changes no output of "
-            f"the black box on {n_rows} rows (with 95 % confidence, at most {bound} of its outputs "
-            "depend on them), so a correlated feature decides: name other columns with --features, "
-            "or leave it out with --drop"
+            f"the model on {n_rows} rows (with 95 % confidence, at most {bound} of its outputs "
+            "depend on them), so correlated features determine its predictions: name other "
+            "columns with --features, or leave these out with --drop"
         )
     return shortcomings
 
@@ -733,8 +729,8 @@ def print_winner_figures(printer: Printer, record: Mapping[str, Any]) -> None:
         printer.line(gain)
     if record["fidelity"]["generated"]:
         printer.line(
-            "(The model was fitted elsewhere and may know these rows, so unseen rows are generated "
-            "from held-out rows.)"
+            "(The model may have been trained on these rows, so unseen rows are generated from "
+            "held-out rows.)"
         )
 
 
@@ -792,7 +788,7 @@ def _print_best_larger_list(
     board = search.leaderboard_
     larger = board[(board["state"] == "complete") & (board["n_rules"] > 1.5)]
     if not len(larger):
-        printer.line("(A constant: no candidate has more rules.)")
+        printer.line("(The rules predict the same for all rows, and no candidate has more rules.)")
         return
     row = larger.iloc[0]
     figures = {
@@ -803,7 +799,7 @@ def _print_best_larger_list(
         figures["correctness"], figures["fidelity"], record["measure"], weighted=_weighted(record)
     )
     printer.line(
-        f"(A constant predicts the same for all rows. The best candidate with more rules is "
+        "(The rules predict the same for all rows. The best candidate with more rules is "
         f"{extractor_label(row['extractor'])} with {row['n_rules']:.3g} rules: {text}.)"
     )
 

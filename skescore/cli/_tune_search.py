@@ -227,8 +227,8 @@ def _report_limits(options: argparse.Namespace, search: ExtractorSearchCV) -> No
     options.exit_code = 1
     if options.quiet:  # otherwise the note of the search says so
         sys.stderr.write(
-            f"skescore: error: no candidate satisfies {stated_limits(options)}; the best of all "
-            "is shown. Allow more, or try more candidates with --trials.\n"
+            f"skescore: error: no candidate satisfies {stated_limits(options)}; the best of all is "
+            "shown. Relax the limits, or try more candidates with --trials.\n"
         )
 
 
@@ -285,9 +285,9 @@ def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearch
 
 
 _SAMPLE_ONLY = (
-    "the rules are evaluated on the sample only, not on all rows, because columns are not stored "
-    "as they are read (dates, words for missing values, numbers in texts, rows that are left out); "
-    "convert them in the source, or leave them out with --drop"
+    "the rules are evaluated on the sample only, not on all rows, because columns are converted "
+    "when they are read (dates, words for missing values, numbers in texts, rows that are left "
+    "out); convert these columns in the source, or leave them out with --drop"
 )
 
 
@@ -357,7 +357,7 @@ def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: out
         options.extractors = suitable[: options.trials]
         if left_out := suitable[options.trials :]:
             notes.add(
-                f"with {plural(options.trials, 'trial')} these extractors are not tried: "
+                f"with {plural(options.trials, 'trial')} the following extractors are not tried: "
                 f"{', '.join(left_out)}"
             )
 
@@ -385,8 +385,8 @@ def make_splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> 
     if rare:
         more = f" and {len(rare) - MAX_CLASSES} more" if len(rare) > MAX_CLASSES else ""
         notes.add(
-            f"classes with fewer rows than the {cv} folds: {', '.join(rare[:MAX_CLASSES])}"
-            f"{more}; some folds are without them"
+            f"classes with fewer rows than the {cv} folds: {', '.join(rare[:MAX_CLASSES])}{more}; "
+            "they are missing in some folds"
         )
     return StratifiedKFold(cv, shuffle=True, random_state=seed)
 
@@ -460,7 +460,7 @@ def _search(
             options.exit_code = 1
             notes.add(
                 f"interrupted after {_count_budgeted(search)} of "
-                f"{plural(options.trials, 'trial')}; repeat the command for the others"
+                f"{plural(options.trials, 'trial')}; repeat the command to run the others"
             )
         except ValueError as error:
             n_rows = len(dataset.X)
@@ -468,8 +468,8 @@ def _search(
                 raise
             complaint = str(error).rstrip(".")
             raise ValueError(
-                f"{complaint}. There are only {n_rows} rows, to be split into {options.cv} folds: "
-                "more rows are needed, or another --black-box."
+                f"{complaint}. There are only {n_rows} rows, to be split into {options.cv} folds. "
+                "Use more rows, or another --black-box."
             ) from error
         if options.workers:
             further += _winners_warnings(search)
@@ -500,7 +500,7 @@ def _note_search(
         )
     started = _count_budgeted(search)
     if started < options.trials and not options.exit_code:
-        notes.add(f"{started} of {options.trials} trials were started within the --timeout")
+        notes.add(f"{started} of {options.trials} trials were started within --timeout")
 
 
 def _count_budgeted(search: ExtractorSearchCV) -> int:
@@ -548,7 +548,7 @@ def verify_winner(options: argparse.Namespace, search: ExtractorSearchCV) -> Ver
         limit = MAX_DISAGREEMENT.text.format(value=options.max_disagreement)
         sys.stderr.write(
             f"skescore: error: none of {choice.n_verified} verified candidates has {limit}; the "
-            "one with the least is shown. Allow more rules, or a larger --max-disagreement.\n"
+            "best of them is shown. Allow more rules, or a larger --max-disagreement.\n"
         )
     return choice
 
@@ -570,8 +570,8 @@ class EarlierRun:
         baseline = read_baseline(path, ruleset)
         if baseline is None:
             raise ValueError(
-                f"--from {folder} has no {BASELINE}, so that changes of its rules cannot be "
-                "recognized. Repeat that run with this version of skescore."
+                f"--from {folder} has no {BASELINE}, so changes of its rules cannot be detected. "
+                "Repeat that run with this version of skescore."
             )
         return cls(path, ruleset, baseline, preparation_of(path, ruleset))
 
@@ -624,7 +624,7 @@ def describe_start(options: argparse.Namespace, n_rows: int, n_all: int, *, is_f
         rows = f"a sample of {n_rows} of {rows}"
     name = arguments.without_passwords(options.black_box)
     if is_fitted:
-        return f"asking {name} for its predictions on {rows} ..."
+        return f"querying {name} for its predictions on {rows} ..."
     folds = f"{options.cv} folds of {'them' if n_rows == n_all else 'it'}"
     return f"fitting {name} on {rows}, and on {folds} ..."
 
@@ -659,7 +659,7 @@ class FirstRules:
         agreement, and `weighted` names the figures of weighted rows.
         """
         self._extract, self._measure, self._weighted = extract, measure, weighted
-        sys.stderr.write(f"black box ready after {time.perf_counter() - self._start:.1f} s\n")
+        sys.stderr.write(f"model ready after {time.perf_counter() - self._start:.1f} s\n")
         self._start = time.perf_counter()
 
     def __call__(self, study: Any, trial: Any) -> None:
@@ -750,7 +750,7 @@ class ReportingSearch(ExtractorSearchCV):
             )
             sys.stderr.write(printable(f"{text}\n"))
         verb = "querying" if self.data_.is_fitted else "fitting"
-        self._show_activity(f"{verb} the black box")
+        self._show_activity(f"{verb} the model")
         return super()._fit_black_boxes(data)
 
     def _show_activity(self, text: str) -> None:
@@ -768,7 +768,7 @@ class ReportingSearch(ExtractorSearchCV):
         rows = plural(len(self.data_.target), "row")
         sys.stderr.write(printable(f"fitting {name} on all {rows} ...\n"))
         fold = super()._fit_black_box_on_all_rows()
-        sys.stderr.write(f"black box of all rows ready after {time.perf_counter() - begin:.1f} s\n")
+        sys.stderr.write(f"model of all rows ready after {time.perf_counter() - begin:.1f} s\n")
         return fold
 
     def _run(self, runner: Any, score_name: str) -> KeyboardInterrupt | None:

@@ -34,7 +34,7 @@ of the rule in which agreement is proven. Models of trees are read exactly, othe
 
 With --check, an independent program checks the JSON of a verification, which is passed instead of
 the rules. If --output names a file *.json, the JSON is written whatever the --format.
-Exit codes: 0 success, 1 more disagreement than --max-disagreement or a rejected check.
+Exit codes: 0 success, 1 more disagreement than --max-disagreement, or a rejected check.
 """
 EXAMPLES = """\
 examples:
@@ -69,8 +69,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--tolerance",
         type=arguments.number_above(0),
         metavar="NUMBER",
-        help="regression: largest deviation that counts as agreement (default half of the standard "
-        "deviation of the model's predictions)",
+        help="regression: largest deviation that counts as agreement (default: half of the "
+        "standard deviation of the model's predictions)",
     )
     group.add_argument(
         "--radius",
@@ -120,8 +120,8 @@ def run(options: argparse.Namespace) -> str:
     if options.max_disagreement is not None and not upper <= options.max_disagreement:
         options.exit_code = 1
         sys.stderr.write(
-            f"skescore: up to {100 * upper:.3g} % of the neighborhood of the data disagree, more "
-            f"than --max-disagreement {options.max_disagreement:g}\n"
+            f"skescore: the disagreement near the data is up to {100 * upper:.3g} %, more than "
+            f"--max-disagreement {options.max_disagreement:g}\n"
         )
     # A file named as JSON holds what --check reads.
     is_json_file = options.output is not None and options.output.suffix == ".json"

@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from skescore.rules import RuleSet
 
 DESCRIPTION = """\
-Notice when saved rules stop holding: `skescore watch` adds new rows batch by batch, and reports
-which rule changed, since when and how much. It compares them with held-out rows, which `skescore
-tune --output` has counted in baseline.json, or which `skescore watch init` counts. The probability
-that unchanged rules ever raise an alarm is at most --alpha, however often it runs.
+Detect when saved rules no longer hold. `skescore watch` adds new rows batch by batch, and reports
+which rule changed, since when and by how much. It compares the new rows with held-out rows, which
+were counted by `skescore tune --output` (baseline.json) or by `skescore watch init`. The
+probability that unchanged rules ever raise an alarm is at most --alpha, however often it runs.
 
 Every batch counts once, even if the command is repeated or killed. Exit codes: 0 no change, 1
-failure, 2 wrong usage, 3 a rule changed (as long as the alarm stands).
+failure, 2 wrong usage, 3 a rule changed (until `watch init --overwrite` resets the alarm).
 """
 EXAMPLES = """\
 examples:
@@ -71,7 +71,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "data",
         action=OF_ROWS,
         metavar="ROWS",
-        help="a table, - for CSV from standard input, or rows that are counted in their source: a "
+        help="a table; - for CSV from standard input; or rows that are counted in their source: a "
         "folder or glob of Parquet files, duckdb:///FILE?table=T, "
         "postgresql://USER@HOST/DATABASE?table=T, any URL of SQLAlchemy",
     )
@@ -92,14 +92,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="COLUMN",
-        help="column of labels; empty cells are labels that are not known yet (default for tables: "
-        "the target in the run.json in the folder of the rules, if there is such a column)",
+        help="column of labels; empty if a label is not known yet (default for tables: the target "
+        "in run.json in the folder of the rules, if the table has this column)",
     )
     parser.add_argument(
         "--batch",
         metavar="NAME",
         help="name of the batch; a batch with the same name is not counted again (default: the "
-        "checksum of a file; required for rows in a source)",
+        "checksum of the file; required for rows in a source)",
     )
     parser.add_argument(
         "--time", metavar="TIME", help="arrival time of the rows, for reports (default: now)"
@@ -108,12 +108,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--key",
         metavar="COLUMN",
-        help="column that identifies rows; rows without a label wait for it in FILE.pending",
+        help="column that identifies rows; FILE.pending stores rows until their label arrives",
     )
     group.add_argument(
         "--labels",
         action="store_true",
-        help="ROWS is a table of --key and --target: labels of earlier rows",
+        help="ROWS contains late labels of earlier rows, in the columns of --key and --target",
     )
     _add_model_options(parser)
     _add_output_options(parser)
@@ -130,8 +130,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_tolerance,
         default=[],
         metavar="KIND=CHANGE",
-        help="change of a rate that is not reported, as in error=0.02, for error, disagreement, "
-        "share, outside or missing (default 0 for the first two, 0.02 for the others); repeatable",
+        help="largest change of a rate that is not reported, as in error=0.02; for error and "
+        "disagreement (default 0), share, outside and missing (default 0.02); repeatable",
     )
     group.add_argument("--overwrite", action="store_true", help="replace an existing state")
     arguments.add_reading_options(parser.add_argument_group("reading a table"))
@@ -158,7 +158,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         action=OF_FILE,
         type=Path,
         metavar="FILE",
-        help="write metrics in the text format of Prometheus",
+        help="write metrics to this file in the text format of Prometheus",
     )
     group.add_argument(
         "--mlflow", metavar="RUN", help="log metrics to this run of MLflow, by its id"
@@ -166,9 +166,9 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--on-alarm",
         metavar="COMMAND",
-        help="run this command after new alarms, with their JSON as standard input; it is repeated "
-        "at the next update until it succeeds. It runs without a shell: for a redirection or a "
-        "pipe, sh -c '...'",
+        help="run this command after new alarms, with the alarms as JSON on its standard input; "
+        "it is repeated at the next updates until it succeeds. It runs without a shell; for "
+        "redirections or pipes, use sh -c '...'",
     )
 
 
@@ -208,18 +208,18 @@ def _check(options: argparse.Namespace) -> None:
     if options.labels and (options.key is None or options.target is None):
         error("--labels needs --key and --target")
     if options.init and (options.labels or options.key):
-        error("`watch init` needs rows with their labels; leave --key and --labels out")
+        error("`watch init` needs rows together with their labels; leave out --key and --labels")
     if options.overwrite and not options.init:
-        error("--overwrite goes with `watch init`")
+        error("--overwrite is only allowed with `watch init`")
     if options.black_box and options.model_column:
         error("--black-box and --model-column exclude each other")
     if options.mlflow:
         import_optional("mlflow", extra="mlflow", purpose="Logging to MLflow")
     if arguments.lies_elsewhere(options.data) and options.data != _STDIN:
         if options.black_box:
-            error("rows in a source need the predictions of the model in a --model-column")
+            error("rows in a source cannot be predicted; use --model-column")
         if options.key:
-            error("--key needs a table in a file; rows in a source are not read one by one")
+            error("--key needs a table in a file, because rows in a source are not read one by one")
         if options.batch is None and not options.init:
             error("rows in a source need --batch NAME, so that they count once")
 
@@ -287,7 +287,7 @@ class _Rows:
             if len(self._table) != len(self.X):
                 raise ValueError(
                     f"{self._options.data_name} has {plural(len(self._table), 'row')}, but "
-                    f"{len(self.X)} of them hold values. Remove the empty ones."
+                    f"{len(self.X)} of them have values. Remove the empty rows."
                 )
         return find_column(self._table, name, self._options.data_name)
 
@@ -319,13 +319,12 @@ def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Not
 
     if options.state.exists() and not options.overwrite:
         raise ValueError(
-            f"--state {options.state} is already there. Pass --overwrite to forget what it has "
-            "counted."
+            f"--state {options.state} already exists. Pass --overwrite to discard its counts."
         )
     if arguments.lies_elsewhere(options.data):
         if ruleset.classes is None and options.target:
             raise ValueError(
-                "The tolerances of a regression are quantiles, which are estimated from a table in "
+                "In regression, tolerances are quantiles, which must be estimated from a table in "
                 f"a file. Export a sample of {options.data_name} to Parquet."
             )
         counts = _count_source(options, ruleset, None)
@@ -337,7 +336,7 @@ def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Not
         ruleset, baseline, alpha=options.alpha or _ALPHA, tolerances=dict(options.tolerance)
     )
     if "error" not in monitor.kinds:
-        notes.add("errors are not monitored, since there are no labels; name them as --target")
+        notes.add("errors are not monitored, because there are no labels; use --target")
     state = WatchState(options.state, monitor)
     pending = options.state.with_name(options.state.name + ".pending")
     pending.unlink(missing_ok=True)
@@ -358,8 +357,8 @@ def _load_state(options: argparse.Namespace, ruleset: RuleSet) -> WatchState:
             return WatchState(options.state, monitor)
     elif options.alpha or options.tolerance:
         options.parser.error(
-            f"--alpha and --tolerance are settings of the first update, but {options.state} exists "
-            "already; leave them out, or start again with `watch init --overwrite`"
+            f"--alpha and --tolerance are settings of the first update, but {options.state} "
+            "already exists; leave the options out, or start again with `watch init --overwrite`"
         )
     return WatchState.load(options.state, ruleset)
 
@@ -373,8 +372,8 @@ def _count_source(
     reading = {k: v for k, v in arguments.reading_from(options).items() if v}
     if reading:
         options.parser.error(
-            f"--{next(iter(reading)).replace('_', '-')} is an option of reading files, but the "
-            "rows of a source are counted as stored; leave it out"
+            f"--{next(iter(reading)).replace('_', '-')} only applies to files that are read; the "
+            "rows of a source are counted as stored. Leave the option out"
         )
     tolerances = {}
     if monitor is not None:
@@ -394,7 +393,7 @@ def _update(
     state = _load_state(options, ruleset)
     batch, time = _batch_name(options), _now(options)
     if batch in state.batches:
-        notes.add(f"batch {batch} has been counted before; nothing is changed")
+        notes.add(f"batch {batch} was counted before; nothing changes")
         return state, []
     monitor = state.monitor
     if options.labels:
@@ -462,7 +461,7 @@ def _add_labels(
     if matched.n_unmatched:
         notes.add(
             f"{plural(matched.n_unmatched, 'label')} of {int(is_known.sum())} match no row that "
-            "waits for one; they are ignored"
+            "waits for a label; they are ignored"
         )
     if not matched.rules:
         return []
@@ -535,11 +534,11 @@ def _report(
     )
     _print_status(printer, frame, monitor.kinds)
     for change in changes:
-        printer.line(f"- {change}. To do: {change.action}.")
+        printer.line(f"- {change}. Recommended: {change.action}.")
     is_wrong = any(change.kind in ("error", "disagreement") for change in changes)
     if is_wrong and (options.rules.parent / "run.json").exists():
         printer.line(
-            "To revise these rules on rows since a date: skescore tune DATA --from "
+            "To revise these rules on the rows since a certain date: skescore tune DATA --from "
             f"{shlex.quote(str(options.rules.parent))} --time COLUMN --since DATE"
         )
     return printer.text()

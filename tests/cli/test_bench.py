@@ -76,7 +76,7 @@ def usage_error(capsys, *words):
 def test_bench_prints_tables_ranks_and_verdict(run, cache):
     code, out, err = run(*SMALL)
     assert code == 0
-    assert out.startswith("bench: 3 data sets × 1 black box × 2 extractors, 1 seed × 2 folds: 8 ro")
+    assert out.startswith("bench: 3 data sets × 1 model × 2 extractors, 1 seed × 2 folds: 8 ro")
     assert "iris (150 rows, 4 features); decision-tree: weighted F1 0." in out
     assert "diabetes (442 rows, 10 features); decision-tree: R² " in out
     assert "regression: ranks by ICE over 1 data set" in out
@@ -203,7 +203,7 @@ def test_bench_runs_methods_of_a_file_quickly(run, tmp_path):
     words += ["cart", "--methods", str(path), "--black-boxes", "knn,decision-tree", "--keep-rules"]
     code, out, err = run(*words, "--output", str(tmp_path / "out"))
     assert code == 0
-    assert out.startswith("bench: 2 data sets × 1 black box × 2 extractors, 1 seed × 1 split")
+    assert out.startswith("bench: 2 data sets × 1 model × 2 extractors, 1 seed × 1 split")
     assert "a sample of 500 of 600 rows is read" in err
     lines_of_rules = (tmp_path / "out" / "rules.jsonl").read_text().splitlines()[1:]
     assert {json.loads(line)["extractor"] for line in lines_of_rules} == {"cart", "stump"}
@@ -252,7 +252,7 @@ def test_bench_accepts_black_box_from_file(run, tmp_path):
     assert "mine.joblib was not opened: a .joblib file can run any code" in err
     code, out, err = run(*words, "--trust", "--folds", "2")
     assert code == 0
-    assert "mine: weighted F1 0.960 on held-out rows, which it may have been" in out
+    assert "mine: weighted F1 0.960 on held-out rows, on which it may have been" in out
     assert "mine was trained elsewhere and is not trained" in err
 
 
@@ -263,15 +263,15 @@ def test_bench_accepts_black_box_from_file(run, tmp_path):
         (["--suite", "smok"], "there is no suite 'smok'. Did you mean 'smoke'?"),
         (["--suite", "smoke", "--config", "x.toml"], "not allowed with argument --suite"),
         (["--data", "iris", "--extractors", "gridx"], "Did you mean 'gridex'?"),
-        (["--data", "iris", "--black-boxes", "knm"], "there is no black box 'knm'"),
-        (["--data", "iris", "--black-boxes", "m.h5"], "A file of a model ends in .skops, .onnx,"),
+        (["--data", "iris", "--black-boxes", "knm"], "there is no model 'knm'"),
+        (["--data", "iris", "--black-boxes", "m.h5"], "Files with models end in .skops, .onnx,"),
         (["--data", "iris", "--seeds", "a"], "must be an integer"),
         (["--data", "iris", "--rank-by", "icy"], "there is no score 'icy'. Did you mean 'ice'?"),
         (["--data", "iris", "--alpha", "1"], "must be below 1"),
-        (["--data", "iris", "--drop", "id"], "--drop: belongs to files, and --data names none"),
-        (["--suite", "smoke", "--category", "x"], "--category: belongs to the files of --data"),
-        (["--data", "iris", "--target", "kind"], "belongs to files, and --data names none"),
-        (["--suite", "smoke", "--target", "kind"], "belongs to the files of --data"),
+        (["--data", "iris", "--drop", "id"], "--drop: applies to files, and --data names none"),
+        (["--suite", "smoke", "--category", "x"], "--category: applies to the files of --data"),
+        (["--data", "iris", "--target", "kind"], "applies to files, and --data names none"),
+        (["--suite", "smoke", "--target", "kind"], "applies to the files of --data"),
         (["--data", "iris", "--plots"], "--plots: needs the folder of --output"),
         (["--data", "iris", "--report"], "--report: name a file, or a folder with --output"),
     ],
@@ -401,6 +401,6 @@ def test_methods_option_documents_its_signature(capsys):
     with pytest.raises(SystemExit):
         main(["bench", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "a dict METHODS from labels to extractors or rule learners" in text
+    assert "a dict METHODS that maps labels to extractors or rule learners" in text
     assert "functions of (X, y, random_state)" in text
     assert "return a fitted model or a RuleSet" in text

@@ -585,7 +585,7 @@ def test_tune_explains_labels_of_clusterers(model, labels, iris, save, tmp_path,
     assert main(["report", str(run), "--trust"]) == 0
     assert "not" not in capsys.readouterr().err
     assert main(["report", str(run), "--overwrite"]) == 0
-    assert "the rows are not labeled again by " in capsys.readouterr().err
+    assert "the rows were not labeled again by " in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -629,7 +629,7 @@ def test_tune_explains_one_of_several_outputs(iris, save, tmp_path, capsys):
     assert "--target must be one of --outputs kind,width, got 'size'" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["tune", "iris", "--outputs", "a,b", *FEW])
-    assert "--outputs: goes with --black-box FILE" in capsys.readouterr().err
+    assert "--outputs: needs --black-box FILE" in capsys.readouterr().err
 
 
 # Commands -----------------------------------------------------------------------------------------
@@ -657,7 +657,7 @@ def test_tune_explains_a_command(tmp_path, capsys):
     frame = pd.DataFrame({"age in years": ages, "size": ages * 7 % 5})
     assert (rules.predict(frame) == (ages > 40)).all()
     assert main(["report", str(run), "--data", str(table)]) == 0
-    assert "it is a command, which is not run again" in capsys.readouterr().err
+    assert "it is a command, and commands are not run again" in capsys.readouterr().err
 
 
 def test_tune_reports_a_failing_command(tmp_path, capsys):

@@ -110,7 +110,7 @@ class PrintedFigures:
         if self.run.trained_here:
             assert where.startswith(f"held-out rows, {len(self.run.folds)} folds")
         else:
-            assert "may have been trained on" in where
+            assert "may have been trained" in where
         quality = self.run.black_box_quality()
         for name, value in re.findall(r"([^\d,]+) (-?[\d.]+)", figures):
             self.equal(value, quality[name.strip()])
@@ -177,7 +177,7 @@ class PrintedFigures:
         is_generated = by_model and not self.run.trained_here
         assert ("rows generated from held-out rows" in line) == is_generated
         name = self.run.record["data"]["target"]
-        assert truth == ("the black box's predictions" if by_model else name)
+        assert truth == ("the model's predictions" if by_model else name)
 
     def check_winner(self, _, score, n_rules):
         self.equal(score, abs(self.run.record["best"]["score"]))
@@ -264,12 +264,12 @@ class PrintedFigures:
     patterns: ClassVar = {
         r"\(No candidate satisfies --([a-z-]+) (\S+)\.\)": check_unmet_limit,
         r".*: (\d+) rows, (\d+) features?; (.*)": check_header,
-        r"black box .*?: (.*?) \((.*)\)": check_quality,
+        r"model .*?: (.*?) \((.*)\)": check_quality,
         r"leaderboard: (\d+) candidates.*": check_leaderboard,
         r"\(The trials queried the model for ([\d,]+) rows, which took ([\d.]+) s, "
         r"([\d.]+) (m?s) per 1,000 rows\.\)": check_query_cost,
         r"\(Beyond (.*): rows? ([\d, ]+)\.\)": check_beyond,
-        r"best trade-offs of loss, rules and completeness: .*": check_trade_off,
+        r"best trade-offs between loss, rules and completeness: .*": check_trade_off,
         r"\(\w+: (?:greater|less) is better.*compared with (.*?); ± is.*\)": check_truth,
         r"\([\w ]+: on (?:rows generated from )?held-out rows, compared with (.*?)"
         r"(?:; rows are weighted)?\. .*\)": check_truth,
@@ -282,7 +282,7 @@ class PrintedFigures:
         r"on all (\d+) rows.*?: fidelity \([^)]*\) ([\d.-]+), completeness ([\d.]+) by volume, "
         r"([\d.]+) by rows": check_all_rows,
         r"on the (\d+) rows of .*: fidelity \([^)]*\) ([\d.-]+); .* of the rules ([\d.-]+), of the "
-        r"black box ([\d.-]+); completeness by rows ([\d.]+)": check_test,
+        r"model ([\d.-]+); completeness by rows ([\d.]+)": check_test,
         r"Warning: The (?:rule agrees|(\d+) rules agree) with the black box (?:on only|only to an "
         r"R² of) ([\d.-]+)(?: % of| on) "
         r"(?:(?:weighted )?unseen rows|rows generated from held-out rows)\. .*": check_low_fidelity,

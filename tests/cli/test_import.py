@@ -572,7 +572,7 @@ def test_existing_file_needs_overwrite(write, run, tmp_path):
     table, target = write(CONDITIONS, "c.csv"), write("mine", "rules.json")
     code, out, err = run("import", table, "--output", target)
     assert (code, out) == (1, "")
-    assert "already there" in err
+    assert "already exists" in err
     assert target.read_text() == "mine"
     code, _, err = run("import", table, "--output", target, "--overwrite")
     assert (code, err) == (0, f"wrote {target}\n")
@@ -582,8 +582,8 @@ def test_existing_file_needs_overwrite(write, run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "part"),
     [
-        (("--target", "y"), 2, "argument --target: goes with --data"),
-        (("--drop", "y"), 2, "argument --drop: goes with --data"),
+        (("--target", "y"), 2, "argument --target: needs --data"),
+        (("--drop", "y"), 2, "argument --drop: needs --data"),
         (("--data", "wine", "--feature-names", "a"), 2, "not allowed with --data"),
         (("--kind", "xml"), 2, "invalid choice: 'xml'"),
         (("--data", "wein"), 1, "Did you mean 'wine'?"),
@@ -605,7 +605,7 @@ def test_import_rejects_features_that_do_not_match(wine, numbered_tree, write, r
         ((numbered_tree, "--feature-names", "a,b"), "The rules have 13 features"),
         ((numbered_tree, "--data", data), "Leave columns out with --target and --drop"),
         ((named, "--data", data), "lacks the features 'alcohol', "),
-        ((named, "--voting", "votes"), "--voting is for tables of conditions"),
+        ((named, "--voting", "votes"), "--voting only applies to tables of conditions"),
     ):
         code, _, err = run("import", *words, "--trust")
         assert code == 1
@@ -633,4 +633,4 @@ def test_import_uses_reading_options(tmp_path, capsys):
     assert rules.predict(X).tolist() == [1.0, 2.0, 3.0, 4.0]
     with pytest.raises(SystemExit):
         main(["import", str(model), "--trust", "--sep", ";"])
-    assert "--sep: goes with --data, which is not given" in capsys.readouterr().err
+    assert "--sep: needs --data" in capsys.readouterr().err

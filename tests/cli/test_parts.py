@@ -277,7 +277,7 @@ def test_splitter_stratifies_despite_rare_classes(tmp_path):
         assert 9 <= counts["virginica"] <= 11
         assert 9 <= counts["setosa"] <= 11
     assert notes.texts == [
-        "classes with fewer rows than the 5 folds: 'unica' (2); some folds are without them"
+        "classes with fewer rows than the 5 folds: 'unica' (2); they are missing in some folds"
     ]
 
 
@@ -355,7 +355,7 @@ def test_workers_note_a_failing_worker(capsys):
     with WorkerProcesses(options, TrialStorage("kept.journal", "a"), notes):
         pass
     [note] = notes.texts
-    assert note.startswith("a worker has failed: ")
+    assert note.startswith("a worker failed: ")
     assert "nowhere.csv" in note
     assert capsys.readouterr().err == f"skescore: note: {note}\n"
 
@@ -700,7 +700,7 @@ def test_progress_names_the_work_before_trials(capsys: pytest.CaptureFixture[str
     with progress:
         search.fit(X, y)
     lines = capsys.readouterr().err.splitlines()
-    assert "fitting the black box, after 0 s" in lines
+    assert "fitting the model, after 0 s" in lines
     assert re.match(r"\d+ trials of CART", lines[-1])
 
 

@@ -69,7 +69,7 @@ def test_predict_rejects_values_that_no_cell_can_hold(value, files, tmp_path, ca
     (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
     for command in (["predict"], ["score", "--target", "more"]):
         assert main([command[0], *files, *command[1:]]) == 1
-        assert f"the rules name the value {value!r} of 'color'" in capsys.readouterr().err
+        assert f"the rules contain the value {value!r} of 'color'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("columns", ["1", "0", "2"])
@@ -132,12 +132,12 @@ def test_predict_reports_words_read_as_missing(files, capsys, tmp_path) -> None:
 def test_predict_rejects_wrong_options_of_tables(files, capsys) -> None:
     rules, rows = files
     assert main(["predict", rules, rows, "--drop", "color"]) == 1
-    assert "--drop leaves out 'color', which the rules in" in capsys.readouterr().err
+    assert "--drop leaves out 'color', but the rules in" in capsys.readouterr().err
     assert main(["predict", rules, rows, "--numeric", "lenght"]) == 1
     assert "numeric must be among the columns" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["rules", rules, "--category", "color"])
-    assert "--category: goes with --shorten" in capsys.readouterr().err
+    assert "--category: needs --shorten" in capsys.readouterr().err
 
 
 def test_predict_leaves_rule_number_of_voting_rules_empty(tmp_path, capsys) -> None:

@@ -126,14 +126,14 @@ def test_report_rejects_unusable_files_and_folders(folder, report, tmp_path) -> 
     page = tmp_path / "page.html"
     assert report(folder, "--output", page)[0] == 0
     code, err = report(folder, "--output", page)
-    assert (code, "already there" in err) == (1, True)
+    assert (code, "already exists" in err) == (1, True)
     assert report(folder, "--output", page, "--overwrite")[0] == 0
     code, err = report(tmp_path / "nothing")
     assert (code, "There is no folder" in err) == (1, True)
     (tmp_path / "empty").mkdir()
     code, err = report(tmp_path / "empty", "--data", "iris")
     assert code == 2
-    assert "goes with the folder of a tune run" in err
+    assert "only allowed with the folder of a run" in err
     assert report(folder, "--time-limit", "-1")[0] == 2
 
 
@@ -146,7 +146,7 @@ def test_report_compares_two_runs_on_one_page(made, folder, report) -> None:
     code, err = report(made, folder, made)
     assert (code, "argument RUN_DIR: one folder or two, got 3" in err) == (2, True)
     code, err = report(made, folder, "--data", "iris")
-    assert (code, "argument --data: goes with one folder" in err) == (2, True)
+    assert (code, "argument --data: only allowed with one folder" in err) == (2, True)
 
 
 def test_report_notes_missing_or_changed_black_box(folder, report, tmp_path) -> None:
@@ -168,12 +168,12 @@ def test_report_notes_missing_or_changed_black_box(folder, report, tmp_path) -> 
 def test_report_option_needs_a_folder_and_respects_files(run, tmp_path) -> None:
     code, err = run("tune", *SHORT, "--report")
     assert code == 2
-    assert "argument --report: shows the files in the folder of --output" in err
+    assert "argument --report: needs the files in the folder of --output" in err
     code, err = run("tune", *SHORT, "--output", tmp_path / "a", "--report", tmp_path / "b" / "c")
     assert (code, "there is no folder" in err) == (1, True)
     assert not (tmp_path / "a").exists()
     page = tmp_path / "page.html"
     page.write_text("mine")
     code, err = run("tune", *SHORT, "--output", tmp_path / "a", "--report", page)
-    assert (code, "already holds" in err) == (1, True)
+    assert (code, "already contains" in err) == (1, True)
     assert page.read_text() == "mine"

@@ -150,13 +150,13 @@ def test_revision_replaces_rules_that_cost_too_much(folder: Path, capsys) -> Non
     ("words", "text"),
     [
         (["tune"], "the following arguments are required: DATA"),
-        (["tune", "all.csv", "--target", "buys", "--since", "1.3.2026"], "add --time COLUMN"),
-        (["tune", "all.csv", "--target", "buys", "--keep-cost", "1"], "goes with --from"),
+        (["tune", "all.csv", "--target", "buys", "--since", "1.3.2026"], "needs --time COLUMN"),
+        (["tune", "all.csv", "--target", "buys", "--keep-cost", "1"], "needs --from"),
         (["tune", "--from", "nowhere"], "nowhere"),
         (["tune", "--from", "."], "is not the folder of a run"),
         (["tune", "all.csv", "--from", "run", "--since", "soon"], "since must be a date"),
         (["tune", "all.csv", "--from", "run", "--since", "1.1.2030"], "leaves 0 of 2400 rows"),
-        (["tune", "all.csv", "--from", "run", "--output", "run"], "must be another folder"),
+        (["tune", "all.csv", "--from", "run", "--output", "run"], "must differ from the folder"),
         (["tune", "--from", "run", "--keep-cost", "-1"], "must be a number of at least 0"),
     ],
 )

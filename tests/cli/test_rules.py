@@ -327,7 +327,7 @@ def test_output_file_needs_overwrite(run, save, tmp_path):
     path.write_text("mine")
     code, out, err = run(*words)
     assert (code, out) == (1, "")
-    assert f"--output {path} is already there" in err
+    assert f"--output {path} already exists" in err
     assert path.read_text() == "mine"
     assert run(*words, "--overwrite")[0] == 0
     assert path.read_bytes() == first
@@ -390,15 +390,15 @@ def test_rules_refers_tables_to_import(run, tmp_path):
     [
         (
             ("--dialect", "duckdb"),
-            "argument --dialect: goes with --to sql or --to dbt, got --to text",
+            "argument --dialect: needs --to sql or --to dbt, got --to text",
         ),
-        (("--exact",), "argument --exact: goes with --to sql"),
-        (("--to", "python", "--table", "t"), "argument --table: goes with --to sql"),
-        (("--kind", "assign"), "argument --kind: goes with --to sql or --to dbt, got --to text"),
+        (("--exact",), "argument --exact: needs --to sql"),
+        (("--to", "python", "--table", "t"), "argument --table: needs --to sql"),
+        (("--kind", "assign"), "argument --kind: needs --to sql or --to dbt, got --to text"),
         (("--to", "sql", "--kind", "count"), "invalid choice: 'count'"),
-        (("--boolean", "a"), "argument --boolean: goes with --to sql or --to dbt, got"),
-        (("--to", "python", "--missing", "no"), "argument --missing: goes with --to prolog"),
-        (("--to", "sql", "--name", "f"), "argument --name: goes with --to prolog or --to python"),
+        (("--boolean", "a"), "argument --boolean: needs --to sql or --to dbt, got"),
+        (("--to", "python", "--missing", "no"), "argument --missing: needs --to prolog"),
+        (("--to", "sql", "--name", "f"), "argument --name: needs --to prolog or --to python"),
         (("--to", "lisp"), "invalid choice: 'lisp'"),
         (("--tabel", "t"), "there is no option --tabel. Did you mean '--table'?"),
         (("more",), "too many arguments: more"),
@@ -473,7 +473,7 @@ def test_rules_notes_that_programs_need_the_prepared_table(tmp_path, monkeypatch
     capsys.readouterr()
     assert main(["rules", str(tmp_path / "run" / "rules.json"), "--to", "sql"]) == 0
     note = capsys.readouterr().err
-    assert "a table that is prepared like that of their run" in note
+    assert "a table with the same preparation as in their run" in note
     assert "'n/a' in column 'city' is read as missing (15 rows)" in note
     assert "'day'" not in note  # which no rule uses
     assert main(["rules", str(tmp_path / "run" / "rules.json"), "--to", "sentences"]) == 0

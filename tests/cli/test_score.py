@@ -266,10 +266,10 @@ def test_unknown_classes_count_as_wrong_and_are_noted(rules, write, run):
     words = (rules, write(table, "t.csv"), "--target", "y", "--format", "json")
     code, out, err = run(*words)
     assert code == 0
-    assert err == "skescore: note: 1 row of classes that the rules do not know: 'middle'\n"
+    assert err == "skescore: note: 1 row with classes that the rules do not have: 'middle'\n"
     data = json.loads(out)
     assert data["prediction"]["accuracy"]["all_rows"] == pytest.approx(3 / 8)
-    assert data["notes"] == ["1 row of classes that the rules do not know: 'middle'"]
+    assert data["notes"] == ["1 row with classes that the rules do not have: 'middle'"]
 
 
 def test_rules_without_covered_rows_have_no_scores(write, kinds, run):
@@ -343,7 +343,7 @@ RULES_FILES = {
         ["rule 1", "upper must be a number", "'x'"],
     ),
     "unknown class": (first_rule(then="purple"), ["Rule 1 concludes 'purple'", "'low'"]),
-    "no rules": (CLASSES.replace(rules=[]), ["holds 0 rules", "skescore tune"]),
+    "no rules": (CLASSES.replace(rules=[]), ["contains no rules", "skescore tune"]),
 }
 
 
@@ -381,7 +381,7 @@ def test_rules_file_that_cannot_be_read_is_named(rules, kinds, monkeypatch, run)
 def test_missing_columns_are_named_with_a_suggestion(rules, write, run):
     path = write(KINDS.rename(columns={"b": "B"}), "t.csv")
     err = failed(run, rules, path, "--target", "y")
-    for text in ["'b'", "Did you mean 'B'?", "'a', 'B', 'y'", f"those of the rules in {rules}"]:
+    for text in ["'b'", "Did you mean 'B'?", "'a', 'B', 'y'", f"The rules in {rules}"]:
         assert text in err
 
 
@@ -552,7 +552,7 @@ def test_assigned_rows_option_rejects_voting_rules(write, kinds, run):
     words = (votes, kinds, "--target", "y", "--measures", "c2")
     assert run(*words)[0] == 0
     err = failed(run, *words, "--assigned-rows")
-    assert f"those in {votes} predict together (voting 'votes'). Leave the option out." in err
+    assert f"the rules in {votes} predict together (voting 'votes'). Leave the option out." in err
 
 
 def test_measures_of_regression_rules_equal_library(write, run):
@@ -571,7 +571,7 @@ def test_measures_option_rejects_unknown_names(rules, kinds, run):
     for words, message in [
         (["--measures", "c2,presicion"], "no measure of rules 'presicion'. Did you mean 'prec"),
         (["--measures", ","], "needs at least one measure of rules"),
-        (["--assigned-rows"], "--assigned-rows goes with --measures"),
+        (["--assigned-rows"], "--assigned-rows needs --measures"),
     ]:
         code, out, err = run(rules, kinds, "--target", "y", *words)
         assert (code, out) == (2, "")
@@ -649,18 +649,21 @@ def test_black_box_of_file_predicts_rows_in_place(run, write, days, tmp_path):
     data = json.loads(out)
     same = (CLASSES.predict(X) == box.predict(X)).mean()
     assert data["fidelity"]["accuracy"]["all_rows"] == pytest.approx(same)
-    assert "predictions of the black box" in run(*words, "--trust")[1]
+    assert "predictions of the model" in run(*words, "--trust")[1]
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["duckdb:///a.db?table=t", "--black-box", "m.skops"], "a database does not return any"),
+        (
+            ["duckdb:///a.db?table=t", "--black-box", "m.skops"],
+            "rows in a database cannot be predicted",
+        ),
         (["{folder}"], "need --target"),
-        (["{folder}", "--target", "class", "--sep", ";"], "--sep is an option of"),
+        (["{folder}", "--target", "class", "--sep", ";"], "--sep only applies to files"),
         (
             ["{folder}", "--target", "class", "--missing", "drop"],
-            "--missing is an option of reading files",
+            "--missing only applies to files",
         ),
         (["{folder}", "--target", "klass"], "target 'klass'"),
         (["{folder}", "--target", "class", "--task", "regression"], "are for classification"),
@@ -783,12 +786,12 @@ def test_more_option_skips_ablation_of_many_voting_rules(write, kinds, run):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--group", "town"], "--group goes with --black-box"),
+        (["--group", "town"], "--group needs --black-box"),
         (
             ["--group", "town", "--black-box", "m.skops", "--missing", "drop"],
-            "--group needs all rows; keep missing values",
+            "--group needs all rows; use --missing keep",
         ),
-        (["--more", "--in-place"], "--more and --group need every row"),
+        (["--more", "--in-place"], "--more and --group need all rows"),
     ],
 )
 def test_more_option_rejects_useless_options(words, message, rules, kinds, run):

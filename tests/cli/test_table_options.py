@@ -73,7 +73,7 @@ def test_tune_and_other_commands_read_a_german_table(shop, write, run, tmp_path)
     test = about["test"]
     assert (test["rows"], test["source"]) == (40, str(later))
     # Lines are wrapped if the path is long.
-    line = f"on the 40 rows of {later}: fidelity (accuracy against the black box) "
+    line = f"on the 40 rows of {later}: fidelity (accuracy against the model) "
     line += f"{test['fidelity']:.3f}; accuracy (data) of"
     assert "".join(line.split()) in "".join(out.split())
     rules = tmp_path / "run" / "rules.json"

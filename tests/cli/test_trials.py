@@ -217,7 +217,7 @@ def test_interrupt_before_any_trial_prints_no_results(commands, tmp_path):
     assert (command.code, command.out) == (1, "")
     fitting, ready, interrupted = command.err.splitlines()
     assert fitting == "fitting decision-tree on 150 rows, and on 2 folds of them ..."
-    assert ready.startswith("black box ready after ")
+    assert ready.startswith("model ready after ")
     assert interrupted == "skescore: interrupted"
     assert not (tmp_path / "run").exists()
 
@@ -416,7 +416,7 @@ def test_unusable_cache_is_ignored(why, commands, tmp_path):
         assert cache.read_text() == "mine"
         several = commands.run(tmp_path, *words, "--workers", 2, cache=cache)
         assert several.code == 1
-        assert "--workers needs a storage that all of them can reach" in several.err
+        assert "--workers needs a storage that all workers can reach" in several.err
         assert "--storage trials.journal" in several.err
 
 
@@ -472,9 +472,9 @@ def searched(commands, tmp_path_factory):
     [
         (
             ("--fresh", "--storage", "kept.journal"),
-            "--fresh: discards trials in --output or in the cache",
+            "--fresh: only discards trials in --output or in the cache",
         ),
-        (("--workers", "0"), "--workers: 0 joins a search, whose --storage is needed"),
+        (("--workers", "0"), "--workers: 0 joins a search, so --storage is required"),
         (("--workers", "-1"), "--workers: must be an integer of at least 0, got '-1'"),
     ],
 )

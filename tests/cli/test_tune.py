@@ -217,7 +217,7 @@ def test_text_equals_figures_of_json(run, result):
     )
     quality = output["black_box"]["quality"]
     assert lines[1] == (
-        f"black box decision-tree: accuracy {quality['accuracy']:.3f}, weighted F1 "
+        f"model decision-tree: accuracy {quality['accuracy']:.3f}, weighted F1 "
         f"{quality['f1_weighted']:.3f} (held-out rows, 2 folds)"
     )
     start = next(
@@ -263,7 +263,7 @@ def test_text_equals_figures_of_json(run, result):
     ) in out
     assert (
         "on all 150 rows, which the model was trained on: "
-        "fidelity (accuracy against the black box) "
+        "fidelity (accuracy against the model) "
         f"{best['fidelity']:.3f}, completeness {best['completeness_volume']:.3f} by volume, "
         f"{best['completeness_instances']:.3f} by rows"
     ) in lines
@@ -289,7 +289,7 @@ def test_losses_are_printed_without_sign(run, result):
 
 def test_output_states_reference_of_scores(run):
     _, out, _ = run("tune", "iris", *SHORT, "--reference", "black-box")
-    assert "compared with the black box's predictions" in out
+    assert "compared with the model's predictions" in out
 
 
 @pytest.mark.slow
@@ -386,7 +386,7 @@ def test_timeout_reports_trials_not_started(monkeypatch, run):
     failed, started = data["notes"]
     # A candidate is evaluated on all folds before the next one.
     assert failed.startswith(f"1 of {len(board)} candidates gave no score: ExtractionTimeout")
-    assert started == "2 of 4 trials were started within the --timeout"
+    assert started == "2 of 4 trials were started within --timeout"
     assert f"skescore: note: {started}\n" in err
     assert n_baselines > 2  # they are no trials of the budget
     assert data["search"]["trials"] == len(board) == 2 + n_baselines
@@ -444,7 +444,7 @@ def test_text_offers_alternatives_of_json(run, result):
         alternatives["lists"]
     )
     fitting = r"fitting decision-tree on 2201 rows, and on 2 folds of them \.\.\.\n"
-    ready = r"black box ready after \d+\.\d s\n"
+    ready = r"model ready after \d+\.\d s\n"
     assert re.match(rf"{fitting}{ready}(.*\n)*first rules: CART with ", err)
 
 
@@ -457,8 +457,8 @@ def test_tune_states_the_sample_of_rows(run, tmp_path):
     code, _, err = run("tune", str(tmp_path / "rows.csv"), "--target", "label", *SHORT)
     assert code == 0
     start = r"fitting decision-tree on a sample of 5000 of 5100 rows, and on 2 folds of it \.\.\.\n"
-    ready = r"black box ready after \d+\.\d s\n"
-    later = r"fitting decision-tree on all 5100 rows \.\.\.\nblack box of all rows ready after "
+    ready = r"model ready after \d+\.\d s\n"
+    later = r"fitting decision-tree on all 5100 rows \.\.\.\nmodel of all rows ready after "
     assert re.search(rf"{start}{ready}(.*\n)*{later}\d+\.\d s\n", err)
 
 
@@ -477,7 +477,7 @@ def test_fidelity_scoring_ignores_the_target(run, result):
     assert best["score"] == best["fidelity"]
     code, _, err = run("tune", "iris", *SHORT, "--scoring", "fidelity", "--reference", "data")
     assert code == 2
-    assert "--scoring fidelity compares with the black-box" in err
+    assert "--scoring fidelity always uses --reference black-box" in err
 
 
 # Folds --------------------------------------------------------------------------------------------
@@ -593,7 +593,7 @@ def test_output_with_earlier_files_needs_overwrite(tmp_path, run):
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     code, out, err = run(*words)
     assert (code, out) == (1, "")
-    assert "already holds run.json" in err
+    assert "already contains run.json" in err
     assert "--overwrite" in err
     assert (tmp_path / "run.json").read_text(encoding="utf-8") == "precious"
     assert not (tmp_path / "rules.json").exists()
@@ -802,7 +802,7 @@ def test_skops_model_is_explained_without_training(model, iris, tmp_path, run, r
     expected = np.mean([model.score(iris.X.iloc[t], iris.y.iloc[t]) for _, t in folds])
     assert output["black_box"]["quality"]["accuracy"] == pytest.approx(expected)
     _, out, _ = run("tune", *words)
-    rows = "mean of 2 parts of these rows, which it may have been trained on"
+    rows = "mean of 2 parts of these rows, on which it may have been trained"
     assert f"({rows})" in out.splitlines()[1]
 
 
@@ -818,7 +818,7 @@ def test_given_model_is_the_default_reference(model, tmp_path, run, result):
     assert result(*options, "--reference", "data")["search"]["reference"] == "data"
     _, out, _ = run("tune", *options)
     assert "unseen rows are generated from held-out rows" in out
-    assert "compared with the black box's predictions" in out
+    assert "compared with the model's predictions" in out
 
 
 def test_joblib_model_is_opened_only_if_trusted(model, tmp_path, run):
@@ -862,7 +862,7 @@ BAD = {
     "ragged": (GOOD + "1,2,3,4\n", ["line 32", "4 cells"]),
     "other encoding": ("é,y\nä,ö\n".encode() + b"4,n\xf3\n", ["UTF-8", "--encoding"]),
     "binary": (b"\x00\x01\x02" * 100, ["binary"]),
-    "two rows": ("a,y\n1,no\n2,yes\n", ["only 2 rows", "2 folds", "more rows are needed"]),
+    "two rows": ("a,y\n1,no\n2,yes\n", ["only 2 rows", "2 folds", "Use more rows"]),
     "few rows": ("a,y\n1,no\n5,yes\n2,no\n3,yes\n", ["4 rows", "another --black-box"]),
 }
 
@@ -1038,7 +1038,7 @@ def test_model_error_has_no_traceback_by_default(monkeypatch, run):
         (["tune", "iris", "--phi", "-1"], "--phi: must be a number above 0, got '-1'"),
         (["tune", "iris", "--rho", "x"], "--rho: must be a number above 0, got 'x'"),
         (["tune", "iris", "--extractors", "crat"], "'crat'. Did you mean 'cart'?"),
-        (["tune", "iris", "--black-box", "forest"], "'forest', nor a file"),
+        (["tune", "iris", "--black-box", "forest"], "there is no model 'forest'"),
         (["tune", "iris", "--black-box", "forest"], "Did you mean 'random-forest'?"),
         (["tune", "iris", "--scoring", "f-1"], "--scoring: there is no score 'f-1'"),
         (["tune", "iris", "--format", "xml"], "--format: invalid choice: 'xml'"),
@@ -1229,7 +1229,7 @@ def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):
     assert 0.6 < quality < (kinds == "usual").mean()
     assert not out.startswith("Note: ")
     assert "all classes have the same total weight" in out
-    assert "counted by their weight" in out
+    assert "count by their weight" in out
     assert "of weighted held-out rows (data)" in out
     assert "(each counts once)" in out
     rules = json.loads((tmp_path / "run" / "rules.json").read_text(encoding="utf-8"))
@@ -1453,7 +1453,7 @@ def test_database_needs_target_as_reference(run, tmp_path):
     url = f"sqlite:///{tmp_path}/some.db?table=t"
     code, _, err = run("tune", url, "--target", "y", "--reference", "black-box")
     assert code == 2
-    assert "a database hands over no rows" in err
+    assert "rows in a database cannot be predicted" in err
 
 
 def test_unmet_limits_fail_with_and_without_quiet(run):

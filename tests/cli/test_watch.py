@@ -235,10 +235,10 @@ def test_alarm_command_runs_until_it_succeeds(folder: Path, capfd) -> None:
         (["rules.json", "held out.csv"], {"labels": True}, "--labels needs --key and --target"),
         (["rules.json", "duckdb:///x.db?table=t"], {}, "rows in a source need --batch"),
         (["rules.json", "held out.csv"], {"alpha": 0.1}, "settings of the first update"),
-        (["rules.json", "held out.csv"], {"overwrite": True}, "goes with `watch init`"),
+        (["rules.json", "held out.csv"], {"overwrite": True}, "only allowed with `watch init`"),
         (["rules.json", "held out.csv"], {"target": "reply"}, "has no column 'reply'"),
         (["rules.json", "held out.csv"], {"target": "kind"}, "is a class of the rules"),
-        (["init", "rules.json", "held out.csv"], {}, "already there"),
+        (["init", "rules.json", "held out.csv"], {}, "already exists"),
         (["rules.json", "held out.csv"], {"key": "kind"}, "occur twice"),
     ],
 )
