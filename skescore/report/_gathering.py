@@ -151,7 +151,7 @@ def remake_rules(
     """
     begin = time.perf_counter()
     if saved.winner is None or (saved.extractor_seed is None and settings.make is None):
-        return {}, "the run does not say how its rules can be made again"
+        return {}, "the run does not state how its rules can be extracted again"
     rules_by_index: dict[int, RuleSet] = {}
     requested = [saved.winner, *(index for index in indices if index != saved.winner)]
     with warnings.catch_warnings():
@@ -159,24 +159,24 @@ def remake_rules(
         try:
             model = _fitted_black_box(data, settings)
         except Exception as error:
-            return {}, f"the black box could not be made again: {error}"
+            return {}, f"the model could not be fitted again: {error}"
         for index in requested:
             if rules_by_index and time.perf_counter() - begin > settings.time_limit:
                 return (
                     rules_by_index,
-                    f"the time for making them again ({settings.time_limit:g} s) was over",
+                    f"the time for extracting them again ({settings.time_limit:g} s) was over",
                 )
             try:
                 extractor = _make_extractor(saved, index, model, settings)
                 rules_by_index[index] = extractor.fit(data.X, data.y, **settings.fit_params).rules_
             except Exception as error:
                 if index == saved.winner:
-                    return {}, f"the winner's rules could not be made again: {error}"
+                    return {}, f"the winner's rules could not be extracted again: {error}"
                 continue
             if index == saved.winner and not _are_same(rules_by_index[index], winners_rules):
                 return {}, (
                     "the winner's rules differ from those of the run (another machine, or other "
-                    "versions), so that other rules would not be trustworthy"
+                    "versions), so other rules would not be trustworthy"
                 )
     is_complete = len(rules_by_index) == len(requested)
     return rules_by_index, "" if is_complete else "some could not be extracted again"
@@ -234,7 +234,9 @@ def gather(
         return _search(source, data, time_limit) | proofs, data
     for name, content in proofs.items():
         if content is not None:
-            raise ValueError(f"{name} goes with a search or rules; a run's folder has its own.")
+            raise ValueError(
+                f"{name} is only allowed with a search or rules; the folder of a run has its own."
+            )
     folder = Path(source)
     if not folder.is_dir():
         raise FileNotFoundError(NO_RUN_TEXT.format(folder))
@@ -243,17 +245,17 @@ def gather(
     rows = find_rows(folder)
     if rows is not None:
         if not len(rows):
-            raise ValueError(f"{folder} holds a bench run without any rows yet. Go on with it.")
+            raise ValueError(f"{folder} contains a bench run without any rows yet. Resume it.")
         return _bench(folder, rows), None
     file_names = sorted(path.name for path in folder.iterdir())
     if "rules.json" in file_names and "run.json" in file_names:
         raise ValueError(
-            f"{folder} holds a run of an earlier skescore, without candidates.json. Make it again: "
+            f"{folder} contains a run of an earlier skescore, without candidates.json. Repeat it: "
             "skescore tune ... --output DIR."
         )
     raise ValueError(
-        f"{folder} is not the folder of a run: it must hold candidates.json (skescore tune "
-        f"--output) or the rows of a bench as CSV, and holds {listed(file_names) or 'nothing'}."
+        f"{folder} is not the folder of a run: it must contain candidates.json (skescore tune "
+        f"--output) or the rows of a bench as CSV, and contains {listed(file_names) or 'nothing'}."
     )
 
 
@@ -358,7 +360,7 @@ def _rules(ruleset: RuleSet, data: Dataset | None, black_box: Any) -> dict[str, 
         "target": None if data is None else str(data.y.name),
         "notes": []
         if data is not None
-        else ["Without rows the page cannot say how good the rules are: pass X and y."],
+        else ["Without rows, the page cannot show the quality of the rules; pass X and y."],
     }
 
 
@@ -457,12 +459,12 @@ def _read_json(path: Path) -> dict[str, Any]:
         value = json_of(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"There is no file {path}, which every run has. Make the run again."
+            f"There is no file {path}, which every run has. Repeat the run."
         ) from None
     except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}. Make the run again.") from error
+        raise ValueError(f"{path} is damaged: {error}. Repeat the run.") from error
     if not isinstance(value, dict):
-        raise ValueError(f"{path} must hold an object, got {type(value).__name__}.")
+        raise ValueError(f"{path} must contain an object, got {type(value).__name__}.")
     return value
 
 
@@ -482,8 +484,8 @@ def _tune(
     same = data is not None and data.checksum == run["data"]["checksum_sha256"]
     if data is not None and not same:
         notes.append(
-            f"The rows shown, and the measures of the rules, are of {data.source}, not of the data "
-            "of the search."
+            f"The displayed rows and the measures of the rules are from {data.source}, not from "
+            "the data of the search."
         )
     certificate, why_not = _certificate_of_run(folder, run)
     verification, why_unverified = verification_of_run(folder, rules)
@@ -492,9 +494,9 @@ def _tune(
     weights = None
     if class_weight is not None and data is not None:
         weights = compute_sample_weight(class_weight, data.y)
-    missing_inputs = "" if black_box is not None else "its black box"
+    missing_inputs = "" if black_box is not None else "its model"
     if not same:
-        missing_inputs = "its data and black box"
+        missing_inputs = "its data and model"
     content = _run_content(
         run,
         saved,
@@ -546,7 +548,7 @@ def _run_content(
         other_rules, reason = remake_rules(saved, other_indices, rules, data, remake)
         other_rules = {i: other for i, other in other_rules.items() if i != saved.winner}
         if reason:
-            notes.append(f"Not all rules of the front are in this page: {reason}.")
+            notes.append(f"This page does not contain all rules of the front: {reason}.")
     elif other_indices:
         only = (
             "Only the rules of the buttons are" if offered_rules else "Only the winner's rules are"
@@ -558,7 +560,7 @@ def _run_content(
     other_rules = offered_rules | other_rules
     views = _short_views(other_rules, data)
     if len(views) < len(other_rules):
-        notes.append("Some longer rule sets of the front are left out of this page.")
+        notes.append("This page leaves out some longer rule sets of the front.")
     included_rules = [other_rules[index] for index in views]
     views = {-1 if saved.winner is None else saved.winner: rule_view(rules, data), **views}
     group = {
@@ -901,7 +903,7 @@ def _bench(folder: Path, rows: Any) -> dict[str, Any]:
                 []
                 if saved_rules
                 else [
-                    "This bench kept what was measured, not the rules (on the command line: "
+                    "This bench saved the measurements, but not the rules (on the command line: "
                     "--keep-rules)."
                 ]
             ),

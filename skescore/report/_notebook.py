@@ -104,7 +104,7 @@ def _quality_tiles(search: ExtractorSearchCV) -> list[tuple[str, str, str]]:
     """Return the quality of the winner on held-out rows, and its size."""
     best, data, rules = search.leaderboard_.iloc[0], search.data_, search.rules_
     is_regression = rules.task == "regression"
-    weighed = ", as rows are weighed" if data.row_weights is not None else ""
+    weighed = ", with weighted rows" if data.row_weights is not None else ""
     black_box = search.black_box_quality_.get("r2" if is_regression else "accuracy")
     tiles = []
 
@@ -113,7 +113,7 @@ def _quality_tiles(search: ExtractorSearchCV) -> list[tuple[str, str, str]]:
 
     if pd.notna(best.get("correctness")):
         text = "R² (data)" if is_regression else "right (data)"
-        remark = "" if black_box is None else f"; black box: {write(black_box)}"
+        remark = "" if black_box is None else f"; model: {write(black_box)}"
         rows = f"on held-out rows{weighed}{remark}"
         tiles.append((write(best["correctness"]), text, rows))
     if pd.notna(best.get("fidelity")):

@@ -254,8 +254,8 @@ def _damage_told(source: Any, *kinds: type[Exception]) -> Iterator[None]:
         if not isinstance(source, str | Path):
             raise
         raise ValueError(
-            f"{Path(source) / 'run.json'} does not tell what the record of a run tells "
-            f"({type(error).__name__}: {error}). Make the run again."
+            f"{Path(source) / 'run.json'} is not the record of a run ({type(error).__name__}: "
+            f"{error}). Repeat the run."
         ) from error
 
 
@@ -331,8 +331,8 @@ def _side_by_side(
     for content in contents:
         if content["kind"] == "bench":
             raise ValueError(
-                "Two runs are set side by side by their rules, and a bench keeps none. Write a "
-                "report of each, or name folders of skescore tune."
+                "Two runs are compared by their rules, which a bench does not contain. Write one "
+                "report for each, or name folders of skescore tune."
             )
     names = [
         Path(one).resolve().name if isinstance(one, str | Path) else content["groups"][0]["name"]
@@ -389,9 +389,7 @@ def _differences(contents: Sequence[dict[str, Any]], names: Sequence[str]) -> li
         if values[0] == values[1]:
             continue
         if label == "rows":
-            sentences.append(
-                "The runs have different rows, so none of their figures are comparable."
-            )
+            sentences.append("The runs have different rows, so their measures are not comparable.")
         else:
             texts = [f"{_setting_text(v)} in {n}" for v, n in zip(values, names, strict=True)]
             sentences.append(f"Different {label}: {', '.join(texts)}.")
@@ -419,7 +417,7 @@ def _agreement(contents: list[dict[str, Any]], tables: Sequence[Dataset | None])
             [None if s else v for v, s in zip(predicted.tolist(), silent, strict=True)]
         )
     same = sum(a == b for a, b in zip(*predictions, strict=True))
-    return f"Both predict the same for {same} of {len(one.X)} rows."
+    return f"Both make the same prediction for {same} of {len(one.X)} rows."
 
 
 def _title(content: dict[str, Any]) -> str:

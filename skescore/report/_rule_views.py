@@ -126,11 +126,11 @@ def left_out_by_scores(ruleset: RuleSet, X: pd.DataFrame) -> list[dict[str, Any]
     met = rule_overlap(ruleset, X, pairs=False)
     terms = [rule.n_terms for rule in ruleset.rules]
     measures: list[tuple[str, float, bool]] = [
-        ("bounds, names and linear terms of a rule on average", float(np.mean(terms)), False),
-        ("those of the longest rule", float(max(terms)), False),
-        ("rows without a rule", met.uncovered, True),
-        ("rows that several rules hold for", met.overlap, True),
-        ("rows that rules with different conclusions hold for", met.negative_overlap, True),
+        ("mean number of bounds, names and linear terms per rule", float(np.mean(terms)), False),
+        ("number of bounds, names and linear terms of the longest rule", float(max(terms)), False),
+        ("rows that no rule covers", met.uncovered, True),
+        ("rows that several rules cover", met.overlap, True),
+        ("rows that rules with different predictions cover", met.negative_overlap, True),
     ]
     if ruleset.voting is None:
         spare = redundancy(ruleset, X)

@@ -99,5 +99,7 @@ def verification_of_run(folder: Path, rules: RuleSet) -> tuple[dict[str, Any] | 
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         return None, [f"{path.name} cannot be read: {error}"]
     if verified_rules != rules:
-        return None, [f"{path.name} is about other rules than those of this run; it is not shown."]
+        return None, [
+            f"{path.name} belongs to other rules than those of this run, so it is not shown."
+        ]
     return view, []

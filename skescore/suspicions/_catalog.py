@@ -64,8 +64,8 @@ SUSPICION_CHECKS = (
     ),
     SuspicionCheck(
         name="integer_codes",
-        when="an integer feature has a name like a code, or the target does not depend on the "
-        "order of its values",
+        when="an integer feature is named like a code, or the target does not depend on the order "
+        "of its values",
         facts=TableFacts,
         find=tables.find_integer_codes,
         remedy="If they are codes without a meaningful order, read them as categories",
@@ -102,7 +102,7 @@ SUSPICION_CHECKS = (
     ),
     SuspicionCheck(
         name="no_better_than_constant",
-        when="the black box predicts the target no better than a constant: by accuracy and by "
+        when="the model predicts the target no better than a constant: by accuracy and by "
         "balanced accuracy, or by R²",
         facts=ResultFacts,
         find=results.find_useless_black_box,
@@ -111,11 +111,11 @@ SUSPICION_CHECKS = (
     ),
     SuspicionCheck(
         name="low_fidelity",
-        when="the rules agree with the black box on less than 80 % of unseen rows, or with an R² "
+        when="the rules agree with the model on less than 80 % of unseen rows, or with an R² "
         "below 0.6",
         facts=ResultFacts,
         find=results.find_low_fidelity,
-        remedy="Such rules do not describe the black box well; search for agreement with it, and "
+        remedy="Such rules do not describe the model well; search for agreement with it, and "
         "allow more rules",
     ),
 )

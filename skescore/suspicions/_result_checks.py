@@ -26,7 +26,7 @@ def find_useless_black_box(facts: ResultFacts) -> Iterator[Evidence]:
         if not quality <= constant + 1e-9 or _finds_rare_classes(facts):
             continue
         yield Evidence(
-            f"The black box predicts {facts.target_name!r} no better than a constant: "
+            f"The model predicts {facts.target_name!r} no better than a constant: "
             f"{metric_label(name)} {quality:.3f} on {facts.quality_rows}, against {constant:.3f} "
             "of the best constant",
             options=other,
@@ -53,10 +53,10 @@ def find_low_fidelity(facts: ResultFacts) -> Iterator[Evidence]:
     if is_classification:
         is_close = percentage(facts.fidelity) == percentage(limit)
         share = percentage(facts.fidelity, digits=int(is_close))
-        text = f"The {rules} with the black box on only {share} of {facts.fidelity_rows}"
+        text = f"The {rules} with the model on only {share} of {facts.fidelity_rows}"
     else:
         text = (
-            f"The {rules} with the black box only to an R² of {facts.fidelity:.2f} on "
+            f"The {rules} with the model only to an R² of {facts.fidelity:.2f} on "
             f"{facts.fidelity_rows}"
         )
     options = () if facts.is_fidelity_search else ("--scoring", "fidelity")

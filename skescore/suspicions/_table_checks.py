@@ -131,8 +131,8 @@ def find_identifier_targets(facts: TableFacts) -> Iterator[Evidence]:
             r2 = measure_tree_r2(values, target.astype(float))
             if r2 >= _LEAK_R2:
                 text = (
-                    f"The identifier {name!r} determines {facts.target_name!r} (R² {r2:.3f}), as "
-                    "rows are numbered in its order"
+                    f"The identifier {name!r} determines {facts.target_name!r} (R² {r2:.3f}), "
+                    "because rows are numbered in its order"
                 )
                 yield Evidence(text, name, options)
             continue
@@ -145,7 +145,7 @@ def find_identifier_targets(facts: TableFacts) -> Iterator[Evidence]:
         ):
             yield Evidence(
                 f"The identifier {name!r} determines {facts.target_name!r} in "
-                f"{len(codes) - n_errors} of {len(codes)} rows, as they are numbered class by "
+                f"{len(codes) - n_errors} of {len(codes)} rows, because they are numbered class by "
                 "class",
                 name,
                 options,
@@ -435,7 +435,7 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
         if name in subjects:
             continue
         if is_code_name(name):
-            text = f"{name!r} holds {n_values} different integers and is named like a code"
+            text = f"{name!r} has {n_values} different integers and is named like a code"
             yield Evidence(text, name, ("--category", name))
         elif facts.y is not None and not (is_time_name(name) or is_calendar_name(name)):
             values = facts.numeric_features[name]

@@ -235,7 +235,7 @@ def test_page_predicts_and_explains_a_typed_row(usual, runs) -> None:
         )
         assert f"Prediction: {expected.prediction}" in text
         if expected.rule is None:
-            assert "by the fallback, since no rule holds" in text
+            assert "by the fallback, because no rule holds" in text
         else:
             assert f"by rule {expected.rule + 1}, the first that holds" in text
         for change in expected.counterfactual.changes:
@@ -268,7 +268,7 @@ def test_rule_cards_equal_python(usual, runs) -> None:
         assert card["outcome"] == rules.rules[i].output
         wrong = int((assigned == i).sum() - report["p"].iloc[i])
         errors = "all right" if not wrong else f"{wrong} wrong"
-        assert card["record"] == f"decides {(assigned == i).sum()} of 150 rows, {errors}"
+        assert card["record"] == f"predicts {(assigned == i).sum()} of 150 rows, {errors}"
         usual.run("document.querySelectorAll('.rule-details')[arguments[0]].open = true", i)
         figures = usual.wait_until(
             "const box = document.querySelectorAll('.rule-details')[arguments[0]]"
@@ -280,18 +280,18 @@ def test_rule_cards_equal_python(usual, runs) -> None:
         assert float(figures["Right"].split()[-1]) == pytest.approx(
             report["precision"].iloc[i], abs=6e-4
         )
-        assert float(figures["Finds of its class"].split()[-1]) == pytest.approx(
+        assert float(figures["Share of its class"].split()[-1]) == pytest.approx(
             report["coverage"].iloc[i], abs=6e-4
         )
-        assert float(figures["Both in one figure"].split()[0]) == pytest.approx(
+        assert float(figures["Combined measure"].split()[0]) == pytest.approx(
             report["c2"].iloc[i], abs=6e-4
         )
         assert figures["Could be chance"].startswith("no")
-        assert figures["Holds for"].startswith(f"{matches[:, i].sum()} rows")
+        assert figures["Covers"].startswith(f"{matches[:, i].sum()} rows")
     assert cards[3]["premise"] == sentences[3]
     alone = ~matches.any(axis=1)
     wrong = (rules.predict(iris.X) != iris.y)[alone].sum()
-    assert cards[3]["record"] == f"decides {alone.sum()} of 150 rows, {wrong} wrong"
+    assert cards[3]["record"] == f"predicts {alone.sum()} of 150 rows, {wrong} wrong"
 
 
 def test_rows_of_a_rule_begin_with_its_own_columns(usual, runs) -> None:
@@ -317,7 +317,7 @@ def test_rows_of_a_rule_begin_with_its_own_columns(usual, runs) -> None:
                 assert float(cells[iris.X.columns[j]]) == iris.X.iloc[row, j]
             assert cells["species"] == iris.y.iloc[row]
             wrong = iris.y.iloc[row] != rules.rules[i].output
-            assert cells["Rules say"] == rules.rules[i].output + " ✗" * wrong
+            assert cells["Rules predict"] == rules.rules[i].output + " ✗" * wrong
         assert (
             f"{len(rows)} of the {(assigned == i).sum()} rows"
             in usual.texts(".rule-rows caption")[i]
@@ -394,7 +394,7 @@ def test_quality_section_compares_classes_and_models(usual, runs) -> None:
     loss = runs.random_candidates(20).means("loss")[0]
     beside = usual.texts(".bars .bar-value")
     assert [float(text.split()[0]) for text in beside] == [round(100 * (1 - loss)), 95, 33]
-    assert usual.texts(".bars .bar-name") == ["These rules", "Black box (knn)", "Always “setosa”"]
+    assert usual.texts(".bars .bar-name") == ["These rules", "Model (knn)", "Always “setosa”"]
     assert usual.text(".tile strong") == str(round(100 * (1 - loss)))
 
 

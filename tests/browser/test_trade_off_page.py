@@ -303,7 +303,7 @@ def test_page_applies_limits_like_python(usual, runs) -> None:
         "byId('min-performance').value = 2;"
         "byId('min-performance').dispatchEvent(new Event('input')); //then return 0"
     )
-    assert "No candidate keeps to these limits" in browser.text("#beyond")
+    assert "No candidate satisfies these limits" in browser.text("#beyond")
 
 
 def test_tab_reaches_every_control_and_shows_focus(usual) -> None:
@@ -643,12 +643,12 @@ def test_page_states_that_a_candidate_was_picked(opened) -> None:
     rank = browser.run("return page.tradeOff.ranking.scored[3].rank")
     assert rank > 1
     text = browser.text("#chosen-by")
-    assert text.startswith("Picked by its user: ICE ")
+    assert text.startswith("Selected by the user: ICE ")
     assert f"rank {rank} of 20" in text
     assert "size" not in text
     assert "The best has" in text
-    assert browser.text("#board tbody tr.winner .marks") == "candidate that was picked"
-    assert "The candidate that was picked, whose rules were kept, has rank" in browser.run(
+    assert browser.text("#board tbody tr.winner .marks") == "selected candidate"
+    assert "The selected candidate, whose rules were saved, has rank" in browser.run(
         "return byId('verdict').textContent"
     )
     assert "s choice" not in browser.run("return document.body.innerText")

@@ -119,7 +119,7 @@ def test_data_option_replaces_rows_of_the_run(folder, report, tmp_path) -> None:
     n_matches = rules.match(iris.X.iloc[::3]).sum(axis=0)
     np.testing.assert_array_equal(content["views"][winner]["holds"], n_matches)
     assert content["rows"]["total"] == 50
-    assert any("not of the data of the search" in note for note in content["notes"])
+    assert any("not from the data of the search" in note for note in content["notes"])
 
 
 def test_report_rejects_unusable_files_and_folders(folder, report, tmp_path) -> None:
@@ -141,7 +141,7 @@ def test_report_compares_two_runs_on_one_page(made, folder, report) -> None:
     code, err = report(made, folder)
     assert (code, "comparison.html" in err) == (0, True)
     page = made / "comparison.html"
-    assert "Both predict the same for 150 of 150 rows." in page.read_text(encoding="utf-8")
+    assert "Both make the same prediction for 150 of 150 rows." in page.read_text(encoding="utf-8")
     assert content_of(page)["names"] == ["run (A)", "run (B)"]
     code, err = report(made, folder, made)
     assert (code, "argument RUN_DIR: one folder or two, got 3" in err) == (2, True)

@@ -1208,11 +1208,11 @@ def test_warnings_are_printed_first(run, tmp_path):
     code, out, _ = run(
         "tune", tmp_path / "noise.csv", "--target", "kind", "--drop", "number", *common
     )
-    assert out.startswith("Warning: The black box predicts 'kind' no better than a constant")
+    assert out.startswith("Warning: The model predicts 'kind' no better than a constant")
     code, out, _ = run(
         "tune", tmp_path / "noise.csv", "--target", "number", "--drop", "kind", *common
     )
-    assert out.startswith("Warning: The black box predicts 'number' no better than a constant")
+    assert out.startswith("Warning: The model predicts 'number' no better than a constant")
 
 
 def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):

@@ -45,7 +45,7 @@ OTHER_NUMBERS = (
     ),
 )
 #: Notes on what the page does not hold.
-OWN_NOTES = ("Some longer rule sets of the front are left out of this page.",)
+OWN_NOTES = ("This page leaves out some longer rule sets of the front.",)
 #: Returns the texts with digits outside of the given elements.
 _REMAINING = """
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), texts = [];
@@ -125,7 +125,7 @@ class PageFigures:
         total = len(self.run.y)
         without = 100 * float(np.mean(self.assigned < 0))
         pattern = (
-            rf"^{_FIGURE} of 100rows are left without a ruleof all {_FIGURE} rows of the table"
+            rf"^{_FIGURE} of 100rows are not covered by a ruleof all {_FIGURE} rows of the table"
         )
         self.figures(tiles[2], pattern, [without, total])
         names = [re.match(r"(.*?)(?=using|$)", tiles[3])[1]]
@@ -144,7 +144,7 @@ class PageFigures:
         fidelity = 100 * own["fidelity"]
         if run.test is not None:
             rules, box, faithful = self.on_test()
-            held_out = rf"held-out rows.*?: {_FIGURE} · black box on test rows: {_FIGURE}$"
+            held_out = rf"held-out rows.*?: {_FIGURE} · model on test rows: {_FIGURE}$"
             values = [100 * rules, len(run.test.y), 100 * own["correctness"], 100 * box]
             pattern = rf"^{_FIGURE} %of {_FIGURE} test rows are right \(data\){held_out}"
             self.figures(right, pattern, values)
@@ -154,12 +154,12 @@ class PageFigures:
             self.figures(right, rf"^{_FIGURE} of 100held-out", [100 * own["correctness"]])
             if always := re.search(rf"always .* \(all rows\): {_FIGURE}$", right):
                 self.equal(always[1], 100 * self.constant_share())
-            if box := re.search(rf"black box[^:]*: {_FIGURE}", right):
+            if box := re.search(rf"model[^:]*: {_FIGURE}", right):
                 self.equal(box[1], 100 * run.black_box_quality()["accuracy"])
-                assert ("that it may know" in right) == (not run.trained_here)
+                assert ("on which it may have been trained" in right) == (not run.trained_here)
             self.figures(agrees, rf"^{_FIGURE} of 100agree with the model", [fidelity])
             assert ("generated rows" in agrees) == (not run.trained_here)
-        assert ("as rows are weighed" in right) == run.is_weighted
+        assert ("with weighted rows" in right) == run.is_weighted
 
     def check_errors(self, error: str, agrees: str) -> None:
         run, own = self.run, self.own
@@ -168,7 +168,7 @@ class PageFigures:
         mean_error = own["model_error" if by_model else "error"]
         if run.test is not None:
             rules, box, faithful = self.on_test()
-            notes = rf".*: ± {_FIGURE} · black box on test rows: {_FIGURE}$"
+            notes = rf".*: ± {_FIGURE} · model on test rows: {_FIGURE}$"
             pattern = rf"^{_FIGURE}R² on {_FIGURE} test rows \(data\){notes}"
             self.figures(error, pattern, [rules, len(run.test.y), mean_error, box])
             pattern = rf"^{_FIGURE}R² against the model on {_FIGURE} test rows.*: {_FIGURE}$"
@@ -238,7 +238,7 @@ class PageFigures:
         assert len(records) == len(weighted) == len(self.run.rules["rules"])
         for k, record in enumerate(records):
             own = self.assigned == k
-            pattern = rf"decides {_FIGURE} of {_FIGURE} rows"
+            pattern = rf"predicts {_FIGURE} of {_FIGURE} rows"
             self.figures(record, pattern, [int(own.sum()), len(self.run.y)])
             check = self.check_class_card if self.run.is_classification else self.check_number_card
             check(record, own, weighted[k])
@@ -279,10 +279,10 @@ class PageFigures:
         is_classification = self.run.is_classification
         near = "" if is_classification else " near its value"
         whose = "of its class" if is_classification else "of the rows near its value"
-        names = ["Right", f"Finds {whose}", "Could be chance", "Both in one figure"]
-        names += [] if self.run.rules["ordered"] else ["Only this rule holds for"]
+        names = ["Right", f"Share {whose}", "Could be chance", "Combined measure"]
+        names += [] if self.run.rules["ordered"] else ["Covered by no other rule"]
         assert len(facts) == len(names) + 1, facts
-        for fact, name in zip(facts, [*names, "Holds for"], strict=True):
+        for fact, name in zip(facts, [*names, "Covers"], strict=True):
             assert fact.startswith(name), fact
         right, finds, chance, both = (
             fact.removeprefix(name) for fact, name in zip(facts[:4], names[:4], strict=True)
@@ -296,9 +296,9 @@ class PageFigures:
         self.figures(both, rf"^{_VALUE} C2, at most 1$", [own["c2"]])
         if not self.run.rules["ordered"]:
             shared = 1 - own["unique_rows"] / own["holds"] if own["holds"] else math.nan
-            pattern = rf"^Only this rule holds for{_FIGURE} rows? overlap {_VALUE}$"
+            pattern = rf"^Covered by no other rule{_FIGURE} rows? overlap {_VALUE}$"
             self.figures(facts[4], pattern, [own["unique_rows"], shared])
-        self.figures(facts[-1], rf"^Holds for{_FIGURE} rows?", [own["holds"]])
+        self.figures(facts[-1], rf"^Covers{_FIGURE} rows?", [own["holds"]])
 
     def check_rows_of_rules(self) -> None:
         """Compare the tables of rows below each rule with the data and own predictions."""
@@ -312,9 +312,9 @@ class PageFigures:
         assert len(tables) == len(run.rules["rules"])
         for k, (caption, heads, *rows) in enumerate(tables):
             total = int((self.assigned == k).sum())
-            pattern = rf"^{_FIGURE} of the {_FIGURE} rows? that rule {_FIGURE} decides"
+            pattern = rf"^{_FIGURE} of the {_FIGURE} rows? that rule {_FIGURE} predicts"
             self.figures(caption, pattern, [len(rows), total, k + 1])
-            said_at = heads.index("Rules say")
+            said_at = heads.index("Rules predict")
             for cells in rows:
                 row = int(cells[0]) - 1
                 assert self.assigned[row] == k
@@ -339,7 +339,7 @@ class PageFigures:
         for text in self.texts("#cards .otherwise .record"):
             uncovered = self.assigned < 0
             if uncovered.any():
-                self.figures(text, rf"decides {_FIGURE} of", [int(uncovered.sum())])
+                self.figures(text, rf"predicts {_FIGURE} of", [int(uncovered.sum())])
                 if match := re.search(r", (\d+) wrong", text):
                     self.equal(match[1], (self.run.y != self.predicted)[uncovered].sum())
 
@@ -353,27 +353,27 @@ class PageFigures:
         right, agrees, on_test = texts.values()
         unit = " of 100" if run.is_classification else " %"
         name = "correctness" if run.is_classification else "explained"
-        if right and not (right.startswith("How much") and own[name] < 0):
+        if right and not (right.startswith("Share of the variance") and own[name] < 0):
             self.figures(right, rf"These rules{_FIGURE}{unit}", [100 * own[name]])
         quality = run.black_box_quality()["accuracy" if run.is_classification else "R²"]
-        if match := re.search(rf"Black box[^\n]*?{_FIGURE}{unit}(?:\n|$)", right):
+        if match := re.search(rf"Model[^\n]*?{_FIGURE}{unit}(?:\n|$)", right):
             self.equal(match[1], 100 * quality)
         if match := re.search(rf"Always “[^\n]*”{_FIGURE} of 100", right):
             self.equal(match[1], 100 * self.constant_share())
-        assert ("may have been trained on" in right) == (not run.trained_here or not right)
+        assert ("may have been trained" in right) == (not run.trained_here or not right)
         fidelity = own["fidelity"]
         if agrees:
             before = "These rules" if run.is_classification else "These rulesR² "
             self.figures(agrees, rf"{before}{_FIGURE}", [self.scale * fidelity])
         if run.test is not None:
-            box, middle = "Black box [^\n]*: right [(]data[)](?:R² )?", "(?:R² )?"
+            box, middle = "Model [^\n]*: right [(]data[)](?:R² )?", "(?:R² )?"
             pattern = (
                 rf"right \(data\){middle}{_FIGURE}[^$]*{box}{_FIGURE}[^$]*agree with the model"
                 rf"{middle}{_FIGURE}"
             )
             self.figures(on_test, pattern, [self.scale * value for value in self.on_test()])
             covered = 100 * float(np.mean(rule_of_rows(run.rules, run.test.X) >= 0))
-            self.figures(on_test, rf"{_FIGURE} of 100 have a rule", [covered])
+            self.figures(on_test, rf"{_FIGURE} of 100 are covered by a rule", [covered])
         self.check_classes()
         self.check_segments()
         self.check_limits()
@@ -449,7 +449,7 @@ class PageFigures:
         for text, value in rows:
             if text == "rows without a rule":
                 self.figures(value, rf"^{_FIGURE} of", [100 * float(np.mean(self.assigned < 0))])
-            elif text == "rows that several rules hold for":
+            elif text == "rows that several rules cover":
                 self.figures(value, rf"^{_FIGURE} of", [100 * several])
 
     def check_alternatives(self) -> None:
@@ -586,7 +586,7 @@ class PageFigures:
         self.compare_editor({name: one[0] for name, one in rows.items()}, self.run.rules)
         assert self.texts(".edit-table th[scope=col]")[-1] == "95 % interval of the change"
         caption = self.texts(".edit-table caption")[0]
-        assert ("each counts once" in caption) == self.run.is_weighted, caption
+        assert ("each row counts once" in caption) == self.run.is_weighted, caption
         if len(self.run.rules["rules"]) > 1:
             self.browser.settled("document.querySelector('#edit-rules button').click() //then 1")
             edited = json.loads(self.browser.run("return JSON.stringify(page.editor.log.set)"))
@@ -615,7 +615,7 @@ class PageFigures:
         loss = run.loss(run.y, predicted, covered, ones)
         expected = {
             "rules": n_rules,
-            "ICE (completeness of the rows)": ice(quality, n_rules, float(covered.mean())),
+            "ICE (completeness by rows)": ice(quality, n_rules, float(covered.mean())),
             "FiRe": fire(loss, n_rules),
         }
         answers = () if run.trained_here else (("agree with the model", "model", run.answers),)

@@ -156,7 +156,7 @@ def test_report_states_time_limit(folder) -> None:
 def test_report_counts_measures_of_rules_on_rows(runs, tmp_path) -> None:
     iris, rules = load_dataset("iris"), runs.iris_rules()
     content = content_of(write_report(runs.write_run(tmp_path)))
-    assert "its black box" in content["notes"][0]
+    assert "its model" in content["notes"][0]
     view = content["views"]["0"]
     report = rule_report(rules, iris.X, iris.y, assigned=True)
     for name in ("p", "n", "precision", "coverage", "c2", "fdr_p_value"):
@@ -180,7 +180,7 @@ def test_report_does_not_use_changed_data(runs, tmp_path) -> None:
     assert "has changed since the run" in content["notes"][0]
     content = content_of(write_report(run, data=load_dataset("iris")))
     assert content["rows"]["total"] == 150
-    assert "not of the data of the search" in content["notes"][0]
+    assert "not from the data of the search" in content["notes"][0]
 
 
 def test_report_states_missing_data_file(runs, tmp_path) -> None:
@@ -281,7 +281,7 @@ def test_report_of_rules_counts_rows(runs, tmp_path) -> None:
         assert one["said"] == (predicted == one["name"]).sum()
         assert one["right"] == ((predicted == iris.y) & (iris.y == one["name"])).sum()
     alone = content_of(write_report(rules, path=tmp_path / "alone.html"))
-    assert "cannot say how good the rules are" in alone["notes"][0]
+    assert "cannot show the quality of the rules" in alone["notes"][0]
     with pytest.raises(ValueError, match="belong to rules"):
         write_report(runs.write_run(tmp_path / "run"), iris.X, iris.y)
 
@@ -336,7 +336,7 @@ def test_report_shows_a_certificate_with_its_corridor(runs, tmp_path) -> None:
     assert content_of(write_report(folder))["certificate"]["score"] == "ice"
     (folder / "certificate.json").write_text("{}")
     assert "cannot be read" in content_of(write_report(folder))["notes"][0]
-    with pytest.raises(ValueError, match="a run's folder has its own"):
+    with pytest.raises(ValueError, match="the folder of a run has its own"):
         write_report(folder, certificate=certificate)
 
 
@@ -348,10 +348,10 @@ def test_report_of_two_runs_states_agreement(runs, tmp_path) -> None:
     page, content = path.read_text(encoding="utf-8"), content_of(path)
     assert content["names"] == ["a", "b"]
     same = (rules.predict(iris.X) == rules[:1].predict(iris.X)).sum()
-    assert f"Both predict the same for {same} of 150 rows." in page
+    assert f"Both make the same prediction for {same} of 150 rows." in page
     assert [len(run["views"]["0"]["rules"]) for run in content["runs"]] == [3, 1]
     pd.DataFrame(bench_rows()).to_csv(tmp_path / "rows.csv", index=False)
-    with pytest.raises(ValueError, match="a bench keeps none"):
+    with pytest.raises(ValueError, match="a bench does not contain"):
         write_report([one, tmp_path])
     with pytest.raises(ValueError, match="one run or two, got 3"):
         write_report([one, two, one])
@@ -549,7 +549,7 @@ def test_report_of_a_bench_shows_rules_and_rank_plots(tmp_path) -> None:
     assert failed.strip() == "CART: failed"
     assert "1. ALWAYS &lt;3</pre>" in section
     assert "too slow</pre>" in section
-    assert "kept what was measured, not the rules" not in page
+    assert "saved the measurements, but not the rules" not in page
     assert "kept_rules" not in page
 
 
@@ -599,7 +599,11 @@ def test_page_compares_by_class_weights(weights, tmp_path):
     assert content["groups"][0]["always"]["share"] == pytest.approx(share)
     text = page.read_text(encoding="utf-8")
     assert "differ from those of the run" not in text
-    phrase = "each class weighs the same" if weights == "balanced" else "classes weigh as given"
+    phrase = (
+        "all classes have the same weight"
+        if weights == "balanced"
+        else "classes have the given weights"
+    )
     assert f"; {phrase}, on held-out rows" in text
 
 
@@ -621,7 +625,7 @@ def test_page_compares_by_sample_weights(task, tmp_path):
         assert always["error"] == pytest.approx(np.abs(repeated - repeated.mean()).mean())
     text = page.read_text(encoding="utf-8")
     assert "differ from those of the run" not in text
-    assert "; rows weigh as given, on held-out rows" in text
+    assert "; rows have the given weights, on held-out rows" in text
     with pytest.raises(ValueError, match="A search has its own rows"):
         write_report(search, X, y, path=tmp_path / "page.html")
 
@@ -658,7 +662,7 @@ def test_heading_names_the_measure_of_predictions(
 def test_page_states_which_conditions_accept_missing_values(runs, tmp_path):
     page = write_report(runs.write_run(tmp_path))
     text = " ".join(page.read_text(encoding="utf-8").split())
-    assert "a missing value, which satisfies only conditions with “or missing”" in text
+    assert "a missing value, which only satisfies conditions with “or missing”" in text
 
 
 def test_page_starts_with_the_limits_of_the_search(runs, tmp_path):
@@ -685,7 +689,7 @@ def test_report_rebuilds_weighted_black_boxes(tmp_path):
     assert main([*command, "--output", str(tmp_path / "run"), "--report"]) == 0
     content = content_of(tmp_path / "run" / "report.html")
     assert len(content["views"]) > 1
-    assert not [note for note in content["notes"] if "could not be made again" in note]
+    assert not [note for note in content["notes"] if "could not be extracted again" in note]
 
 
 def test_comparison_names_every_difference(runs, tmp_path):
@@ -695,7 +699,7 @@ def test_comparison_names_every_difference(runs, tmp_path):
     )
     content = content_of(write_report([one, two]))
     assert content["differences"] == [
-        "The runs have different rows, so none of their figures are comparable.",
+        "The runs have different rows, so their measures are not comparable.",
         "Different weights of classes: none in a, balanced in b.",
     ]
     assert content_of(write_report([one, one]))["differences"] == []
@@ -735,7 +739,7 @@ def test_page_of_a_search_begins_with_its_suspicions(tmp_path) -> None:
     assert_begins_with(text, str(suspicion))
     both = write_report([search, search], path=tmp_path / "both.html").read_text(encoding="utf-8")
     assert both.count(html.escape(str(suspicion), quote=False).replace("'", "&#39;")) == 2
-    assert both.index("Read this first") < both.index("(A): ") < both.index("In figures")
+    assert both.index("Read this first") < both.index("(A): ") < both.index(">Comparison<")
 
 
 @pytest.mark.slow
@@ -755,14 +759,14 @@ def test_report_shows_a_verification_with_bars_and_witnesses(search, folder, tmp
         assert sum(shares.values()) == pytest.approx(1.0)
         for part, share in shares.items():
             assert f'class="part-{part}" style="width:{round(100 * share, 3)}%"' in section
-    # The certificate of a run is in its folder, and is ignored if it is about other rules.
+    # The certificate of a run is in its folder, and is ignored if it is belongs to other rules.
     (folder / "verification.json").write_text(result.to_json(), encoding="utf-8")
     assert '<section id="verification"' in write_report(folder).read_text(encoding="utf-8")
     other = verify(search.rules_[:1], model, iris.X, limits=VerificationLimits(max_samples=2000))
     (folder / "verification.json").write_text(other.to_json(), encoding="utf-8")
     page = write_report(folder)
     assert '<section id="verification"' not in page.read_text(encoding="utf-8")
-    assert any("about other rules" in note for note in content_of(page)["notes"])
+    assert any("belongs to other rules" in note for note in content_of(page)["notes"])
     (folder / "verification.json").write_text("{}", encoding="utf-8")
     assert any("cannot be read" in note for note in content_of(write_report(folder))["notes"])
     with pytest.raises(ValueError, match="verification goes with a search or rules"):

@@ -55,8 +55,8 @@ function figureTexts(list, lists, group) {
 function rowsText(group) {
   const isShare = group.task !== "regression";
   const rows = group.unseen_generated ? "generated rows that the model has not seen"
-    : "held-out rows that the model was not fitted on";
-  const weighed = group.weighed ? ` Rows are weighed${group.fidelity_weighed ? "" : ", generated ones are not"}.` : "";
+    : "held-out rows on which the model was not fitted";
+  const weighed = group.weighed ? ` Rows are weighted${group.fidelity_weighed ? "" : ", generated rows are not"}.` : "";
   return isShare ? `Right: compared with the data, on held-out rows. Agree: compared with the model, on ${rows}.${weighed}`
     : `R² on held-out rows (data), and against the model on ${rows}.${weighed}`;
 }

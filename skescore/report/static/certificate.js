@@ -45,7 +45,7 @@ class ProvenBounds {
         : `a ${kind.kind} of at most ${plural(most, "rule")} is better by at most ` +
           (Math.ceil(gap * 1e4 - 1e-9) / 1e4).toFixed(4);
     });
-    byId("corridor-text").textContent = `As scored here, these rules have ${label} ` +
+    byId("corridor-text").textContent = `With this score and these weights, the rules have ${label} ` +
       `${tableNumber(this.own, 4)}: ${joinWords(parts)}.`;
   }
 
@@ -104,7 +104,7 @@ class ProvenBounds {
                                d: `M${cx} ${cy - 9}L${cx + 9} ${cy}L${cx} ${cy + 9}L${cx - 9} ${cy}Z` }));
     this.box.replaceChildren(svgElement("svg", {
       role: "img", class: "scatter", width, height, viewBox: `0 0 ${width} ${height}`,
-      "aria-label": "Between which bounds the best score of each number of rules lies",
+      "aria-label": "Bounds on the best score for each number of rules",
     }, ...parts));
   }
 }

@@ -33,11 +33,11 @@ class Comparison {
       rows.unshift(["Average error", (m) => (m.error === null ? "–"
         : `${shortNumber(m.error)} (${m.byModel ? "model" : "data"})`)]);
     }
-    rows.push(["Left without a rule", (m) => of(m.without)]);
+    rows.push(["Not covered by a rule", (m) => of(m.without)]);
     const accuracy = (m) => m.group.quality && m.group.quality.accuracy;
     if (measured.some((m) => Number.isFinite(accuracy(m)))) {
-      const known = (m) => (m.group.trained_here === false ? ", on rows that it may know" : "");
-      rows.push(["Black box right", (m) => of(100 * accuracy(m)) + known(m)]);
+      const known = (m) => (m.group.trained_here === false ? ", on rows on which it may have been trained" : "");
+      rows.push(["Model right", (m) => of(100 * accuracy(m)) + known(m)]);
     }
     const rowsOf = (m) => (m.heldOut ? `${m.weighed ? "weighted " : ""}held-out rows` : "the rows of the page");
     rows.push(["Compared with the data on", rowsOf]);

@@ -159,7 +159,7 @@ class RuleEditor {
     const { changed, better, worse } = this.changes(now);
     byId("edit-figures").replaceChildren(...this.figureRows(now, changed > 0));
     const order = !set.disjoint && this.log.header.rules.disjoint
-      ? " The rules overlap now, so the first that holds decides." : "";
+      ? " The rules overlap now, so the first rule that holds predicts." : "";
     const silent = now.silent ? ` ${plural(now.silent, "row")} have no rule and no prediction.` : "";
     byId("edit-changes").textContent = (changed
       ? `${plural(changed, "row")} of ${this.rows.length} decided differently: better for ${better}, worse for ${worse}.`
@@ -199,7 +199,7 @@ class RuleEditor {
     const names = {
       correctness: regression ? "mean error (data)" : "right (data)",
       fidelity: regression ? "mean error (model)" : "agree with the model",
-      rules: "rules", ice: "ICE (completeness of the rows)", fire: "FiRe",
+      rules: "rules", ice: "ICE (completeness by rows)", fire: "FiRe",
     };
     const share = (name) => !regression && (name === "correctness" || name === "fidelity");
     const text = (name, value) => (share(name) ? `${(100 * value).toFixed(1)} %`

@@ -117,7 +117,7 @@ class Leaderboard {
     if (!total) { box.replaceChildren(); return; }
     const what = this.content.kind === "bench" ? "run" : "trial";
     box.replaceChildren(element("details", {},
-      element("summary", { text: `${plural(total, what)} gave no score and cannot be ranked` }),
+      element("summary", { text: `${plural(total, what)} have no score and cannot be ranked` }),
       element("ul", {}, ...failures.map((failure) => element("li", {
         text: `${failure.extractor}: ${failure.count}, the first: ${failure.error || "unknown"}`,
       })))));
@@ -128,7 +128,7 @@ class Leaderboard {
     this.sorted = this.sorted.key === column.key
       ? { key: column.key, down: !this.sorted.down } : { key: column.key, down: first };
     this.fill();
-    this.announce(`Sorted by ${column.title}, ${this.sorted.down ? "greatest" : "least"} first.`);
+    this.announce(`Sorted by ${column.title}, ${this.sorted.down ? "largest" : "smallest"} first.`);
   }
 
   fill(ranking = this.ranking, settings = this.settings) {
@@ -192,7 +192,7 @@ class Leaderboard {
 
 // Distinguishes a candidate that the search chose from one that the user picked.
 function winnerName(group, begins = false) {
-  const name = group.picked ? "the candidate that was picked" : "the search's winner";
+  const name = group.picked ? "the selected candidate" : "the search's winner";
   return begins ? name.replace("the", "The") : name;
 }
 
@@ -219,7 +219,7 @@ function showCandidate(group, place, ranking, settings) {
   ];
   if (candidate.missing) {
     facts.push(["Missing", `${candidate.missing} of ${candidate.missing + candidate.count} runs ` +
-      "gave no score; the means are those of the others"]);
+      "have no score; the means are over the others"]);
   }
   const list = element("dl", { class: "facts" }, ...facts.map(([name, text]) =>
     element("div", {}, element("dt", { text: name }), element("dd", { text }))));
@@ -241,7 +241,7 @@ function foldTable(candidate, entry, settings, { performance, loss }) {
     element("div", { class: "scroll", role: "region", tabindex: "0",
                      "aria-label": "Folds, can be scrolled" },
       element("table", { class: "stacked" },
-        caption("What was measured on each fold"),
+        caption("Measurements on each fold"),
         element("thead", {}, element("tr", {},
           element("th", { scope: "col", class: "text", text: "Measure" }),
           ...entry.folds.map((_, k) => element("th", { scope: "col", class: "number",

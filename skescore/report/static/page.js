@@ -106,7 +106,7 @@ function headline(content, group, place, rules) {
   const count = rules ? rules.rules.length : Math.round(group.candidates[place].means.size);
   const parts = [`${plural(count, "rule")} that ${count === 1 ? "predicts" : "predict"} `,
                  element("b", { text: content.target || "the target" })];
-  if (group.black_box) parts.push(", instead of the black box ", element("b", { text: group.black_box }));
+  if (group.black_box) parts.push(", as an explanation of the model ", element("b", { text: group.black_box }));
   return [...parts, "."];
 }
 
@@ -122,7 +122,7 @@ function describeChoice(content, group, place, ranking, settings) {
   const count = group.candidates.length;
   const isWinner = place === group.winner;
   const best = ranking.order[0];
-  const chooser = isWinner && group.picked ? "Picked by its user" :
+  const chooser = isWinner && group.picked ? "Selected by the user" :
     `${isWinner ? "The" : "Not the"} search’s choice`;
   const digits = scoreDigits(entry.score, ranking.scored[best].score);
   let text = `${chooser}: ${label} ` +

@@ -14,9 +14,9 @@ function showGlance(box, rules) {
   const target = rules.target || "the target";
   const draw = rules.regression ? numberLine(rules, lines) : classLine(rules, lines);
   const caption = rules.regression
-    ? `Each line: ${target} in the data, for the rows that a rule ${rules.voting ? "holds for" : "decides"} ` +
-      "(from the smallest to the largest; the box has the middle half). The mark is the median prediction."
-    : `Each bar: the rows that a rule ${rules.voting ? "holds for" : "decides"}, by the value of ${target} in the data. ` +
+    ? `Each line: range of ${target} in the data for the rows that a rule ${rules.voting ? "covers" : "predicts"} ` +
+      "(the box contains the middle half). The mark is the median prediction."
+    : `Each bar: the rows that a rule ${rules.voting ? "covers" : "predicts"}, by the value of ${target} in the data. ` +
       "Hatched parts are wrong.";
   box.replaceChildren(
     element("ol", { class: "glance-lines" }, ...lines.map(draw)),

@@ -63,13 +63,13 @@ function scoredRows(group) {
 
 function tiles(content, group, place, rules) {
   const m = collectMeasures(content, group, place, rules), made = [];
-  const weighed = m.weighed ? ", as rows are weighed" : "";
+  const weighed = m.weighed ? ", with weighted rows" : "";
   made.push(m.regression ? errorTile(group, m, weighed) : correctTile(group, m, weighed));
   made.push(agreementTile(group, m, weighed));
   if (m.without !== null) {
     const notes = [m.counted === null ? "on held-out rows" : `of all ${plural(m.counted, "row")} of the table`];
     if (rules && rules.view.otherwise && m.without > 0) notes.push(rules.view.otherwise);
-    made.push(tile(percentText(m.without), "of 100", "rows are left without a rule", notes.join(" · ")));
+    made.push(tile(percentText(m.without), "of 100", "rows are not covered by a rule", notes.join(" · ")));
   }
   if (m.size !== null) {
     const columns = rules ? `using ${rules.view.used.length} of ${plural(rules.names.length, "column")}` : "";
@@ -84,7 +84,7 @@ function errorTile(group, m, weighed) {
   if (m.tested) {
     const notes = m.error === null ? [] : [`average ${from} on ${kind}: ± ${shortNumber(m.error)}`];
     return tile(tableNumber(m.tested.rules), "", `R² on ${plural(m.tested.rows, "test row")} (data)`,
-      [...notes, `black box on test rows: ${tableNumber(m.tested.black_box)}`].join(" · "));
+      [...notes, `model on test rows: ${tableNumber(m.tested.black_box)}`].join(" · "));
   }
   if (m.error === null || m.error === undefined) return null;
   const always = m.always && !m.byModel ? `always the mean (all rows): ± ${shortNumber(m.always.error)}` : "";
@@ -96,13 +96,13 @@ function correctTile(group, m, weighed) {
   const accuracy = group.quality && group.quality.accuracy, notes = [];
   if (m.tested) {
     if (m.right !== null) notes.push(`held-out rows${weighed}: ${percentText(m.right)}`);
-    notes.push(`black box on test rows: ${percentText(100 * m.tested.black_box)}`);
+    notes.push(`model on test rows: ${percentText(100 * m.tested.black_box)}`);
     return tile(percentText(100 * m.tested.rules), "%",
       `of ${plural(m.tested.rows, "test row")} are right (data)`, notes.join(" · "));
   }
   if (m.right === null) return null;
   if (m.heldOut && Number.isFinite(accuracy)) {
-    notes.push(`black box${group.trained_here === false ? ", on rows that it may know" : ""}: ` +
+    notes.push(`model${group.trained_here === false ? ", on rows on which it may have been trained" : ""}: ` +
       percentText(100 * accuracy));
   }
   if (m.always) notes.push(`always ${m.always.text} (all rows): ${percentText(100 * m.always.right / m.total)}`);
@@ -143,8 +143,8 @@ function bars(entries) {
 function comparisonPanel(content, group, place, rules) {
   const m = collectMeasures(content, group, place, rules), entries = [];
   const { accuracy, r2 } = group.quality || {};
-  const knows = group.trained_here === false ? ", on rows that it may have been trained on" : "";
-  const box = `Black box (${group.black_box})${knows}`;
+  const knows = group.trained_here === false ? ", on rows on which it may have been trained" : "";
+  const box = `Model (${group.black_box})${knows}`;
   const of = (value) => `${percentText(value)} of 100`;
   const part = (value) => `${value < 0 ? "worse than the mean" : `${percentText(value)} %`}`;
   const text = m.regression ? part : of, own = m.regression ? m.explained : m.right;
@@ -159,10 +159,10 @@ function comparisonPanel(content, group, place, rules) {
     const share = 100 * m.always.right / m.total;
     entries.push({ name: `Always “${m.always.text}”`, value: share, text: of(share), kind: "base" });
   }
-  const hint = m.heldOut ? `Compared with the data, on held-out rows unless a bar says otherwise${m.weighed ? "; rows are weighed"
-    : m.always && !m.regression ? "; “always” on all rows" : ""}.` : "Compared with the data, on the rows that were given.";
+  const hint = m.heldOut ? `Compared with the data, on held-out rows unless a bar says otherwise${m.weighed ? "; rows are weighted"
+    : m.always && !m.regression ? "; “always” on all rows" : ""}.` : "Compared with the data, on the passed rows.";
   return element("div", { class: "panel", id: "right-panel" },
-    element("h3", { text: m.regression ? "How much of the differences in the data they explain"
+    element("h3", { text: m.regression ? "Share of the variance of the data that the rules explain"
       : "Right (data), of 100 rows" }),
     bars(entries), element("p", { class: "hint", text: hint }));
 }
@@ -173,10 +173,10 @@ function agreementPanel(content, group, place, rules) {
   if (value === null) return null;
   const text = m.regression ? `R² ${tableNumber(value / 100)}` : `${percentText(value)} of 100`;
   return element("div", { class: "panel", id: "agreement-panel" },
-    element("h3", { text: m.regression ? "How much of the model they explain" : "Agree with the model, of 100 rows" }),
+    element("h3", { text: m.regression ? "Share of the variance of the model that the rules explain" : "Agree with the model, of 100 rows" }),
     bars([{ name: "These rules", value, text, kind: "ours" }]),
-    element("p", { class: "hint", text: `Compared with the predictions of the black box (${group.black_box}), on ` +
-      `${unseenRows(group)}${group.fidelity_weighed ? "; rows are weighed" : ""}.` }));
+    element("p", { class: "hint", text: `Compared with the predictions of the model (${group.black_box}), on ` +
+      `${unseenRows(group)}${group.fidelity_weighed ? "; rows are weighted" : ""}.` }));
 }
 
 // Shows what --test measured.
@@ -189,10 +189,10 @@ function testPanel(content, group, place) {
   return element("div", { class: "panel", id: "test-panel" },
     element("h3", { text: `On ${plural(test.rows, "test row")}` }),
     bars([entry("These rules: right (data)", test.rules, "ours"),
-          entry(`Black box (${group.black_box}): right (data)`, test.black_box),
+          entry(`Model (${group.black_box}): right (data)`, test.black_box),
           entry("These rules: agree with the model", test.fidelity, "ours")]),
-    element("p", { class: "hint", text: `Rows of ${test.source}, which had no part in the search; ` +
-      `${percentText(100 * test.completeness_instances)} of 100 have a rule.` }));
+    element("p", { class: "hint", text: `Rows of ${test.source}, which the search did not use; ` +
+      `${percentText(100 * test.completeness_instances)} of 100 are covered by a rule.` }));
 }
 
 function classTable(rules, made) {
@@ -201,10 +201,10 @@ function classTable(rules, made) {
   const share = (part, whole) => (whole ? `${percentText(100 * part / whole)} of 100` : "–");
   const cell = (label, text) => element("td", { class: "number", "data-label": label, text });
   return element("div", { class: "panel" },
-    element("h3", { text: "Class by class" }),
+    element("h3", { text: "Quality by class" }),
     element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Classes, can be scrolled" },
       element("table", { class: "stacked", id: "class-table" },
-        caption("How many rows of each class are found, and how far a prediction of it can be trusted"),
+        caption("Share of each class that the rules find, and share of its predictions that are right"),
         element("thead", {}, element("tr", {},
           element("th", { scope: "col", class: "text", text: "Class" }),
           ...["Rows", "Found", "Right when predicted"].map((text) =>
@@ -214,17 +214,17 @@ function classTable(rules, made) {
           cell("Found", share(one.right, one.rows)),
           cell("Right when predicted", one.said ? share(one.right, one.said) : "never predicted")))))),
     element("p", { class: "hint", text: `Compared with the data, on all ${quality.total} rows` +
-      `${made ? ", from which the rules were made" : ""}.` }));
+      `${made ? ", from which the rules were extracted" : ""}.` }));
 }
 
 function weakSegmentsPanel(rules) {
   const { quality } = rules.view;
   if (!quality) return null;
   const box = element("div", { class: "panel", id: "segments" },
-    element("h3", { text: "Where they fail most" }));
+    element("h3", { text: "Where the rules fail most" }));
   if (!quality.segments.length) {
-    box.append(element("p", { text: quality.right === quality.total ? "They are right in all rows of the data."
-      : "No part of the data was found in which they fail clearly more often than elsewhere." }));
+    box.append(element("p", { text: quality.right === quality.total ? "The rules are right for all rows of the data."
+      : "No part of the data was found in which the rules fail clearly more often than elsewhere." }));
     return box;
   }
   const regression = rules.regression, overall = regression ? quality.error
@@ -235,8 +235,8 @@ function weakSegmentsPanel(rules) {
     element("li", {}, element("span", { class: "condition", text: one.text }),
       element("span", { class: "segment-error", text: `${text(one.error)}` }),
       element("small", { text: ` ${plural(one.rows, "row")}` })))),
-    element("p", { class: "hint", text: `Compared with the data, over all ${quality.total} rows: ${text(overall)}. Parts of the data, one column at a ` +
-      "time, in which errors are more frequent than chance explains." }));
+    element("p", { class: "hint", text: `Compared with the data, over all ${quality.total} rows: ${text(overall)}. Listed: parts of the data, one column at a ` +
+      "time, in which errors are significantly more frequent." }));
   return box;
 }
 
@@ -254,8 +254,8 @@ function furtherMeasuresPanel(rules) {
       element("tbody", {}, ...quality.left_out.map((one) => element("tr", {},
         element("th", { scope: "row", class: "text", text: one.text }),
         element("td", { class: "number", "data-label": "Here", text: text(one) }))))),
-    element("p", { class: "hint", text: "Less is easier to read. In a list the first rule that holds predicts: " +
-      "so many rows would get something else if its rules were read without their ELSE." }));
+    element("p", { class: "hint", text: "Smaller numbers are easier to read. In a list, the first rule that holds predicts, " +
+      "so some rows would have another prediction if the rules were read without their ELSE." }));
 }
 
 function showQuality(content, group, place, rules) {

@@ -10,9 +10,9 @@ const VOTES = "All rules that hold predict together.";
 function predictionHint(rules) {
   if (rules.rules.length < 2) return "";
   if (rules.voting) return VOTES;
-  if (rules.set.ordered) return "Read from the top: the first rule that holds decides.";
+  if (rules.set.ordered) return "Read from the top: the first rule that holds predicts.";
   return rules.set.disjoint ? "No two rules hold for the same row."
-    : "Of several rules that hold, the one that is right most often decides.";
+    : "If several rules hold, the one that is right most often predicts.";
 }
 
 // States what the counts of the cards compare with, and on which rows.
@@ -21,9 +21,9 @@ function countedHint(content, rules) {
   if (!view.quality) return "";
   const agrees = view.rules.some((rule) => typeof rule.agreement === "number");
   return `${rules.regression ? "Counts" : "Right and wrong"}: compared with ${rules.target || "the target"} in ` +
-    `${plural(view.total, "row")}${content.kind === "tune" ? ", from which the rules were made" : ""}.` +
+    `${plural(view.total, "row")}${content.kind === "tune" ? ", from which the rules were extracted" : ""}.` +
     (agrees && !rules.regression ? ` Agreement: with the model, on the ${content.kind === "tune" ? "same" : "training"} rows` +
-      `${view.rules.some((rule) => typeof rule.points === "number") ? " and queried points" : ""}.` : "");
+      `${view.rules.some((rule) => typeof rule.points === "number") ? " and generated points" : ""}.` : "");
 }
 
 function showCards(list, rules, rows, { details = true } = {}) {
@@ -90,7 +90,7 @@ function countRows(rules, i) {
 function recordText(rules, i) {
   const found = countRows(rules, i);
   if (!found) return rules.view.rules[i].seen;
-  const verb = rules.voting ? "holds for" : "decides";
+  const verb = rules.voting ? "covers" : "predicts";
   const rows = `${verb} ${found.rows} of ${plural(found.total, "row")}`;
   if (found.right === null) return errorText(rules, i, rows);
   const wrong = found.rows - found.right, { agreement, weighted, points } = rules.view.rules[i];
@@ -144,7 +144,7 @@ function ruleCard(rules, rows, i, details) {
   if (details && rules.view.holds) {
     const box = element("div", { class: "rule-more" });
     const open = element("details", { class: "rule-details no-print" },
-      element("summary", {}, rows ? "Rows and figures" : "Figures",
+      element("summary", {}, rows ? "Rows and measures" : "Measures",
         element("span", { class: "unseen", text: ` of rule ${i + 1}` })), box);
     // Filled when first opened, since there may be many rules.
     open.addEventListener("toggle", () => {
@@ -169,9 +169,9 @@ function otherwiseCard(rules, rows) {
   let some = "";
   if (view.uncovered) {
     const right = rightWithoutRule(rules), wrong = view.uncovered - right;
-    some = `decides ${view.uncovered} of ${plural(view.total, "row")}` +
+    some = `predicts ${view.uncovered} of ${plural(view.total, "row")}` +
       (right === null ? "" : wrong ? `, ${wrong} wrong` : ", all right");
-  } else if (view.uncovered !== undefined) some = "never the case in these rows";
+  } else if (view.uncovered !== undefined) some = "applies to none of these rows";
   return element("li", { class: "card otherwise" },
     element("span", { class: "number-sign", "aria-hidden": "true", text: "–" }),
     element("p", { class: "premise", text: view.otherwise }),
@@ -186,18 +186,18 @@ function ruleMeasures(rules, i) {
     facts.push(
       ["Right", `${report.p[i]} of ${of}${rules.regression ? " near its value" : ""}`,
        `precision ${tableNumber(report.precision[i])}`],
-      [rules.regression ? "Finds of the rows near its value" : "Finds of its class",
+      [rules.regression ? "Share of the rows near its value" : "Share of its class",
        `${percentText(100 * report.coverage[i])} of 100`, `coverage ${tableNumber(report.coverage[i])}`],
       ["Could be chance", report.significant[i] ? "no" : "yes, cannot be ruled out",
        `corrected p-value ${tableNumber(report.fdr_p_value[i])}`],
-      ["Both in one figure", tableNumber(report.c2[i]), "C2, at most 1"]);
+      ["Combined measure", tableNumber(report.c2[i]), "C2, at most 1"]);
     if (!rules.set.ordered) {
-      facts.push(["Only this rule holds for", plural(report.unique_rows[i], "row"),
+      facts.push(["Covered by no other rule", plural(report.unique_rows[i], "row"),
                   `overlap ${tableNumber(report.overlap[i])}`]);
     }
   }
-  facts.push(["Holds for", plural(view.holds[i], "row"), rules.set.ordered && i
-    ? "also those of earlier rules" : ""]);
+  facts.push(["Covers", plural(view.holds[i], "row"), rules.set.ordered && i
+    ? "including rows of earlier rules" : ""]);
   const list = element("dl", { class: "figures" }, ...facts.map(([name, text, more]) =>
     element("div", {}, element("dt", { text: name }), element("dd", {}, text, " ",
       element("small", { text: more })))));
@@ -231,9 +231,9 @@ function ruleRows(rules, rows, i) {
                            "aria-label": `Rows of rule ${i + 1}, can be scrolled` },
     element("table", { class: "stacked rule-rows" },
       caption(`${found.length} of the ${plural(total, "row")} that rule ${i + 1} ` +
-        `${rules.voting ? "holds for" : "decides"}${others.length ? "; its own columns first" : ""}`),
+        `${rules.voting ? "covers" : "predicts"}${others.length ? "; columns of the rule first" : ""}`),
       element("thead", {}, element("tr", {}, head("Row"), ...own.map((j) => head(rules.names[j])),
-        head(rows.target), head("Rules say"), element("td", {}), ...others.map((j) => head(rules.names[j])))),
+        head(rows.target), head("Rules predict"), element("td", {}), ...others.map((j) => head(rules.names[j])))),
       element("tbody", {}, ...found.map((k) => {
         const said = rules.predictionText(rules.predict(sampleRow(rules, rows, k)));
         const truth = fullValue(rows.targets[k]);
@@ -241,7 +241,7 @@ function ruleRows(rules, rows, i) {
         return element("tr", { class: wrong ? "wrong" : null },
           element("th", { scope: "row", class: "number", text: String(rows.numbers[k]) }),
           ...values(own, k, "number own"), cell(rows.target, truth),
-          cell("Rules say", wrong ? `${said} ✗` : said),
+          cell("Rules predict", wrong ? `${said} ✗` : said),
           element("td", {}, element("button", {
             type: "button", class: "choose", text: "try", "aria-label": `Try row ${rows.numbers[k]}`,
             onclick: () => {
@@ -265,7 +265,7 @@ function showExports(view) {
       type: "button", class: "copy", "data-export": name, text: `Copy ${name}`,
       onclick: async () => {
         const done = await copyText(text);
-        said.textContent = done ? "Copied." : "The browser did not let the page copy.";
+        said.textContent = done ? "Copied." : "The browser did not allow copying.";
       },
     });
     return element("details", {}, element("summary", { text: name }),

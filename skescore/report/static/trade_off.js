@@ -206,7 +206,7 @@ class TradeOff {
     const best = order[0];
     let text = "";
     if (best === undefined || Number.isNaN(scored[best].score)) text = "No candidate has this score.";
-    else if (scored[best].beyond) text = "No candidate keeps to these limits: allow more.";
+    else if (scored[best].beyond) text = "No candidate satisfies these limits; relax them.";
     byId("beyond").textContent = best !== undefined && scored[best].beyond ? text : "";
     if (text) {
       byId("verdict").textContent = text;
@@ -217,12 +217,12 @@ class TradeOff {
     let extra = "";
     if (this.group.standard_errors !== null && choice !== null) {
       if (choice !== best) {
-        extra += ` Counting the rules of all rows as well, the best with these weights is: ` +
+        extra += ` If the rules extracted from all rows are considered too, the best candidate with these weights is: ` +
           `${this.describe(choice)}.`;
-      } else extra += " Counting the rules of all rows as well, it stays the best.";
+      } else extra += " It remains the best if the rules extracted from all rows are considered too.";
     }
     if (winner !== null) {
-      extra += ` ${winnerName(this.group, true)}, whose rules were kept, ` +
+      extra += ` ${winnerName(this.group, true)}, whose rules were saved, ` +
         (winner === best ? "is this one." : winner === choice ? "is the latter."
           : `has rank ${scored[winner].rank} of ${order.length}.`);
     }
@@ -262,7 +262,7 @@ class TradeOff {
     // The model's own agreement is 100, and its correctness on rows that it knows says little.
     if (hundred && !this.axis.byModel && group.trained_here !== false && Number.isFinite(group.quality.accuracy)) {
       const value = 100 * group.quality.accuracy;
-      lines.push({ y: value, text: `black box ${percentText(value)}` });
+      lines.push({ y: value, text: `model ${percentText(value)}` });
     }
     this.scatter.show({
       points, lines, axis: { title: this.axis.title, most: hundred ? 100 : undefined },
@@ -291,7 +291,7 @@ function formulaText(settings) {
   if (!formulaOf(settings.score)) return `${score.label}, as the run recorded it; ${better}.`;
   return `${score.label} = ${score.text}; ${better}${score.weights.length ? "" : ", without weights"}. ` +
     `p: ${score.prediction}, r: rules${score.completeness
-      ? `, c: completeness ${COMPLETENESS_TEXTS[settings.completeness]}.` : ". Completeness has no part in it."}`;
+      ? `, c: completeness ${COMPLETENESS_TEXTS[settings.completeness]}.` : ". It does not depend on completeness."}`;
 }
 
 function scoreLabel(settings) {

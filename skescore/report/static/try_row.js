@@ -20,7 +20,7 @@ class TryRow {
         element("label", { for: input.id, text: rules.names[j] }), input,
         element("small", { text: this.rangeText(j) }))));
     if (!this.inputs.size) {
-      byId("row-form").replaceChildren(element("p", { text: "The rules look at no feature." }));
+      byId("row-form").replaceChildren(element("p", { text: "The rules use no features." }));
       byId("next-row").hidden = true;
     }
     this.fill(rows && rows.numbers.length ? sampleRow(rules, rows, 0) : this.middle());
@@ -115,10 +115,10 @@ class TryRow {
     const why = {
       first: `by ${number}, the first that holds`, purest: `by ${number}, the purest that holds`,
       vote: "by the vote of all rules that hold",
-      nearest: `by ${number}, the nearest, since no rule holds`,
+      nearest: `by ${number}, the nearest, because no rule holds`,
       fallback: prediction.predicted
-        ? `by the fallback, since ${held.length ? "the weights leave no mean" : "no rule holds"}`
-        : "since no rule holds and there is no fallback",
+        ? `by the fallback, because ${held.length ? "the weights have no mean" : "no rule holds"}`
+        : "because no rule holds and there is no fallback",
     }[reason];
     const parts = [element("p", { class: "verdict" },
       element("strong", { text: `Prediction: ${rules.predictionText(prediction)}` }), `, ${why}.`)];
@@ -136,8 +136,8 @@ class TryRow {
     if (others.length) {
       const listed = others.slice(0, 20).map((i) => i + 1).join(", ");
       parts.push(element("p", {
-        text: `Also ${others.length === 1 ? "holds rule" : "hold rules"} ${listed}` +
-          (others.length > 20 ? ` and ${others.length - 20} more` : "") + "." }));
+        text: `${others.length === 1 ? "Rule" : "Rules"} ${listed}${others.length > 20 ? ` and ${others.length - 20} more` : ""} ` +
+          `also ${others.length === 1 ? "holds" : "hold"}.` }));
     }
     parts.push(...this.describeChange(explained));
     return parts;
@@ -153,7 +153,7 @@ class TryRow {
   describeChange({ prediction, counterfactual }) {
     if (!prediction.predicted) return [];
     if (!counterfactual) {
-      return [element("p", { text: "No change was found that gets another prediction." })];
+      return [element("p", { text: "No change was found that leads to another prediction." })];
     }
     const by = counterfactual.rule < 0 ? "" : `, by rule ${counterfactual.rule + 1}`;
     const changes = counterfactual.changes.map(({ feature, before, after }) => element("li", {},
