@@ -311,7 +311,7 @@ class Effect:
         lines = [self.description] if self.description else []
         lines += [figure.to_text() for figure in (*self.figures, *self.scores)]
         n_changed = int(self.is_changed.sum())
-        lines.append(f"decided differently: {n_changed} of {len(self.rows)} {self.rows.name}")
+        lines.append(f"changed predictions: {n_changed} of {len(self.rows)} {self.rows.name}")
         if n_changed:
             frame = self.changed_rows.head(limit)
             lines += [f"  {line}" for line in frame.to_string().splitlines()]

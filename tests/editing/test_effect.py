@@ -57,7 +57,7 @@ def test_effect_figures_equal_scikit_learn(editor: RuleEditor) -> None:
         sign = 1 if figure.greater_is_better else -1
         assert figure.after == pytest.approx(sign * SCORERS[figure.name](after, X, y))
         assert figure.difference.low <= figure.difference.estimate <= figure.difference.high
-    assert "decided differently" in str(effect)
+    assert "changed predictions" in str(effect)
     assert effect.to_json()["n_rows"] == 38
 
 
