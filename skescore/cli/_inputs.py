@@ -317,8 +317,8 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
         hint = rename_hint(missing, map(str, columns))
         raise ValueError(
             f"{data} lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
-            "rules; its columns are "
-            f"{listed(columns)}.{hint or ' Pass a table with the columns from which the rules were extracted.'}"
+            f"rules; its columns are {listed(columns)}."
+            + (hint or " Pass a table with the columns from which the rules were extracted.")
         )
     return table.reindex(columns=names)
 

@@ -116,7 +116,7 @@ def test_score_uses_labels_of_the_run(tmp_path, capsys):
     capsys.readouterr()
     rules = str(tmp_path / "run" / "rules.json")
     assert main(["score", rules, str(tmp_path / "t.csv"), "--target", "kind"]) == 0
-    assert "do not know" not in capsys.readouterr().err
+    assert "rules do not have" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
