@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -78,3 +79,11 @@ def test_max_rows_supports_regression_and_rejects_few_rows() -> None:
     assert search.n_rows_sampled_ == 300
     with pytest.raises(ValueError, match=r"max_rows must be .*got 3"):
         search_of(max_rows=3).fit(X, Y)
+
+
+def test_finalists_are_the_first_candidates_within_limits() -> None:
+    search = search_of(n_trials=2, max_rules=4).fit(X[:200], Y[:200])
+    first, second = search.leaderboard_.iloc[0].copy(), search.leaderboard_.iloc[0].copy()
+    first["within_limits"], second["trial"] = False, 99  # with the same outcome
+    search.leaderboard_ = pd.DataFrame([first, second]).reset_index(drop=True)
+    assert search._finalist_rows()["trial"].tolist() == [99]
