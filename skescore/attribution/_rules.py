@@ -648,6 +648,7 @@ def rule_attribution(
 
     Returns
     -------
+    RuleAttribution
         An :class:`Attribution` with `values` of shape (n_rows, n_features), `witnesses`,
         `resolved` and `upper`, and all minimal `flip_sets` of each row.
 

@@ -289,6 +289,7 @@ class RuleEditor:
             new upper bounds are closed, and changed bounds stay open or closed.
         missing : bool, optional
             Whether a missing value satisfies the condition.
+        shared : bool, optional
             Whether equal bounds of all other rules change too, like a split of a tree. By default
             True for disjoint rules, so that they remain disjoint.
         because : str, optional

@@ -344,8 +344,8 @@ def _brier(
     time = np.minimum(time, last)
     if not event.any():
         raise ValueError(
-            "y must hold at least one event up to the last training time for a score, "
-            f"{last!r}, got none in {len(time)} rows. Score more rows, for instance in fewer folds."
+            f"y must hold at least one event until the last training time {last!r}, got none in "
+            f"{len(time)} rows. Score more rows, for instance in fewer folds."
         )
     grid = _grid(times, time)
     train, test = _structured(*training_outcomes), _structured(time, event)
@@ -409,7 +409,9 @@ def survival_scores(
     ----------
     rules : SurvivalRules
         The rules.
-    X, y, times, y_train, uncovered
+    X, y, times, y_train
+        See :func:`integrated_brier_score`.
+    uncovered : {"penalize", "ignore"}, default="penalize"
         See :func:`integrated_brier_score`.
     completeness : {"volume", "instances"}, default="volume"
         Measure of completeness: share of the domain or share of the rows that rules cover. Rules

@@ -138,7 +138,7 @@ class RuleBaseline:
         Parameters
         ----------
         rules : RuleSet or estimator
-        Rules of which one predicts each row.
+            Rules of which one predicts each row.
         X : array-like or DataFrame of shape (n_rows, n_features)
             Held-out rows.
         y : array-like of shape (n_rows,), optional

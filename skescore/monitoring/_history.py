@@ -121,6 +121,7 @@ class ChangeEstimate:
 
     Attributes
     ----------
+    start, earliest, latest : int
         Index of the entry at whose start the rate most likely changed, and the first and last
         plausible index, with a likelihood of at least 1/20 of the largest.
     rate : float

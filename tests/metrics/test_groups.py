@@ -139,7 +139,7 @@ def test_group_gap_scorer_negates_gap():
 
 def test_group_gap_needs_rows():
     rules = RuleSet([Rule([], "yes")], ["x"], task="classification", classes=["no", "yes"])
-    with pytest.raises(TypeError, match="counts of rows only"):
+    with pytest.raises(TypeError, match="only counts of rows"):
         get_rule_scorer("group_gap:x")(rules, count_rows(rules, [[0.0]], ["yes"]), None)
 
 

@@ -231,7 +231,7 @@ def test_brier_score_of_perfect_forecast_is_0() -> None:
         ({"times": [-5.0, 2.0]}, ValueError, "times must lie from .* got -5.0"),
         ({"times": [1.0, 500.0]}, ValueError, "to before .* got 500.0"),
         ({"y": ([1.0, 2.0], [1, 0])}, ValueError, "got 2 for 60 rows"),
-        ({"y": (np.arange(60.0), np.zeros(60))}, ValueError, "at least one event to be scored by"),
+        ({"y": (np.arange(60.0), np.zeros(60))}, ValueError, "at least one event until the last"),
         ({"y": (np.full(60, 2.0), np.ones(60))}, ValueError, "three different times"),
         ({"y_train": (np.arange(60.0), np.zeros(60))}, ValueError, "y_train must hold at least"),
     ],

@@ -1,8 +1,8 @@
 """Metrics of attributions: agreement with a known truth, with human rationales, and with the model.
 
 :func:`jensen_shannon_divergence` and :func:`top_k_accuracy` compare attributions with a known
-truth, :func:`plausibility` compares them with human rationales, and :func:`faithfulness` queries
-the black box on rows without the most important features. :func:`removal_curves` computes insertion
+truth, :func:`plausibility` compares them with human rationales. :func:`faithfulness` queries the
+black box on rows without the most important features; :func:`removal_curves` computes insertion
 and deletion curves.
 """
 

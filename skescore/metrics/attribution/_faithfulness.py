@@ -1,7 +1,6 @@
 """Faithfulness: the effect of the features with the highest attributions on the predictions.
 
-A rationale is a set of features with the highest scores. So its length determines it, and two
-rationales of a row are equal if their lengths are.
+A rationale is a set of features with the highest scores, so its length determines it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
-#: Names of all measures, and whether larger values are better.
+#: Names of all measures; True if larger values are better.
 FAITHFULNESS = {
     "aopc_compr": True,
     "aopc_suff": False,
@@ -42,7 +41,7 @@ _DEFAULT_MEASURES = ("aopc_compr", "aopc_suff", "taucorr_loo")
 #: Names of the details of each row.
 _DETAILS = ("scores", "lengths", "without", "only", "loo")
 _DEFAULT_STEPS = 10
-#: Largest size of the masks that are kept in memory, in bytes.
+#: Size of the masks, in bytes, above which a chunk of rows is closed.
 _MASK_BYTES = 1 << 26
 
 
@@ -57,11 +56,10 @@ class Rationales:
     thresholds : array-like, default=None
         Sizes of the rationales; by default 10 %, 20 %, … 100 % of the features.
     by : {"fraction", "count", "score"}, default="fraction"
-        Unit of the thresholds: shares of the features, numbers of features, or scores above which
-        features belong to the rationale.
+        Unit of the thresholds: shares of the features, numbers of features, or scores that the
+        features of the rationale exceed.
     only_positive : bool, default=True
-        Whether features with scores that are not positive are left out of rationales; always False
-        with ``by="score"``.
+        Whether rationales contain only features with positive scores; ignored with ``by="score"``.
     dedupe : bool, default=True
         Whether equal rationales at successive thresholds count once.
 
@@ -97,15 +95,15 @@ class Rationales:
         Returns
         -------
         sequence of int
-            The lengths.
+            Number of features of each rationale.
         """
         n = len(scores)
         if self.by == "score":
-            # The caller chose the scores, so that a threshold of -1 includes negative scores.
+            # The caller chose the thresholds, so a threshold of -1 includes negative scores.
             lengths = (scores[np.newaxis, :] > self.thresholds[:, np.newaxis]).sum(axis=1).tolist()
         else:
             if self.thresholds is None:
-                # Integers avoid rounding errors of shares such as 30 %.
+                # Integer division avoids rounding errors of shares such as 30 %.
                 counts = [(step * n) // _DEFAULT_STEPS for step in range(1, _DEFAULT_STEPS + 1)]
             elif self.by == "fraction":
                 counts = [int(count) for count in np.floor(self.thresholds * n + 1e-9)]
@@ -125,7 +123,7 @@ def _read_thresholds(thresholds: Any, by: str) -> Floats | None:
         if by == "fraction":
             return None
         raise ValueError(
-            f"thresholds must be given with by={by!r}, got None. Pass for instance [1, 2, 5] for "
+            f"thresholds must be given with by={by!r}, got None. Pass, for example, [1, 2, 5] for "
             "counts, [0.1, 0.5] for scores."
         )
     try:
@@ -135,13 +133,13 @@ def _read_thresholds(thresholds: Any, by: str) -> Floats | None:
     if by == "fraction":
         is_valid, rule = (array > 0) & (array <= 1), "above 0 and at most 1"
     elif by == "count":
-        is_valid, rule = (array >= 1) & (array == np.floor(array)), "whole numbers of at least 1"
+        is_valid, rule = (array >= 1) & (array == np.floor(array)), "integers of at least 1"
     else:
         is_valid, rule = np.ones(array.shape, dtype=bool), "finite"
     if array.ndim != 1 or not len(array) or not is_valid.all() or not np.isfinite(array).all():
         raise ValueError(
             f"thresholds with by={by!r} must be a list of numbers, {rule}, got {thresholds!r}. "
-            'Leave them out for 10 %, 20 %, … 100 % of the features with by="fraction".'
+            'Omit them for 10 %, 20 %, … 100 % of the features with by="fraction".'
         )
     return array
 
@@ -160,16 +158,15 @@ def faithfulness(
 ) -> Any:
     r"""Measure whether a model relies on the features with the highest attributions.
 
-    Use it to compare explainers of one model without knowing the truth. If the features with the
-    highest scores are removed, the prediction should fall; if all others are removed, it should
-    not change. The function accepts tables and texts, probabilities and numbers.
+    Use it to compare explainers of one model if the truth is unknown. If the features with the
+    highest scores are removed, the prediction should fall; if all others are removed, it should not
+    change. The function accepts tables and texts, probabilities and numbers.
 
     Parameters
     ----------
     predict_proba : callable, classifier or regressor
-        The black box: a function of many rows that returns one column for each class, or a single
-        number for each row; or a fitted estimator, queried by its ``predict_proba`` or, a
-        regressor, by its ``predict``.
+        The black box: a fitted estimator, whose ``predict_proba`` (for regressors, ``predict``) is
+        called; or a function of many rows that returns one column per class, or one number per row.
     X : array-like, DataFrame, sparse matrix, or list of texts or of lists of tokens
         The explained rows.
     attributions : array-like, DataFrame, tensor or explanation
@@ -178,9 +175,9 @@ def faithfulness(
         of rows of any length for texts; a ``shap.Explanation``; one or more explanations of LIME;
         tensors of captum; an :class:`skescore.attribution.Attribution`.
     removal : Removal, float, array-like, DataFrame or str, default=None
-        What replaces a removed feature: a number, one for each feature, rows of a background
-        sample, or ``"delete"`` or ``"mask"`` for texts; by default 0 and ``"delete"``. A
-        :class:`Removal` also has statistics of reference rows, groups of columns and tokenizers.
+        Replacement of a removed feature: a number, one per feature, rows of a background sample, or
+        ``"delete"`` or ``"mask"`` for texts; by default 0 and ``"delete"``. A :class:`Removal` also
+        supports statistics of reference rows, groups of columns and tokenizers.
     target : Target, label or int, or one for each row, default=None
         The class whose probability is measured; by default the predicted class of the row. A
         :class:`Target` also sets the explained class of the attributions, the link of logits, and
@@ -190,49 +187,49 @@ def faithfulness(
     rationales : Rationales, default=None
         Sizes of the rationales; by default 10 %, 20 %, … 100 % of the features.
     max_batch : int, default=8192
-        Largest number of rows in one call of the model.
+        Largest number of rows per call of the model.
     return_details : bool, default=False
         Also return the predictions behind the measures.
 
     Returns
     -------
     dict of str to ndarray of shape (n_rows,)
-        The measures. With `return_details` a pair of it and a dict: ``target`` and ``base`` (the
-        prediction with all features), ``queries`` of each row, ``model_rows`` in total, and by row
-        ``scores``, ``lengths``, ``without``, ``only`` and ``loo``.
+        The measures. With `return_details`, a pair of this dict and another: ``target`` and
+        ``base`` (the prediction with all features), ``queries`` of each row, ``model_rows`` in
+        total, and by row ``scores``, ``lengths``, ``without``, ``only`` and ``loo``.
 
     Raises
     ------
     ValueError
-        If attributions, rows, targets or options do not match; if predictions are not finite or
-        not probabilities; if the explained class of the attributions is ambiguous.
+        If attributions, rows, targets or options do not match; if predictions are not finite or are
+        no probabilities; if the explained class of the attributions is ambiguous.
     TypeError
         If the model only predicts labels, or an argument has the wrong type.
 
     Notes
     -----
     With :math:`f` the prediction for the target, :math:`r` a rationale and :math:`x \setminus r`
-    the row without it, the measures are (larger or smaller values are better)
+    the row without it, the measures are (in parentheses, whether larger or smaller is better)
 
     * ``aopc_compr`` (larger), comprehensiveness: mean of :math:`f(x) - f(x \setminus r)` over the
       rationales, 0 if there are none;
     * ``aopc_suff`` (smaller), sufficiency: mean of :math:`f(x) - f(r)`; without a rationale 1
       for probabilities, and NaN for numbers, which have no worst value;
     * ``taucorr_loo`` (larger): Kendall's τ-b of the scores and :math:`f(x) - f(x \setminus i)`
-      over all features; also ``spearmancorr_loo`` and ``pearsoncorr_loo``. NaN if one of the two
-      is constant;
+      over all features i; also ``spearmancorr_loo`` and ``pearsoncorr_loo``. NaN if the scores or
+      the effects are constant;
     * ``prediction_gap_important`` (larger) and ``prediction_gap_unimportant`` (smaller): means of
       :math:`|f(x) - f(x \setminus r)|` and of :math:`|f(x) - f(r)|`; NaN without a rationale.
 
     The rationale at 30 % of n features has the :math:`\lfloor 0.3 n \rfloor` highest scores, but
-    only those that are positive. Of equal scores the later feature comes first. Differences of
+    only those that are positive. Of equal scores, the later feature ranks first. Differences of
     probabilities lie between −1 and 1. Leave-one-out effects that agree to twelve digits count as
-    equal, as the rest is rounding.
+    equal, because further digits are rounding errors.
 
-    The rows share calls of the model. Each distinct removal is queried once, and removals without
-    an effect on the row never: at most 1 + 20 + n queries for a row with n features. Texts are
-    always joined from their tokens, also for the prediction with all features; explanations of shap
-    and LIME contain their own tokens. The model receives tensors as arrays.
+    Each call of the model contains many rows. Each distinct removal is queried once, unless it does
+    not change the row: at most 1 + 20 + n queries for a row with n features. Texts are joined from
+    their tokens even for the prediction with all features; explanations of shap and LIME contain
+    their own tokens. Tensors are passed to the model as arrays.
 
     References
     ----------
@@ -311,16 +308,16 @@ def faithfulness(
 
 @dataclass(frozen=True, eq=False)
 class RemovalCurves:
-    """Predictions while features are removed or inserted in the order of their attributions.
+    """Predictions as features are removed or inserted in the order of their attributions.
 
     Parameters
     ----------
     deletion, insertion : list of ndarray of shape (n_units + 1,)
-        For each row, the prediction after 0, 1, … n features with the highest scores were removed
-        from the row, or inserted into the row without features.
+        For each row, the prediction after the 0, 1, … n features with the highest scores were
+        removed from the row, or inserted into the row without features.
     deletion_area, insertion_area : ndarray of shape (n_rows,)
-        Areas under the curves over the share of the features. Smaller is better for deletion,
-        larger for insertion.
+        Areas under the curves, with the share of the features as the axis. Smaller is better for
+        deletion, larger for insertion.
     """
 
     deletion: list[Floats]
@@ -364,14 +361,14 @@ def removal_curves(
 ) -> RemovalCurves:
     """Compute insertion and deletion curves of attributions.
 
-    Use it to compare explainers of one model by all orders of removal at once: if the features with
-    the highest scores are removed first, the prediction should fall early; if they are inserted
-    first, it should rise early.
+    Use it to compare explainers of one model without a choice of rationale sizes: if the features
+    with the highest scores are removed first, the prediction should fall early; if they are
+    inserted first, it should rise early.
 
     Parameters
     ----------
     predict_proba, X, attributions, removal, target, max_batch
-        As in :func:`faithfulness`.
+        See :func:`faithfulness`.
 
     Returns
     -------
@@ -381,12 +378,12 @@ def removal_curves(
     Raises
     ------
     ValueError, TypeError
-        As in :func:`faithfulness`.
+        See :func:`faithfulness`.
 
     Notes
     -----
-    Of equal scores the later feature comes first, as in :func:`faithfulness`. Areas are computed by
-    trapezoids. A row with n features takes at most 1 + 2 n queries.
+    Of equal scores, the later feature ranks first, as in :func:`faithfulness`. Areas are computed
+    by the trapezoidal rule. A row with n features needs at most 1 + 2 n queries.
 
     References
     ----------
@@ -467,10 +464,10 @@ class Plan(NamedTuple):
     masks : ndarray of bool, shape (n_queries, n_parts)
         Distinct masks of the removed parts.
     without, only : ndarray of int, shape (n_rationales,)
-        For each rationale, the query without it and the query with nothing else; -1 for the row
-        itself.
+        For each rationale, the query without it and the query with nothing else; -1 for the
+        unchanged row.
     units, left_out : ndarray of int
-        Units with an effect on the row, and the queries that leave them out.
+        Units whose removal changes the row, and the query without each of them.
     """
 
     scores: Floats
@@ -493,7 +490,7 @@ def _plan(rows: Any, row: int, scores: Floats, lengths: Sequence[int], loo: bool
         mask_blocks.append(masks)
     else:
         units = units[:0]
-    # Masks are compared as bytes: equal masks, and those that remove nothing, are not queried.
+    # Masks are compared as bytes. Duplicates and masks that remove nothing are not queried.
     stacked = np.vstack(mask_blocks)
     packed = np.packbits(stacked, axis=1)
     query_of_mask: dict[bytes, int] = {}
@@ -526,7 +523,7 @@ def _by_row(
     plan: Callable[[int], Plan],
     targets: Indices,
 ) -> Iterator[tuple[int, Plan, Floats, tuple[Indices, Floats]]]:
-    """Yield each row with its plan, the predictions of its masks, and the leave-one-out ones."""
+    """Yield each row with its plan, the predictions of its masks and those without one unit."""
     for rows, plans in _chunks(plan, len(inputs.rows), model.max_batch):
         blocks = [(row, step.masks) for row, step in zip(rows, plans, strict=True)]
         predictions = model.masked(inputs.rows, blocks, targets)
@@ -550,7 +547,7 @@ def _by_row(
 def _chunks(
     plan: Callable[[int], Plan], n_rows: int, max_batch: int
 ) -> Iterator[tuple[list[int], list[Plan]]]:
-    """Yield groups of rows whose masks fill some batches or the memory."""
+    """Yield groups of rows whose masks fill several batches or the memory limit."""
     rows: list[int] = []
     plans: list[Plan] = []
     queries, size = 0, 0

@@ -1,7 +1,7 @@
 """Inputs of the metrics of attributions: rows or texts, and their scores for the targets.
 
-Attributions can be arrays, frames, tensors, or explanations of shap, LIME and this package. Other
-packages are not imported: explanations are recognized by their attributes.
+Attributions can be arrays, DataFrames, tensors, or explanations of shap, LIME and this package.
+Explanations are recognized by their attributes, so shap and LIME are not imported.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _REMEDY = "Pass one row of numbers for each row of X."
 
 @dataclass
 class Explained:
-    """Attributions for all classes that they explain."""
+    """Attributions of the rows, per class or for one output."""
 
     #: Scores of each row, of shape (n,) or (n, n_classes); empty for LIME.
     rows: Sequence[Floats] = ()
-    #: LIME's weights of some units of each row, by the explained class.
+    #: LIME's weights of some units of each row, per explained class.
     weights: list[dict[int, list[tuple[int, float]]]] | None = None
-    #: Whether the attributions have one output whose class is not stated.
+    #: Whether the attributions have one output and do not state its class.
     is_ambiguous: bool = False
     #: Whether LIME explains a number instead of a class.
     explains_numbers: bool = False
@@ -57,7 +57,7 @@ class Explained:
         return len(self.rows) if self.weights is None else len(self.weights)
 
     def by_occurrence(self, row: int, scores: Floats) -> Floats:
-        """Return the scores of the words of a text in their order, from the scores of its units."""
+        """Return one score per word in the order of the text, from the scores of the units."""
         if self.pieces is None:
             return scores
         units = self.pieces[row].units
@@ -71,19 +71,19 @@ class Explained:
 
 
 def open_attributions(attributions: Any, n_rows: int) -> Explained:
-    """Read attributions of any supported type, and check the number of rows."""
+    """Read attributions of any supported type and check their number of rows."""
     explained = _open(attributions, n_rows)
     if len(explained) != n_rows:
         raise ValueError(
             f"attributions must have one row for each row of X, but there are {len(explained)} "
-            f"for {n_rows}. Explain the very rows that are passed as X."
+            f"for {n_rows}. Explain exactly the rows of X."
         )
     for number, row in enumerate(explained.rows):
         if not np.isfinite(row).all():
             at = tuple(int(i) for i in np.argwhere(~np.isfinite(row))[0])
             raise ValueError(
                 f"attributions must be finite, got {float(row[at])!r} in row {number} at "
-                f"{at[0] if len(at) == 1 else at}. Leave such rows out, or put 0 where nothing is "
+                f"{at[0] if len(at) == 1 else at}. Drop such rows, or use 0 where nothing is "
                 "attributed."
             )
     return explained
@@ -109,7 +109,7 @@ def _open(attributions: Any, n_rows: int) -> Explained:
         return _list(list(attributions), n_rows)
     if isinstance(attributions, (str, dict)) or attributions is None:
         raise TypeError(
-            f"attributions must be an array, a frame, a tensor or an explanation of shap, LIME or "
+            f"attributions must be an array, DataFrame, tensor or explanation of shap, LIME or "
             f"captum, got {type(attributions).__name__}. {_REMEDY}"
         )
     return Explained(_rows_of(off_graph(attributions), n_rows))
@@ -122,14 +122,14 @@ def _list(items: list[Any], n_rows: int) -> Explained:
     if arrays and all(array.ndim == 0 for array in arrays):
         return Explained(_rows_of(np.array(arrays), n_rows))
     if arrays and all(array.ndim == 2 for array in arrays):
-        # Older explainers return one matrix for each class.
+        # Older explainers return one matrix per class.
         shapes = {array.shape for array in arrays}
         by_class = len(shapes) == 1 and arrays[0].shape[0] == n_rows
         if by_class and len(arrays) == n_rows:
             raise ValueError(
                 f"attributions is a list of {n_rows} matrices of shape {arrays[0].shape}, which "
-                "may be one for each row or one for each class. Stack them: np.stack(list, "
-                "axis=-1) if each is a class, np.stack(list) if each is a row."
+                "may be one per row or one per class. Stack them: np.stack(list, axis=-1) if they "
+                "are classes, np.stack(list) if they are rows."
             )
         if by_class:
             return Explained(list(np.stack(arrays, axis=-1)))
@@ -155,7 +155,7 @@ def _shap(explanation: Any, n_rows: int) -> Explained:
 
 
 def _is_single(values: Any, data: Any) -> bool:
-    """Return whether an explanation contains a single row, as ``explanation[0]`` does."""
+    """Return whether an explanation contains a single row, like ``explanation[0]``."""
     shape = (len(values),) if _is_object(values) else np.shape(values)
     if data is None or isinstance(data, (list, tuple)):
         return len(shape) == 1 and not _is_object(values)
@@ -173,7 +173,7 @@ def _lime(explanations: list[Any]) -> Explained:
     pieces: list[Pieces] = []
     modes = {getattr(one, "mode", "classification") for one in explanations}
     if len(modes) > 1:
-        raise ValueError("attributions mix LIME's explanations of classes and of numbers.")
+        raise ValueError("attributions mix LIME's explanations of classes and of regressions.")
     for one in explanations:
         weights.append(
             {
@@ -199,9 +199,8 @@ def _lime(explanations: list[Any]) -> Explained:
 def _row(array: Floats) -> Floats:
     if array.ndim not in (1, 2):
         raise ValueError(
-            "Each row of attributions must be numbers of shape (n_features,), or (n_features, "
-            f"n_classes), got shape {array.shape!r}. Sum over other axes first, such as those of "
-            "an embedding."
+            "Each row of attributions must have shape (n_features,) or (n_features, n_classes), "
+            f"got {array.shape!r}. Sum over other axes first, such as those of an embedding."
         )
     return array
 
@@ -251,20 +250,20 @@ def scores_for_targets(
     sizes : sequence of int
         Number of scores of each row.
     targets : ndarray of int, shape (n_rows,)
-        Columns of the predictions that are measured.
+        Columns of the predictions that are measured, one per row.
     n_columns : int
         Number of columns of the predictions.
     explained_columns : ndarray of int, optional
-        Columns that attributions with one output explain.
+        Columns that attributions with one output explain, one per row.
     is_target_chosen : bool
-        Whether the caller set the targets.
+        Whether the explained class is known.
     X : DataFrame, optional
         Table whose column names determine the order of the scores.
 
     Returns
     -------
     list of ndarray
-        The scores.
+        Scores of the units of each row.
     """
     if explained.weights is not None:
         return _lime_scores(explained, sizes, targets, n_columns)
@@ -302,7 +301,7 @@ def _check_classes(rows: Sequence[Floats], n_columns: int) -> None:
     if widths != {n_columns}:
         raise ValueError(
             f"attributions have {sorted(widths)} values for each feature, but the model predicts "
-            f"{n_columns} columns. Their last axis must be the classes; sum over the axis of an "
+            f"{n_columns} columns. The last axis must be the classes; sum over the axis of an "
             "embedding first."
         )
 
@@ -314,23 +313,23 @@ def _signs(
     explained_columns: Indices | None,
     is_target_chosen: bool,
 ) -> Floats:
-    """Return the factor of each row: -1 if the attributions explain the other of two classes."""
+    """Return -1 for each row whose attributions explain the other of two classes, else 1."""
     ones = np.ones(len(targets))
     if explained_columns is None:
         if explained.is_ambiguous and n_columns > 1 and not is_target_chosen:
             raise ValueError(
-                "attributions have a single output, and target is each row's predicted class. "
+                "attributions have a single output, and target is the predicted class of each row. "
                 "State the explained class by target=Target(explains=1), or explains='target' if "
-                "each row explains its own predicted class, or set the target."
+                "each row explains its predicted class, or set the target."
             )
         return ones
     other = explained_columns != targets
     if other.any() and n_columns != 2:
         row = int(np.flatnonzero(other)[0])
         raise ValueError(
-            f"explains must be the target, as attributions of one of {n_columns} classes do not "
-            f"explain another: row {row} explains column {int(explained_columns[row])}, but its "
-            f"target is {int(targets[row])}. Set target, or explain each row's predicted class."
+            f"explains must be the target, because attributions of one of {n_columns} classes do "
+            f"not explain another: row {row} explains column {int(explained_columns[row])}, but "
+            f"its target is {int(targets[row])}. Set target, or explain the predicted classes."
         )
     return np.where(other, -1.0, 1.0)
 
@@ -345,19 +344,19 @@ def _lime_scores(
         if explained.explains_numbers:
             target = 1
         elif target not in weights and n_columns == 2 and 1 - target in weights:
-            # The linear model of the other of two probabilities has the opposite weights.
+            # The linear model of the other class has the opposite weights.
             target, sign = 1 - target, -1.0
         if target not in weights:
             raise ValueError(
-                f"attributions of row {number} are of the classes {sorted(weights)}, but its "
-                f"target is {target}. Let LIME explain it by labels=({target},), or set target."
+                f"attributions of row {number} explain the classes {sorted(weights)}, but its "
+                f"target is {target}. Pass labels=({target},) to LIME, or set target."
             )
         scores = np.zeros(size)
         for unit, weight in weights[target]:
             if not 0 <= unit < size or not np.isfinite(weight):
                 raise ValueError(
                     f"attributions of row {number} hold {weight!r} for feature {unit}, but X has "
-                    f"{size}. Explain the very rows that are passed as X."
+                    f"{size}. Explain exactly the rows of X."
                 )
             scores[unit] = sign * weight
         row_scores.append(scores)
@@ -365,7 +364,7 @@ def _lime_scores(
 
 
 def _order(explained: Explained, X: Any) -> Indices | None:
-    """Return the position of each column of X in the attributions, if both have names."""
+    """Return the index of each column of X in the attributions, if both have different names."""
     names = explained.names
     if names is None or not isinstance(X, pd.DataFrame):
         return None
@@ -377,8 +376,8 @@ def _order(explained: Explained, X: Any) -> Indices | None:
     if explained.kind == "frame" and names != [str(i) for i in range(len(names))]:
         strange = [name for name in names if name not in column_names] or names
         raise ValueError(
-            f"attributions must have the columns of X, but {strange[0]!r} is none of them. Name "
-            "the columns alike, or pass an array."
+            f"attributions must have the columns of X, but {strange[0]!r} is not one of them. "
+            "Rename the columns, or pass an array."
         )
     return None
 
@@ -391,13 +390,13 @@ def _row_indices(index: pd.Index, target_index: pd.Index) -> Any:
     if index.is_unique and target_index.is_unique and set(index) == set(target_index):
         return index.get_indexer(target_index)
     raise ValueError(
-        "attributions must have the index of X, or none, but its labels are others. Pass the rows "
-        "of X that were explained, or an array."
+        "attributions must have the index of X, or the default index. Pass the explained rows as "
+        "X, or an array."
     )
 
 
 class Inputs(NamedTuple):
-    """Rows with their removal and their attributions.
+    """Rows with their removal and attributions.
 
     Parameters
     ----------
@@ -406,11 +405,11 @@ class Inputs(NamedTuple):
     rows : TableRows, SparseRows or Texts
         The rows.
     loo_rows : TableRows, SparseRows or Texts
-        The rows for leave-one-out effects, for which texts may use another removal.
+        The rows for leave-one-out effects; texts may use another removal for them.
     explained : Explained
         The attributions.
     table : Any
-        The table whose column names determine the order of the scores; None for texts.
+        Table whose column names determine the order of the scores; None for texts.
     """
 
     model: Any
@@ -445,7 +444,7 @@ def open_inputs(model: Any, X: Any, attributions: Any, removal: Removal) -> Inpu
         raise TypeError("X must be a list of texts, got a single text. Pass [text].")
     if removal.align == "columns":
         if not is_text(X):
-            raise ValueError("align='columns' is for texts, but X is a table. Leave it out.")
+            raise ValueError("align='columns' is for texts, but X is a table. Omit it.")
         model, X = _last_step(model, X)
         removal = replace(removal, features="changed")
     if is_text(X):
@@ -464,7 +463,7 @@ def _last_step(predict_proba: Any, X: Any) -> tuple[Any, Any]:
     if len(getattr(owner, "steps", ())) < 2:
         raise TypeError(
             "align='columns' needs a pipeline that turns texts into columns, got "
-            f"{type(predict_proba).__name__}. Or pass the columns as X."
+            f"{type(predict_proba).__name__}. Alternatively, pass the columns as X."
         )
     last = owner[-1]
     queried = getattr(last, method) if method in ("predict_proba", "decision_function") else last
@@ -501,15 +500,15 @@ def _table(X: Any, removal: Removal) -> Any:
     if sparse.issparse(X):
         if value is not None and (np.ndim(value) or isinstance(value, str) or value != 0):
             raise ValueError(
-                f"removal of sparse rows must be 0, got {value!r}. Use X.toarray() for others."
+                f"removal of sparse rows must be 0, got {value!r}. Use X.toarray() otherwise."
             )
         return SparseRows(X, find_units(removal.groups, X), changed_only)
     if not isinstance(X, pd.DataFrame):
         X = np.asarray(off_graph(X))
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(
-            f"X must be rows of features, a list of texts or of lists of tokens, got shape "
-            f"{X.shape}. A single row is a list of one."
+            f"X must be a table of features, a list of texts or of lists of tokens, got shape "
+            f"{X.shape}. Pass a single row as a list of one row."
         )
     if not isinstance(X, pd.DataFrame) and X.dtype.kind not in "iufbO":
         raise TypeError(
@@ -521,7 +520,7 @@ def _table(X: Any, removal: Removal) -> Any:
 
 
 def _check_pieces(explained: Explained, texts: list[Any]) -> None:
-    """Raise unless an explanation with its own tokens explains these texts."""
+    """Raise an error unless an explanation with its own tokens explains these texts."""
     assert explained.pieces is not None
     for number, (pieces, text) in enumerate(zip(explained.pieces, texts, strict=True)):
         if isinstance(text, str):
@@ -530,9 +529,9 @@ def _check_pieces(explained: Explained, texts: list[Any]) -> None:
             same = [piece.strip() for piece in pieces.pieces] == [str(token) for token in text]
         if not same:
             raise ValueError(
-                f"attributions must be of the texts in X, but row {number} explains "
+                f"attributions must explain the texts in X, but row {number} explains "
                 f"{''.join(pieces.pieces)!r:.80}. Explain the same texts, or pass lists of tokens "
-                "as X and plain arrays."
+                "as X and arrays as attributions."
             )
 
 

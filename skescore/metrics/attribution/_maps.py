@@ -30,8 +30,8 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-MAPS_REMEDY = "Pass rows of numbers, the same features in the same order for both maps."
-#: Sums of larger numbers may overflow; a factor by which they are multiplied first.
+MAPS_REMEDY = "Pass rows of numbers, with the features of both maps in the same order."
+#: Magnitude above which sums may overflow, and the factor that rescales such rows first.
 _LARGEST_SUMMED, _SCALE = 1e290, 2.0**-100
 AGREEMENTS = ("feature", "rank", "sign", "signed_rank", "rank_correlation", "pairwise")
 
@@ -59,7 +59,7 @@ def dense_maps(name: str, maps: Any, *, remedy: str) -> Floats:
 
 
 def align_features(name: str, maps: Any, reference_name: str, reference: Any) -> Any:
-    """Return maps with the features in the order of other maps, if both name their features.
+    """Reorder the features of maps like those of a reference, if both have feature names.
 
     Raises
     ------
@@ -79,19 +79,19 @@ def align_features(name: str, maps: Any, reference_name: str, reference: Any) ->
     strange = [feature for feature in names if feature not in wanted] or names
     raise ValueError(
         f"{name} must have the features of {reference_name}, {listed(wanted)}, got "
-        f"{listed(names)}; {strange[0]!r} differs. Name the columns alike, or pass arrays."
+        f"{listed(names)}; {strange[0]!r} differs. Rename the columns, or pass arrays."
     )
 
 
 def _feature_names(maps: Any) -> list[str] | None:
-    """Return the columns of a frame or the index of a single map; None without names."""
+    """Return the columns of a DataFrame or the index of a single map; None without names."""
     if hasattr(maps, "iloc"):
         return [str(feature) for feature in (maps.columns if maps.ndim == 2 else maps.index)]
     return list(maps.columns) if hasattr(maps, "get_column") else None
 
 
 def off_graph(values: Any) -> Any:
-    """Return a tensor as an array; return other values unchanged."""
+    """Convert a tensor to an array; return other values unchanged."""
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         return values.detach().cpu().numpy()
     return values
@@ -103,7 +103,7 @@ def numeric_array(name: str, values: Any) -> Floats:
         array = np.asarray(off_graph(values))
     except ValueError:
         raise ValueError(
-            f"{name} must be rows of equal length here, got {values!r:.200}. Pass one row of "
+            f"{name} must be rows of equal length, got {values!r:.200}. Pass one row of "
             "numbers for each row of X."
         ) from None
     if array.dtype == object and array.size:
@@ -120,8 +120,8 @@ def numeric_array(name: str, values: Any) -> Floats:
 
 
 def descending(scores: Floats) -> NDArray[np.intp]:
-    """Return the indices by decreasing score; of equal scores the later comes first."""
-    # A stable sort gives the same order on every machine.
+    """Return the indices by decreasing score; of equal scores, the later one comes first."""
+    # A stable sort returns the same order on every machine.
     return np.argsort(scores, kind="stable")[::-1]
 
 
@@ -130,8 +130,8 @@ def jensen_shannon_divergence(
 ) -> Any:
     r"""Compute the Jensen-Shannon divergence of attribution maps, row by row.
 
-    Use it to compare a map with another map or with the truth. Only the shares of the features
-    matter, not the scale of either map.
+    Use it to compare a map with another map or with the truth. It depends only on the share of each
+    feature in the sum of its map, not on the scale.
 
     Parameters
     ----------
@@ -145,12 +145,12 @@ def jensen_shannon_divergence(
         Divergence between a map without positive entries and another map: the largest value, the
         divergence from equal shares, or NaN.
     signed : {"clip", "abs"}, default="clip"
-        Negative entries count as 0, or by their absolute value.
+        Whether negative entries count as 0 or by their absolute value.
 
     Returns
     -------
     ndarray of shape (n_rows,) or float
-        Per row, 0 where the shares are equal; a float for two single maps.
+        Divergence of each row, 0 where the shares are equal; a float for two single maps.
 
     Raises
     ------
@@ -162,10 +162,10 @@ def jensen_shannon_divergence(
 
     Notes
     -----
-    With :math:`p` and :math:`q` divided by their sums and :math:`m = (p+q)/2` it is
+    With :math:`p` and :math:`q` divided by their sums and :math:`m = (p+q)/2`, the divergence is
     :math:`\frac12 KL(p \| m) + \frac12 KL(q \| m)`. SciPy's
-    ``scipy.spatial.distance.jensenshannon`` is its square root, in nats. Two zero maps
-    are equal, so that their divergence is 0 with each option. :func:`zero_maps` finds such maps.
+    ``scipy.spatial.distance.jensenshannon`` is its square root in nats. The divergence of two maps
+    without positive entries is always 0. :func:`zero_maps` finds such maps.
 
     References
     ----------
@@ -194,7 +194,7 @@ def jensen_shannon_divergence(
     shares_q, is_zero_q = _shares(right, uniform=zero == "uniform")
     middle = (shares_p + shares_q) / 2
     nats = (rel_entr(shares_p, middle) + rel_entr(shares_q, middle)).sum(axis=1) / 2
-    # Rounding must not leave the range of the divergence.
+    # Rounding errors must not leave the range of the divergence.
     values = np.clip(nats, 0.0, np.log(2.0)) / np.log(base)
     if zero != "uniform":
         values[is_zero_p ^ is_zero_q] = np.log(2.0) / np.log(base) if zero == "max" else np.nan
@@ -202,17 +202,17 @@ def jensen_shannon_divergence(
 
 
 def zero_maps(attributions: Any, *, signed: str = "clip") -> NDArray[np.bool_]:
-    """Return which attribution maps have no positive entry.
+    """Return for each attribution map whether it has no positive entry.
 
-    Use it with :func:`jensen_shannon_divergence`: a report of its mean should state the share of
-    zero maps, which can hide in the mean or dominate it.
+    Use it with :func:`jensen_shannon_divergence`: report the share of zero maps along with the
+    mean, which they may dominate.
 
     Parameters
     ----------
     attributions : array-like, DataFrame or explanation of shape (n_rows, n_features)
         The maps.
     signed : {"clip", "abs"}, default="clip"
-        Negative entries count as 0, or by their absolute value.
+        Whether negative entries count as 0 or by their absolute value.
 
     Returns
     -------
@@ -241,34 +241,34 @@ def top_k_accuracy(
 ) -> Floats:
     """Check whether exactly the relevant features of each row have the highest attributions.
 
-    Use it where the truth is a set of features, for instance those with a responsibility.
+    Use it if the truth is a set of features, such as those with a positive responsibility.
 
     Parameters
     ----------
     attributions : array-like, DataFrame or explanation of shape (n_rows, n_features)
         The maps.
     relevant : array-like of shape (n_rows, n_features)
-        Marks of the relevant features, or their true responsibilities: features with a value above
-        0 are relevant. Columns of two DataFrames are aligned by name.
+        Indicators or true responsibilities: features with a value above 0 are relevant. Columns of
+        two DataFrames are aligned by name.
     ties : {"strict", "random", "expected"}, default="strict"
-        Result if relevant and irrelevant features have the same value at the boundary: no hit, a
+        Result if relevant and irrelevant features share the value at the boundary: no hit, a
         random hit, or the probability of a hit under a random order of the tied features.
     but_for : bool, default=False
-        Count as relevant only what has responsibility 1: a flip of the feature alone changes the
-        decision.
+        Whether only features with responsibility 1 are relevant, which change the decision if they
+        alone are flipped.
     random_state : int, RandomState instance or None, default=None
         Seed of ``ties="random"``.
 
     Returns
     -------
     ndarray of shape (n_rows,)
-        1 for a hit, 0 for none, NaN where no feature is relevant.
+        1 for a hit, 0 for no hit, NaN if no feature is relevant.
 
     Raises
     ------
     ValueError
-        If shapes or names do not fit, numbers are not finite, `relevant` is below 0 or above 1, or
-        `ties` is unknown.
+        If shapes or names do not match, numbers are not finite, `relevant` is below 0 or above 1,
+        or `ties` is unknown.
 
     Notes
     -----
@@ -303,7 +303,7 @@ def top_k_accuracy(
         )
     if truth.min(initial=0.0) < 0 or truth.max(initial=0.0) > 1 + 1e-9:
         raise ValueError(
-            "relevant must be marks or responsibilities from 0 to 1, got values from "
+            "relevant must be indicators or responsibilities from 0 to 1, got values from "
             f"{truth.min():g} to {truth.max():g}. Pass `relevant > 0` for other numbers."
         )
     members = truth > (1 - 1e-9 if but_for else 0.0)
@@ -316,7 +316,7 @@ def top_k_accuracy(
         chance = 1 / binom(at_border.sum(axis=1), (at_border & members).sum(axis=1))
         tied = (lowest == highest) & members.any(axis=1)
         if ties == "random":
-            # One number per row keeps the draws of a row independent of ties in other rows.
+            # One number per row, so the draw of a row does not depend on ties in other rows.
             chance = check_random_state(random_state).uniform(size=len(maps)) < chance
         hits[tied] = chance[tied]
     hits[~members.any(axis=1)] = np.nan
@@ -328,7 +328,7 @@ def _positive_part(maps: Floats, signed: str) -> Floats:
 
 
 def _same_shape(left: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """Return two matrices of maps; a single map is repeated for all rows of the other."""
+    """Broadcast the maps to matrices of the same shape."""
     try:
         if left.shape[-1] != right.shape[-1]:
             raise ValueError
@@ -344,10 +344,10 @@ def _same_shape(left: Floats, right: Floats) -> tuple[Floats, Floats]:
 
 
 def _shares(maps: Floats, *, uniform: bool) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return rows that sum to one, and which rows are zero."""
+    """Return rows divided by their sums, and which rows are zero."""
     peak = maps.max(axis=1, initial=0.0)
     is_zero = peak == 0
-    # Division by the largest entry first avoids overflow and underflow.
+    # Division by the largest entry avoids overflow and underflow.
     scaled = maps / np.where(is_zero, 1.0, peak)[:, np.newaxis]
     if uniform:
         scaled = np.where(is_zero[:, np.newaxis], 1.0, scaled)
@@ -360,7 +360,7 @@ def attribution_agreement(
 ) -> Floats:
     """Measure how well two attributions of the same rows agree on the important features.
 
-    Use it to compare an explainer with a trusted one, or with the weights of a linear model.
+    Use it to compare an explainer with a reference explainer or the weights of a linear model.
 
     Parameters
     ----------
@@ -372,12 +372,12 @@ def attribution_agreement(
         ``"rank_correlation"``, Spearman's correlation over all features; ``"pairwise"``, the order
         of each pair of features.
     top_k : int, default=5
-        Number of top features; at most all features.
+        Number of top features; larger numbers mean all features.
 
     Returns
     -------
     ndarray of shape (n_rows,)
-        1 where they agree entirely; the correlation is NaN for a constant map.
+        1 for complete agreement; the correlation is NaN for a constant map.
 
     Raises
     ------
@@ -387,9 +387,9 @@ def attribution_agreement(
 
     Notes
     -----
-    Features are ordered by magnitude, of equal ones the later first, as in :func:`faithfulness`.
-    The correlation and the pairs compare magnitudes as well; a pair agrees if both maps put it in
-    the same order or both call it equal.
+    Features are ranked by magnitude; of equal ones, the later ranks first, as in
+    :func:`faithfulness`. The correlation and the pairs compare magnitudes as well; a pair agrees if
+    it has the same order, or is tied, in both maps.
 
     References
     ----------
@@ -409,7 +409,7 @@ def attribution_agreement(
         dense_maps("attributions", attributions, remedy=MAPS_REMEDY),
         dense_maps("reference", reference, remedy=MAPS_REMEDY),
     )
-    check_integer("top_k", top_k, 1, remedy="Pass how many features count.")
+    check_integer("top_k", top_k, 1, remedy="Pass the number of top features.")
     n_features = left.shape[1]
     sizes = np.abs(left), np.abs(right)
     if measure == "rank_correlation":
@@ -434,7 +434,7 @@ def attribution_agreement(
 
 
 def attribution_complexity(attributions: Any, *, base: float = 2.0) -> Floats:
-    """Compute the entropy of the shares of the features: the effective number of features.
+    """Compute the entropy of the shares of the features.
 
     Use it together with faithfulness: of two equally faithful maps, the one with the lower entropy
     is easier to read.
@@ -444,13 +444,13 @@ def attribution_complexity(attributions: Any, *, base: float = 2.0) -> Floats:
     attributions : array-like, DataFrame or explanation of shape (n_rows, n_features)
         The maps; signs are ignored.
     base : float, default=2.0
-        Base of the logarithm. ``base ** value`` is the number of equally important features with
-        the same entropy.
+        Base of the logarithm. ``base ** value`` is the effective number of features: the number of
+        equally important features with the same entropy.
 
     Returns
     -------
     ndarray of shape (n_rows,)
-        0 for a single feature up to the logarithm of their number; NaN for a map of zeros.
+        From 0 for a single feature to the logarithm of n_features; NaN for a map of zeros.
 
     Raises
     ------
@@ -477,14 +477,14 @@ def attribution_complexity(attributions: Any, *, base: float = 2.0) -> Floats:
 
 
 def row_correlation(left: Floats, right: Floats) -> Floats:
-    """Return Pearson's correlation of the rows of two matrices; NaN for constant rows."""
+    """Return Pearson's correlation of each pair of rows; NaN if one is constant."""
     if left.shape[1] < 2:
         return np.full(len(left), np.nan)
     left, right = _without_overflow(left), _without_overflow(right)
-    # Rounding of the mean must not give a constant row a correlation.
+    # A rounding error of the mean must not give a constant row a correlation.
     constant = (np.ptp(left, axis=1) == 0) | (np.ptp(right, axis=1) == 0)
     centered = [values - values.mean(axis=1, keepdims=True) for values in (left, right)]
-    # Division by the largest entry first avoids overflow and underflow of the squares.
+    # Division by the largest entry avoids overflow and underflow of the squares.
     scaled = [
         values / np.where(constant, 1.0, np.abs(values).max(axis=1))[:, np.newaxis]
         for values in centered
@@ -497,7 +497,7 @@ def row_correlation(left: Floats, right: Floats) -> Floats:
 
 
 def _without_overflow(maps: Floats) -> Floats:
-    """Divide rows by a power of two if their sums could overflow."""
+    """Multiply rows by a power of two if their sums could overflow."""
     is_large = np.abs(maps).max(axis=1, initial=0.0) > _LARGEST_SUMMED
     if not is_large.any():
         return maps

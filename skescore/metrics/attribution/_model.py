@@ -1,4 +1,4 @@
-"""Queries of the black box whose attributions are measured, and the columns of its targets."""
+"""Queries of the black box whose attributions are measured, and the columns of the targets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 LINKS = ("identity", "softmax", "sigmoid")
-#: Tolerance of the sum of probabilities, as of models in single precision.
+#: Tolerance of the sum of probabilities, which suits models in single precision.
 _SUM_TOLERANCE = 1e-3
 
 
@@ -29,28 +29,28 @@ _SUM_TOLERANCE = 1e-3
 class Target:
     """Prediction that the metrics of attributions measure.
 
-    Use it as `target` of :func:`faithfulness` and :func:`attribution_infidelity` if more than a
-    class must be set.
+    Use it as `target` of :func:`faithfulness` and :func:`attribution_infidelity` to set more than a
+    class.
 
     Parameters
     ----------
     label : label or int, or one for each row, default=None
         The class whose probability is measured; by default the predicted class of the row.
     kind : {"auto", "column", "label"}, default="auto"
-        Meaning of `label` and `explains`. By default integers are columns and other values are
-        labels. It must be set if the classes are integers other than the columns.
+        Meaning of `label` and `explains`. By default, integers are columns and other values are
+        labels. It must be set if the classes are integers other than the column indices.
     explains : label, int or "target", default=None
-        The class that attributions with one output explain. The scores of rows whose target is the
-        other of two classes are negated. With ``"target"`` each row explains its own target; this
-        is the default for arrays, but must be set for a ``shap.Explanation``.
+        The class that attributions with one output explain. With two classes, the scores of rows
+        with the other class as target are negated. With ``"target"`` each row explains its own
+        target; this is the default for arrays, but must be set for a ``shap.Explanation``.
     classes : array-like, default=None
         Labels of the columns, if the estimator has no ``classes_``.
     link : {"softmax", "sigmoid", "identity"}, default=None
-        Link of predictions that are not probabilities: logits, the margin of the second of two
-        classes, or numbers without a link.
+        Link of predictions that are no probabilities: ``"softmax"`` for logits, ``"sigmoid"`` for
+        the margin of the second of two classes, ``"identity"`` for numbers.
     normalize : bool, default=False
-        Divide differences of numbers by the standard deviation of the predictions of X. Only
-        :func:`faithfulness` supports it.
+        Divide differences of predicted numbers by the standard deviation of the predictions of X.
+        Only :func:`faithfulness` supports it.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Target:
 
     @classmethod
     def of(cls, target: Any) -> Target:
-        """Return a target, or make one from a label."""
+        """Return a target, or create one from a label."""
         return target if isinstance(target, cls) else cls(target)
 
     @property
@@ -93,7 +93,7 @@ class Target:
         return isinstance(self.explains, str) and self.explains == "target"
 
     def columns(self, predictions: Floats, classes: Any) -> tuple[Indices, Indices | None]:
-        """Return the column of each row's target, and the explained column if it is set."""
+        """Return the column of each row's target, and the explained columns if they are set."""
         targets = _find_columns("target", self.label, self.kind, predictions, classes)
         if self.explains is None or self._is_own:
             return targets, None
@@ -101,7 +101,7 @@ class Target:
 
 
 class BlackBox:
-    """Queries of a model; predictions have one column for each class, or one of numbers."""
+    """Queries of a model; predictions have one column per class, or a single column of numbers."""
 
     def __init__(self, predict_proba: Any, target: Target, max_batch: int) -> None:
         self.link, self.max_batch = target.link, max_batch
@@ -117,40 +117,40 @@ class BlackBox:
         return self.n_columns > 1 and self.link != "identity"
 
     def __call__(self, inputs: Any, n: int) -> Floats:
-        """Query n rows."""
+        """Return the predictions of n rows."""
         predictions = off_graph(self.function(inputs))
         try:
             array = np.asarray(predictions).astype(np.float64)
         except (TypeError, ValueError):
             raise TypeError(
-                f"predict_proba must return numbers, got {predictions!r:.200}. Pass the function "
+                f"predict_proba must return numbers, got {predictions!r:.200}. Pass a function "
                 "that returns probabilities, not labels."
             ) from None
         if array.shape == (n,):
             if self.link is None and np.asarray(predictions).dtype.kind in "biu":
                 raise TypeError(
                     f"predict_proba must not return labels, got {np.asarray(predictions)[:3]!r}. "
-                    "Pass a function with one column for each class, such as lambda X: "
-                    "np.eye(2)[predict(X)], or pass link='identity' if these are numbers."
+                    "Pass a function with one column per class, such as lambda X: "
+                    "np.eye(2)[predict(X)], or link='identity' if these are regression values."
                 )
             array = array[:, np.newaxis]
         if array.ndim != 2 or len(array) != n or not array.shape[1]:
             raise ValueError(
-                f"predict_proba must return one row for each of the {n} rows that it was given, "
-                f"got shape {array.shape}. It is called with many rows at once."
+                f"predict_proba must return one row for each of its {n} rows, got shape "
+                f"{array.shape}. It is called with many rows at once."
             )
         array = self._linked(array)
         if self.n_columns and array.shape[1] != self.n_columns:
             raise ValueError(
-                f"predict_proba returned {array.shape[1]} columns after {self.n_columns} before. "
-                "It must always return one for each class."
+                f"predict_proba returned {array.shape[1]} columns, but {self.n_columns} before. "
+                "It must always return one per class."
             )
         self.n_columns = array.shape[1]
         self.n_queries += n
         if not np.isfinite(array).all():
             raise ValueError(
                 "predict_proba must return finite numbers, got "
-                f"{float(array[~np.isfinite(array)][0])!r}. See whether the model can take rows "
+                f"{float(array[~np.isfinite(array)][0])!r}. Check whether the model supports rows "
                 "with removed features, or choose another removal."
             )
         if self.predicts_probabilities:
@@ -166,7 +166,7 @@ class BlackBox:
     def masked(
         self, rows: Any, blocks: Sequence[tuple[int, Bools]], targets: Indices
     ) -> list[Floats]:
-        """Return the predictions for the target of each row under all its masks, in batches."""
+        """Return the predictions for the target of each row with each mask, in batches."""
         block_predictions = [np.empty(len(masks)) for _, masks in blocks]
         capacity = max(1, self.max_batch // rows.copies)
         batch: list[tuple[int, int, int]] = []
@@ -198,7 +198,7 @@ class BlackBox:
         n, size = sum(len(masks) for _, masks in parts) * rows.copies, self.max_batch
         if n <= size:
             predictions = self(built, n)
-        else:  # A background is larger than a batch.
+        else:  # The background is larger than a batch.
             built = built.iloc if hasattr(built, "iloc") else built
             slices = [slice(start, min(start + size, n)) for start in range(0, n, size)]
             predictions = np.vstack([self(built[part], part.stop - part.start) for part in slices])
@@ -206,7 +206,7 @@ class BlackBox:
         for index, first, last in batch:
             stop = start + (last - first) * rows.copies
             column = predictions[start:stop, targets[blocks[index][0]]]
-            # The prediction for a background is the mean over its rows.
+            # Predictions are averaged over the background rows.
             block_predictions[index][first:last] = column.reshape(last - first, rows.copies).mean(
                 axis=1
             )
@@ -216,7 +216,7 @@ class BlackBox:
         if self.link == "softmax":
             if array.shape[1] < 2:
                 raise ValueError(
-                    "link='softmax' needs one column for each class, got a single one. Use "
+                    "link='softmax' needs one column per class, got a single one. Use "
                     "link='sigmoid' for the margin of a two-class model."
                 )
             return np.asarray(softmax(array, axis=1))
@@ -237,16 +237,16 @@ class BlackBox:
             problem = (
                 f"an entry of {float(array[outside][0]):g}"
                 if outside.any()
-                else f"a row that adds up to {float(sums[np.abs(sums - 1).argmax()]):g}"
+                else f"a row with the sum {float(sums[np.abs(sums - 1).argmax()]):g}"
             )
             raise ValueError(
                 f"predict_proba must return probabilities that add up to 1, got {problem}. Pass "
-                "link='softmax' for logits, or link='identity' to measure the numbers themselves."
+                "link='softmax' for logits, or link='identity' to measure the raw numbers."
             )
 
 
 def _function(model: Any, link: str | None) -> tuple[Any, Any]:
-    """Return the function to query, and the estimator that it belongs to, if any."""
+    """Return the function to query, and its estimator if any."""
     if isinstance(model, type):
         raise TypeError(f"predict_proba must be a fitted model, got the class {model.__name__}.")
     owner = getattr(model, "__self__", None)
@@ -254,14 +254,14 @@ def _function(model: Any, link: str | None) -> tuple[Any, Any]:
     if owner is not None and callable(model):
         if name == "predict" and _is(is_classifier, owner):
             raise TypeError(
-                f"predict of {type(owner).__name__} returns labels, whose changes cannot be "
-                "measured. Pass its predict_proba."
+                f"predict of {type(owner).__name__} returns labels, which have no differences. "
+                "Pass its predict_proba."
             )
         if name == "decision_function" and link is None:
             raise TypeError(
                 f"decision_function of {type(owner).__name__} returns margins, not probabilities. "
                 "Pass link='sigmoid' for two classes, link='softmax' for more, or link='identity' "
-                "to measure the margins themselves."
+                "to measure the margins."
             )
         return model, owner
     if hasattr(model, "predict_proba"):
@@ -274,9 +274,9 @@ def _function(model: Any, link: str | None) -> tuple[Any, Any]:
         return model, model
     raise TypeError(
         "predict_proba must be a function of rows, a fitted classifier with predict_proba or a "
-        f"fitted regressor, got {type(model).__name__}. Pass its decision_function with "
-        "link='sigmoid' or 'softmax' for margins, or a function with one column for each class for "
-        "labels: lambda X: np.eye(2)[model.predict(X)]."
+        f"fitted regressor, got {type(model).__name__}. For margins, pass its decision_function "
+        "with link='sigmoid' or 'softmax'; for labels, a function with one column per class: "
+        "lambda X: np.eye(2)[model.predict(X)]."
     )
 
 
@@ -285,7 +285,7 @@ def _task(model: Any) -> Any:
 
 
 def _is(check: Any, estimator: Any) -> bool:
-    """Apply a check of scikit-learn to an object that may not be an estimator."""
+    """Apply a check of scikit-learn to any object."""
     try:
         return bool(check(estimator))
     except (AttributeError, TypeError):
@@ -293,7 +293,7 @@ def _is(check: Any, estimator: Any) -> bool:
 
 
 def _find_columns(name: str, target: Any, kind: str, predictions: Floats, classes: Any) -> Indices:
-    """Return the column of each row's target; by default the predicted one."""
+    """Return the column of each row's target; by default that of the predicted class."""
     n_rows, n_columns = predictions.shape
     if target is None:
         return predictions.argmax(axis=1)
@@ -301,7 +301,7 @@ def _find_columns(name: str, target: Any, kind: str, predictions: Floats, classe
         if np.array_equal(np.unique(np.asarray(target)), [0]):
             return np.zeros(n_rows, dtype=np.intp)
         raise ValueError(
-            f"{name} must be left out, as the model predicts a single number, got {target!r}."
+            f"{name} must be omitted, as the model predicts a single number, got {target!r}."
         )
     class_values = np.asarray(target)
     if class_values.ndim > 1 or (class_values.ndim == 1 and len(class_values) != n_rows):
@@ -318,7 +318,7 @@ def _find_columns(name: str, target: Any, kind: str, predictions: Floats, classe
         same = classes is not None and np.array_equal(classes, np.arange(n_columns))
         if is_integer and classes is not None and not same and classes.dtype.kind in "iuf":
             raise ValueError(
-                f"{name}={target!r} may be a column or a label, as the classes are "
+                f"{name}={target!r} is ambiguous: a column or a label, as the classes are "
                 f"{listed(classes.tolist())}. Pass a Target with kind='column' or kind='label'."
             )
         kind = "column" if is_integer else "label"
@@ -338,7 +338,7 @@ def _columns(
         return class_values
     if classes is None:
         raise ValueError(
-            f"{name} is given as a label, but the classes are not known. Pass the fitted "
+            f"{name} is given as a label, but the classes are unknown. Pass the fitted "
             "estimator, or classes in the order of the columns."
         )
     column_of_label = {label: column for column, label in enumerate(classes.tolist())}

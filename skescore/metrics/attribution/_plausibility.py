@@ -32,7 +32,7 @@ def plausibility(
 ) -> Any:
     r"""Measure how well attributions agree with human rationales.
 
-    Use it if people marked which tokens or features should matter. A plausible explanation may
+    Use it if people marked the tokens or features that should matter. A plausible explanation may
     still be unfaithful to the model, which :func:`faithfulness` measures.
 
     Parameters
@@ -40,31 +40,31 @@ def plausibility(
     attributions : array-like, DataFrame, tensor or explanation
         One number for each token or feature of each row, as in :func:`faithfulness`. Explanations
         of texts by shap and LIME have their own tokens, which the rationales must mark; LIME's
-        weight of a word is that of all its occurrences.
+        weight of a word applies to all its occurrences.
     rationales : array-like of shape (n_rows, n_features) or list of rows
         1 for each token or feature that people marked, else 0. Columns of two DataFrames are
         aligned by name.
     top_k : int or "mean", default=5
-        Number of the highest scores in the discrete explanation. ``"mean"`` is the
+        Number of tokens with the highest scores in the discrete explanation. ``"mean"`` is the
         average length of the rationales, rounded, at least 1.
     only_positive : bool, default=True
-        Whether scores that are not positive are left out of the discrete explanation, and count as
+        Whether the discrete explanation excludes scores that are not positive, which then count as
         0 in the curves.
     measures : sequence of str, default=None
         Names of measures, see the Notes; by default the first three, or the first two with
         ``average="micro"``.
     target : int or array-like of shape (n_rows,), default=None
-        The column of the class, where attributions have a value for each.
+        Column of the class, for attributions with one value per class.
     empty : {"nan", "ferret"}, default="nan"
-        Area under the curve without any marks: NaN, or 0.5 as in ferret.
+        Area under the curve if nothing is marked: NaN, or 0.5 as in ferret.
     average : {"macro", "micro"}, default=None
-        Return single numbers: the means over the rows without NaN, or the measures of the summed
-        counts of all rows.
+        Return single numbers: means over the rows, ignoring NaN, or the measures of the summed
+        counts of all rows. By default, one value per row.
 
     Returns
     -------
     dict of str to ndarray of shape (n_rows,)
-        The measures, from 0 to 1, larger is better; floats with `average`.
+        The measures, from 0 to 1; larger is better. Floats with `average`.
 
     Raises
     ------
@@ -79,11 +79,11 @@ def plausibility(
 
     * ``token_iou`` is :math:`|e \cap h| / |e \cup h|`, and ``token_f1`` the harmonic mean of
       :math:`|e \cap h| / |e|` and :math:`|e \cap h| / |h|`; both are 0 if either set is empty;
-    * ``auprc`` is the area under the curve of precision over recall by trapezoids, as in ERASER
-      and ferret, which is optimistic; ``average_precision``, by name, sums steps instead.
+    * ``auprc`` is the area under the precision-recall curve by the trapezoidal rule, as in ERASER
+      and ferret, which is optimistic; ``average_precision`` sums steps instead.
 
-    Of equal scores the later token comes first. ERASER uses the average length of all rationales of
-    a data set as `top_k`.
+    Of equal scores, the later token ranks first. ERASER uses the average length of all rationales
+    of a data set as `top_k`.
 
     References
     ----------
@@ -115,8 +115,8 @@ def plausibility(
     for number, (row, human) in enumerate(zip(rows, marks, strict=True)):
         if len(row) != len(human):
             raise ValueError(
-                f"rationales must have one mark for each token, but row {number} has {len(human)} "
-                f"for the {len(row)} tokens of its explanation. Mark the explainer's tokens."
+                f"rationales must have one mark per token, but row {number} has {len(human)} for "
+                f"the {len(row)} tokens of its explanation. Mark the tokens of the explainer."
             )
     k = _check_top_k(top_k, marks)
 
@@ -151,7 +151,7 @@ def _overlap(counts: Floats) -> dict[str, Floats]:
 
 
 def _areas(scores: Floats, human: NDArray[np.bool_], value_of_empty: float) -> tuple[float, float]:
-    """Return the areas under the precision-recall curve by trapezoids and by steps."""
+    """Return the areas under the precision-recall curve by the trapezoidal rule and by steps."""
     total = int(human.sum())
     if not total:
         return value_of_empty, np.nan
@@ -178,8 +178,8 @@ def _check_measures(measures: Sequence[str] | None, average: str | None) -> list
         check_choice("measures", name, PLAUSIBILITY)
         if average == "micro" and name not in _COUNTED:
             raise ValueError(
-                f"measures with average='micro' must be made of counts, got {name!r}. Name "
-                "token_iou and token_f1 only, or pass average='macro'."
+                f"measures with average='micro' must be based on counts, got {name!r}. Use only "
+                "token_iou and token_f1, or average='macro'."
             )
     if not names:
         raise ValueError("measures must name at least one measure, got none.")
@@ -220,12 +220,12 @@ def _check_top_k(top_k: Any, marks: list[NDArray[np.bool_]]) -> int:
     if isinstance(top_k, str) and top_k == "mean":
         lengths = [int(row.sum()) for row in marks]
         return max(1, int(np.floor(np.mean(lengths) + 0.5))) if lengths else 1
-    remedy = "Or pass 'mean' for the average length of the rationales, as the papers do."
+    remedy = "Alternatively, pass 'mean' for the average length of the rationales."
     return check_integer("top_k", top_k, 1, remedy=remedy)
 
 
 def _targets(explained: Any, target: Any, n_rows: int) -> tuple[NDArray[np.intp], int]:
-    """Return the target column of each row, and the number of columns."""
+    """Return the target column of each row, and the number of classes."""
     if explained.weights is not None:
         labels = {label for weights in explained.weights for label in weights}
         common = set.intersection(*(set(weights) for weights in explained.weights), labels)

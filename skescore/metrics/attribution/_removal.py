@@ -36,35 +36,35 @@ STATISTICS = ("mean", "median", "mode")
 class Removal:
     """Removal of features from rows, or of tokens from texts.
 
-    Use it as `removal` of :func:`faithfulness` and :func:`attribution_infidelity` if more than the
-    replacement must be set.
+    Use it as `removal` of :func:`faithfulness` and :func:`attribution_infidelity` to set more than
+    the replacement.
 
     Parameters
     ----------
     value : float, array-like, DataFrame or str, default=None
-        Replacement of a removed feature of a table: a number, one for each feature, ``"mean"``,
+        Replacement of a removed feature of a table: a number, one per feature, ``"mean"``,
         ``"median"`` or ``"mode"`` of `reference`, or rows of a background sample (also
-        ``"background"`` with `reference`), over which the predictions are averaged. For texts
+        ``"background"`` with `reference`), over which predictions are averaged. For texts,
         ``"delete"`` or ``"mask"``. By default 0 and ``"delete"``. Sparse rows allow only 0.
     reference : array-like or DataFrame, default=None
         The rows from which named replacements are computed.
     groups : list of lists, default=None
-        Columns that are removed together, by index or name, such as those of one category. Their
-        scores are summed.
+        Columns that are removed together, by index or name, such as the columns of a one-hot
+        encoded feature. Their scores are summed.
     features : {"all", "changed"}, default="all"
-        The features of a table that are measured: all, or those of a row that removal changes,
-        which suits bags of words.
+        Features of a table that are measured: all, or, as suits bags of words, only those whose
+        values removal changes in the row.
     align : {"tokens", "columns"}, default="tokens"
-        Units of attributions of texts: tokens, or the columns that the last step of a pipeline
-        receives, which are removed by 0.
+        Units of attributions of texts: tokens, or the input columns of the last step of a pipeline,
+        which are set to 0 to remove them.
     tokenizer : callable, default=None
         Function that splits a text into tokens; see :func:`text_tokens`.
     join : str or None, default=" "
-        Separator with which tokens are joined for the model; None passes lists of tokens.
+        Separator between the tokens passed to the model; None passes lists of tokens.
     mask_token : str, default="[MASK]"
         Replacement of a masked token.
     leave_one_out : {"delete", "mask"}, default=None
-        Removal of single tokens, if it differs from `value`.
+        How single tokens are removed for leave-one-out effects; by default like `value`.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Removal:
 
     @classmethod
     def of(cls, removal: Any) -> Removal:
-        """Return a removal, or make one from a value."""
+        """Return a removal, or create one from a value."""
         return removal if isinstance(removal, cls) else cls(removal)
 
 
@@ -140,7 +140,7 @@ class _UnitRows:
 
 
 class TableRows(_UnitRows):
-    """Rows of an array or a frame, whose removed features are replaced by background rows."""
+    """Rows of an array or DataFrame, whose removed features are replaced by background rows."""
 
     def __init__(self, X: Any, fill: Any, unit_of: Indices, changed_only: bool) -> None:
         super().__init__(unit_of, changed_only)
@@ -165,7 +165,7 @@ class TableRows(_UnitRows):
         return self.X.iloc[list(rows)] if isinstance(self.X, pd.DataFrame) else self.X[list(rows)]
 
     def build(self, blocks: Sequence[tuple[int, Bools]]) -> Any:
-        """Return the rows of each query, one for every background row."""
+        """Return the rows of each query, once per background row."""
         rows = np.concatenate([np.full(len(masks), row) for row, masks in blocks])
         marks = np.zeros((len(rows), self.X.shape[1]), dtype=bool)
         start = 0
@@ -233,7 +233,7 @@ class SparseRows(_UnitRows):
 
 
 def _differs(column: Any, fill: Any) -> Bools:
-    """Return which entries of a column differ from their replacements."""
+    """Return for each entry of a column whether it differs from its replacements."""
     distinct = pd.unique(pd.Series(fill))
     if len(distinct) > 1:  # No entry is equal to two different values.
         return np.ones(len(column), dtype=bool)
@@ -248,17 +248,17 @@ def _is_plain(column: pd.Series) -> bool:
 
 
 def find_fill(removal: Any, reference: Any, X: Any) -> Any:
-    """Return the background rows as an array or frame of shape (n_background, n_features).
+    """Return the background rows as an array or DataFrame of shape (n_background, n_features).
 
-    A number, one number per feature, and a statistic are a background of one row.
+    A number, one number per feature, or a statistic yields a single background row.
     """
     frame = isinstance(X, pd.DataFrame)
     if isinstance(removal, str):
         check_choice("removal", removal, (*STATISTICS, "background"))
         if reference is None:
             raise ValueError(
-                f"reference must be given with removal={removal!r}: the rows to take it from, such "
-                f"as those of the training. Pass Removal({removal!r}, reference=X_train)."
+                f"reference must be given with removal={removal!r}: the rows of the statistic, "
+                f"such as the training rows. Pass Removal({removal!r}, reference=X_train)."
             )
         sample = _like(reference, X, "reference")
         fill = sample if removal == "background" else _statistic(sample, removal)
@@ -293,8 +293,8 @@ def _like(value: Any, X: Any, name: str) -> Any:
     array = np.atleast_2d(np.asarray(value))
     if array.ndim != 2 or array.shape[1] != n_features:
         raise ValueError(
-            f"{name} must have one value for each of the {n_features} features, or rows of them, "
-            f"got shape {np.shape(value)}."
+            f"{name} must have one value for each of the {n_features} features, or rows of such "
+            f"values, got shape {np.shape(value)}."
         )
     return pd.DataFrame(array, columns=X.columns) if isinstance(X, pd.DataFrame) else array
 
@@ -305,7 +305,7 @@ def _statistic(sample: Any, name: str) -> Any:
     for j in range(table.shape[1]):
         column = table.iloc[:, j]
         if name == "mode":
-            # Of equally frequent values, the smallest does not depend on the order of the rows.
+            # The smallest of equally frequent values does not depend on the order of the rows.
             modes = column.mode(dropna=True)
             columns.append(modes.iloc[:1].reset_index(drop=True))
         elif not pd.api.types.is_numeric_dtype(column):
@@ -326,7 +326,7 @@ def _statistic(sample: Any, name: str) -> Any:
 
 
 def _fitting(fill: pd.DataFrame, X: pd.DataFrame) -> pd.DataFrame:
-    """Convert the fill to the types of X's columns where this loses nothing."""
+    """Convert the fill to the types of X's columns if this preserves all values."""
     columns = {}
     for j in range(X.shape[1]):
         target_column, fill_column = X.iloc[:, j], fill.iloc[:, j].reset_index(drop=True)
@@ -341,7 +341,7 @@ def _fitting(fill: pd.DataFrame, X: pd.DataFrame) -> pd.DataFrame:
 
 
 def _as_numbers(values: Any, dtype: Any, column: Any) -> Any:
-    """Convert numbers to the type of a column, which the model was trained with."""
+    """Convert numbers to the type of a column, on which the model was trained."""
     array = np.asarray(values)
     if array.dtype.kind not in "iufb":
         try:
@@ -371,13 +371,13 @@ def _check_fits(target_column: pd.Series, fill_column: pd.Series, name: Any) -> 
         strange = [value for value in values if type(value) not in allowed_types]
     if strange:
         raise TypeError(
-            f"removal={strange[0]!r} cannot stand in column {name!r} of {target_column.dtype}. Use "
+            f"removal={strange[0]!r} does not fit column {name!r} of {target_column.dtype}. Use "
             "removal='mode' with reference, or a background sample."
         )
 
 
 def find_units(groups: Any, X: Any) -> Indices:
-    """Return the unit of each column: its group, or a unit of its own."""
+    """Return the unit of each column: its group, or a separate unit."""
     n_features = X.shape[1]
     if groups is None:
         return np.arange(n_features)
@@ -396,26 +396,26 @@ def find_units(groups: Any, X: Any) -> Indices:
             if not is_index or not 0 <= j < n_features:
                 raise ValueError(
                     f"groups must hold columns of X, got {column!r} in group {number}. Use names "
-                    f"of a frame or indices from 0 to {n_features - 1}."
+                    f"of a DataFrame or indices from 0 to {n_features - 1}."
                 )
             if unit_of[j] >= 0:
                 raise ValueError(f"groups must not share columns, but {column!r} is in two groups.")
             unit_of[j] = number
-    # Units are numbered by their first column, so that ties follow the order of the columns.
+    # Units are numbered by their first column, so ties follow the order of the columns.
     labels = np.where(unit_of < 0, len(groups) + np.arange(n_features), unit_of)
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 
 
 class Pieces(NamedTuple):
-    """Pieces of a text, whose concatenation is the text.
+    """Pieces of a text, which is their concatenation.
 
     Parameters
     ----------
     pieces : list of str
         The pieces.
     units : list of ndarray of int
-        Indices of the pieces of each unit; pieces without a unit are never removed.
+        Indices of the pieces of each unit; pieces in no unit are never removed.
     """
 
     pieces: list[str]
@@ -423,12 +423,12 @@ class Pieces(NamedTuple):
 
     @classmethod
     def of(cls, tokens: list[str]) -> Pieces:
-        """Make every token a unit."""
+        """Return pieces of which each is a unit."""
         return cls(tokens, [np.array([i], dtype=np.intp) for i in range(len(tokens))])
 
 
 def is_text(X: Any) -> bool:
-    """Return whether X is a collection of texts or of lists of tokens, not a table."""
+    """Return whether X is a collection of texts or of lists of tokens instead of a table."""
     if hasattr(X, "columns") or (hasattr(X, "dtype") and getattr(X, "ndim", 1) != 1):
         return False
     if not hasattr(X, "__len__") or not len(X):
@@ -447,7 +447,7 @@ def text_tokens(
 ) -> list[list[str]]:
     """Split texts into the tokens that :func:`faithfulness` removes.
 
-    Use it to find the tokens for which attributions need one number each.
+    Use it to find the tokens that need one attribution each.
 
     Parameters
     ----------
@@ -462,19 +462,19 @@ def text_tokens(
     Returns
     -------
     list of lists of str
-        The tokens of each text in their order, including repeated tokens.
+        The tokens of each text in order, including repeated tokens.
 
     Raises
     ------
     TypeError
         If `texts` is a single text, or contains other objects.
     ValueError
-        If there is no tokenizer and the model has no vectorizer of words.
+        If there is no tokenizer and the model has no word vectorizer.
 
     Notes
     -----
-    Stop words are tokens, too; the model ignores them. N-grams are not tokens; removing one of
-    their words removes them.
+    Stop words are also tokens, although the model ignores them. N-grams are not tokens; removing
+    one of their words removes them.
 
     Examples
     --------
@@ -515,9 +515,9 @@ def _vectorizer_tokenizer(model: Any) -> Callable[[str], Sequence[str]]:
             prepare, split = step.build_preprocessor(), step.build_tokenizer()
             return lambda text: split(prepare(text))
     raise ValueError(
-        "tokenizer must be given, as no vectorizer of words was found in "
-        f"{type(owner).__name__}. Pass a function from a text to its tokens, or lists of tokens as "
-        "X, or a pipeline's own predict_proba."
+        f"tokenizer must be given, as {type(owner).__name__} has no word vectorizer. Pass a "
+        "function from a text to its tokens, or lists of tokens as X, or the predict_proba of a "
+        "pipeline."
     )
 
 
@@ -542,7 +542,7 @@ class Texts:
         return scores
 
     def parts(self, row: int, removed: Bools) -> Bools:
-        """Return the masks of units, which are the parts of a text."""
+        """Return the masks of units, because each unit of a text is a part."""
         return removed
 
     def leave_one_out(self, row: int) -> tuple[NDArray[np.intp], Bools]:
@@ -570,7 +570,7 @@ class Texts:
         )
 
     def _masked(self, piece: str) -> str:
-        """Replace a word by the mask token, and keep the blanks around it."""
+        """Replace a word by the mask token, but not the blanks around it."""
         core = piece.strip()
         assert self.mask_token is not None
         return piece.replace(core, self.mask_token, 1) if core else piece

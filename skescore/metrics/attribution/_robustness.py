@@ -1,4 +1,4 @@
-"""Infidelity and sensitivity: attributions under random removals, and of similar rows."""
+"""Infidelity and sensitivity: attributions under random removals and for similar rows."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ def attribution_infidelity(
     max_batch: int = 8192,
     random_state: int = 0,
 ) -> Floats:
-    r"""Measure the error of attributions as predictors of the effect of random removals.
+    r"""Measure how well attributions predict the effect of random removals.
 
-    Use it together with :func:`faithfulness`, which only depends on the highest scores; the
-    infidelity depends on the sizes of all scores.
+    Use it together with :func:`faithfulness`: the infidelity depends on the sizes of all scores,
+    :func:`faithfulness` mainly on the highest ones.
 
     Parameters
     ----------
     predict_proba : classifier, regressor or callable
-        The black box, as for :func:`faithfulness`.
+        The black box; see :func:`faithfulness`.
     X : array-like, DataFrame, sparse matrix or texts
         The rows.
     attributions : array-like, DataFrame or explanation
-        Their attributions.
+        Attributions of the rows; see :func:`faithfulness`.
     removal : Removal, float, array-like, DataFrame or str, default=None
-        Replacement of removed features, as for :func:`faithfulness`.
+        Replacement of removed features; see :func:`faithfulness`.
     target : Target, label or int, or one for each row, default=None
-        The class whose probability is measured, as for :func:`faithfulness`.
+        The class whose probability is measured; see :func:`faithfulness`.
     n_samples : int, default=64
-        Number of random sets of features that are removed from each row.
+        Number of random sets of features removed from each row.
     scale : bool, default=True
-        Whether each map is scaled by the nonnegative factor with the smallest error; False for
+        Whether each map is scaled by the nonnegative factor that minimizes its error; False for
         maps in the unit of the prediction, such as Shapley values.
     max_batch : int, default=8192
-        Largest number of rows in one call of the model.
+        Largest number of rows per call of the model.
     random_state : int, default=0
-        Seed of the removed sets.
+        Seed of the random sets.
 
     Returns
     -------
@@ -67,13 +67,13 @@ def attribution_infidelity(
     Raises
     ------
     ValueError, TypeError
-        As for :func:`faithfulness`, and if `n_samples` or `random_state` is invalid.
+        See :func:`faithfulness`; also if `n_samples` or `random_state` is invalid.
 
     Notes
     -----
     :math:`\frac1n \sum_S \bigl(\beta \sum_{i \in S} \phi_i - (f(x) - f(x_{\setminus S}))\bigr)^2`
-    over random sets S: first a size is drawn, from 1 to all features, and then a set of this size.
-    This is the infidelity of Yeh et al. for removals, if attributions state the effect of removing
+    over random sets S of uniformly distributed sizes, with the factor :math:`\beta` of `scale`.
+    This is the infidelity of Yeh et al. for removals, if an attribution is the effect of removing
     a feature and not a slope.
 
     References
@@ -109,7 +109,7 @@ def attribution_infidelity(
     )
     values = base[np.arange(len(rows)), targets]
     infidelities = np.full(len(rows), np.nan)
-    # The rows are processed in chunks to limit the memory of their masks.
+    # Chunks limit the memory of the masks.
     length = max(1, 4 * max_batch // n_samples)
     for start in range(0, len(rows), length):
         chunk = range(start, min(start + length, len(rows)))
@@ -134,7 +134,7 @@ def attribution_infidelity(
 
 
 def _random_sets(n: int, n_sets: int, seed: list[int]) -> NDArray[np.bool_]:
-    """Draw sets of a random size from 1 to n."""
+    """Draw sets of random sizes from 1 to n, as rows of booleans."""
     generator = np.random.default_rng(seed)
     if not n:
         return np.zeros((n_sets, 0), dtype=np.bool_)
@@ -154,8 +154,8 @@ def attribution_sensitivity(
 ) -> Floats:
     r"""Measure the largest relative change of an attribution under small changes of its row.
 
-    Use it to check whether explanations are stable: explanations that change with small changes of
-    the row cannot be trusted, even if they are faithful.
+    Use it to check whether explanations are stable. Unstable explanations cannot be trusted, even
+    if they are faithful.
 
     Parameters
     ----------
@@ -168,24 +168,24 @@ def attribution_sensitivity(
     reference : array-like or DataFrame, optional
         Rows for the standard deviations; by default `X`.
     n_samples : int, default=10
-        Number of changed rows with which each row is compared.
+        Number of changed rows per row.
     random_state : int, default=0
         Seed of the changes.
 
     Returns
     -------
     ndarray of shape (n_rows,)
-        The largest relative change; 0 is best. NaN for a map of zeros.
+        Largest relative change; 0 is best. NaN for a map of zeros.
 
     Raises
     ------
     ValueError
-        If there are no numeric columns, or a parameter is out of its range.
+        If there are no numeric columns, or a parameter is out of range.
 
     Notes
     -----
     :math:`\max_{x'} \lVert \phi(x') - \phi(x) \rVert_2 / \lVert \phi(x) \rVert_2` over random
-    rows x' of the neighborhood, which is a lower bound of the maximum over the neighborhood. The
+    rows x' of the neighborhood, a lower bound on the maximum over the neighborhood. The
     result also depends on the model: near a decision boundary, every faithful explanation changes.
 
     References

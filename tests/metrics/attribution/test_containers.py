@@ -111,7 +111,7 @@ def test_faithfulness_accepts_containers_per_class() -> None:
         same(faithfulness(table_model, X, container), expected)
     # For two classes and two rows, a list of two matrices is ambiguous.
     same(faithfulness(table_model, X, [both[..., 0], both[..., 1]]), expected)
-    with pytest.raises(ValueError, match="for each row or one for each class"):
+    with pytest.raises(ValueError, match="one per row or one per class"):
         faithfulness(table_model, X[:2], [both[:2, :, 0], both[:2, :, 1]])
     firsts = {name: values[:2] for name, values in expected.items()}
     same(faithfulness(table_model, X[:2], list(both[:2])), firsts)
@@ -275,7 +275,7 @@ def test_lime_rejects_explanations_of_other_rows() -> None:
         faithfulness(table_model, X[:1], tabular({1: [(0, float("nan"))]}))
     with pytest.raises(ValueError, match="1 for 3"):
         faithfulness(table_model, X, tabular({1: [(0, 0.5)]}))
-    with pytest.raises(ValueError, match="classes and of numbers"):
+    with pytest.raises(ValueError, match="classes and of regressions"):
         faithfulness(table_model, X[:2], [tabular({1: []}), tabular({1: []}, "regression")])
 
     def three(rows: Any) -> np.ndarray:

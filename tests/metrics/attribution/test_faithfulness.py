@@ -505,7 +505,7 @@ def test_removal_keeps_dtypes_of_frames() -> None:
     exact = faithfulness(model, rows, scores, removal=pd.Series(named)[::-1])
     for name in modes:
         np.testing.assert_allclose(modes[name], exact[name])
-    with pytest.raises(TypeError, match="cannot stand in column 'town'"):
+    with pytest.raises(TypeError, match="does not fit column 'town'"):
         faithfulness(model, rows, scores)
     with pytest.raises(TypeError, match="column 'town' holds category"):
         faithfulness(model, rows, scores, removal=Removal("mean", reference=frame))
@@ -718,22 +718,22 @@ def labeled(X: Any) -> list[str]:
         ({"X": [1.0, 2.0, 3.0]}, ValueError, "list of one"),
         ({"X": "a text"}, TypeError, "single text"),
         ({"X": np.array([["a", "b"], ["c", "d"]])}, TypeError, "DataFrame"),
-        ({"X": np.empty((0, 3))}, ValueError, "rows of features"),
+        ({"X": np.empty((0, 3))}, ValueError, "table of features"),
         ({"predict_proba": labeled}, TypeError, "labels"),
         ({"predict_proba": 3}, TypeError, "got int"),
         ({"predict_proba": lambda X: X}, ValueError, "add up to 1"),
         ({"predict_proba": lambda X: -X}, ValueError, "an entry of -1"),
-        ({"predict_proba": lambda X: np.ones((1, 2)) / 2}, ValueError, "each of the 2 rows"),
+        ({"predict_proba": lambda X: np.ones((1, 2)) / 2}, ValueError, "each of its 2 rows"),
         ({"predict_proba": lambda X: np.full(len(X), np.nan)}, ValueError, "finite"),
         (
             {"predict_proba": lambda X: np.ones((len(X), 1 + (len(X) > 2))) / 2},
             ValueError,
-            "2 columns after 1",
+            "2 columns, but 1 before",
         ),
         ({"target": 2}, ValueError, "0 to 1"),
         ({"target": -1}, ValueError, "0 to 1"),
         ({"target": [0, 1, 0]}, ValueError, "each of the 2 rows"),
-        ({"target": "yes"}, ValueError, "classes are not known"),
+        ({"target": "yes"}, ValueError, "classes are unknown"),
         ({"target": Target("yes", classes=["no", "maybe"])}, ValueError, "'yes'"),
         ({"target": Target("yes", classes=["no"])}, ValueError, "name the 2 columns"),
         ({"removal": "zero"}, ValueError, "'zero'"),
@@ -769,7 +769,7 @@ def test_faithfulness_rejects_invalid_inputs(
         ({"thresholds": []}, "list of numbers"),
         ({"thresholds": "10%"}, "'10%'"),
         ({"by": "count"}, "thresholds must be given"),
-        ({"by": "count", "thresholds": [1.5]}, "whole numbers"),
+        ({"by": "count", "thresholds": [1.5]}, "integers of at least 1"),
         ({"by": "score", "thresholds": [math.nan]}, "finite"),
         ({"by": "size"}, "'size'"),
     ],
@@ -803,7 +803,7 @@ def test_target_of_single_rows_must_be_columns() -> None:
 
 @pytest.mark.parametrize("attributions", [None, "abc", {"a": [1.0, 2.0]}])
 def test_faithfulness_rejects_attributions_of_other_types(attributions: Any) -> None:
-    with pytest.raises(TypeError, match="must be an array, a frame, a tensor or an explanation"):
+    with pytest.raises(TypeError, match="must be an array, DataFrame, tensor or explanation"):
         faithfulness(additive(1, 1), np.ones((1, 2)), attributions)
 
 
@@ -839,9 +839,9 @@ def test_faithfulness_matches_frames_by_name() -> None:
         measure_values = faithfulness(model, X, equal_measures)
         for name in expected:
             np.testing.assert_array_equal(measure_values[name], expected[name])
-    with pytest.raises(ValueError, match="'d' is none of them"):
+    with pytest.raises(ValueError, match="'d' is not one of them"):
         faithfulness(model, X, scores.rename(columns={"c": "d"}))
-    with pytest.raises(ValueError, match="labels are others"):
+    with pytest.raises(ValueError, match="or the default index"):
         faithfulness(model, X, scores.set_axis([7, 4], axis=0))
 
 

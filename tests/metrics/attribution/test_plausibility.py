@@ -151,7 +151,7 @@ def test_plausibility_targets_of_rows_must_be_columns() -> None:
         ({"top_k": "median"}, TypeError, "'median'"),
         ({"measures": ["iou"]}, ValueError, "'token_iou'"),
         ({"measures": []}, ValueError, "at least one"),
-        ({"measures": ["auprc"], "average": "micro"}, ValueError, "made of counts"),
+        ({"measures": ["auprc"], "average": "micro"}, ValueError, "based on counts"),
         ({"average": "mean"}, ValueError, "'macro', 'micro'"),
         ({"empty": "zero"}, ValueError, "'ferret'"),
     ],

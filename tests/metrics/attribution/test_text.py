@@ -276,7 +276,7 @@ def test_faithfulness_accepts_texts_in_polars_series() -> None:
 
 
 def test_faithfulness_rejects_empty_list_of_texts() -> None:
-    with pytest.raises(ValueError, match="X must be rows of features, a list of texts"):
+    with pytest.raises(ValueError, match="X must be a table of features, a list of texts"):
         faithfulness(fitted("counts"), [], [])
 
 
