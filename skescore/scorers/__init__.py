@@ -1,4 +1,4 @@
-"""Scores as scikit-learn scorers: of rule sets, of predictions, of attributions."""
+"""Scikit-learn scorers of rule sets, predictions and attributions."""
 
 from skescore._quantities import (
     MeasuredQuantity,

@@ -23,11 +23,11 @@ class AttributionReport(NamedTuple):
     Parameters
     ----------
     score : float
-        The mean, greater is better.
+        Mean over the rows; greater is better.
     values : ndarray of shape (n_rows,)
-        The measure of each row as :func:`skescore.metrics.attribution.faithfulness` returns it.
+        Measure of each row, as in :func:`skescore.metrics.attribution.faithfulness`.
     n_undefined : int
-        How many rows have none; they are left out of the mean.
+        Number of rows with an undefined measure, which the mean ignores.
     """
 
     score: float
@@ -36,14 +36,14 @@ class AttributionReport(NamedTuple):
 
 
 class AttributionScorer(AsksForWeights):
-    """A measure of attributions that scikit-learn's searches and validations can call.
+    """A measure of attributions as a scorer for scikit-learn's searches and validations.
 
-    Made by :func:`make_attribution_scorer`.
+    Created by :func:`make_attribution_scorer`.
 
     Parameters
     ----------
     measure : str
-        The measure.
+        Name of the measure.
     explainer : callable
         ``explainer(estimator, X)`` returns the attributions of the rows.
     options : dict, optional
@@ -63,27 +63,27 @@ class AttributionScorer(AsksForWeights):
 
     @property
     def name(self) -> str:
-        """Name in messages, with ``neg_`` in front if less is better."""
+        """Name in messages, with the prefix ``neg_`` if less is better."""
         return self.measure if FAITHFULNESS.get(self.measure, True) else f"neg_{self.measure}"
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Explain a fitted estimator on rows and measure the explanations."""
+        """Explain the predictions of a fitted estimator and measure the explanations."""
         return self.report(estimator, X, y, sample_weight).score
 
     def report(
         self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None
     ) -> AttributionReport:
-        """Score, and say of each row what it contributes.
+        """Score the explanations, and return the measure of each row.
 
         Parameters
         ----------
         estimator, X, y, sample_weight
-            As for a call.
+            See :meth:`__call__`.
 
         Returns
         -------
         AttributionReport
-            The score, the measure of each row and how many rows have none.
+            Score, measure of each row, and number of rows with an undefined measure.
         """
         attributions = self.explainer(estimator, X)
         if self.measure in PLAUSIBILITY:
@@ -112,7 +112,7 @@ class AttributionScorer(AsksForWeights):
             mean = float((values[is_defined] * weights[is_defined]).sum()) / total
         else:
             warnings.warn(
-                f"{self.name} has no value for any row.", UndefinedMetricWarning, stacklevel=2
+                f"{self.name} is undefined for all rows.", UndefinedMetricWarning, stacklevel=2
             )
             mean = np.nan
         sign = 1.0 if FAITHFULNESS.get(self.measure, True) else -1.0
@@ -127,35 +127,35 @@ class AttributionScorer(AsksForWeights):
 def make_attribution_scorer(
     measure: str, explainer: Callable[[Any, Any], Any], **options: Any
 ) -> AttributionScorer:
-    """Make a scorer out of an explainer and a measure of attributions.
+    """Create a scorer from an explainer and a measure of attributions.
 
-    Use it in ``cross_validate`` or ``GridSearchCV(scoring=...)`` to see which models an explainer
-    is faithful to, or which explainer is the most faithful to a model.
+    Use it in ``cross_validate`` or ``GridSearchCV(scoring=...)`` to find the models to which an
+    explainer is faithful, or the most faithful explainer of a model.
 
     Parameters
     ----------
     measure : str
         A measure of :func:`skescore.metrics.attribution.faithfulness`, or of
-        :func:`skescore.metrics.attribution.plausibility`, whose rationales are then passed as y.
-        Of ``"aopc_suff"`` and ``"prediction_gap_unimportant"`` less is better; they are negated.
+        :func:`skescore.metrics.attribution.plausibility`, whose rationales are passed as y.
+        ``"aopc_suff"`` and ``"prediction_gap_unimportant"``, of which less is better, are negated.
     explainer : callable
         ``explainer(estimator, X)`` returns the attributions of the rows in any form that the
-        measure takes, for instance those of shap, LIME or captum.
+        measure accepts, for example those of shap, LIME or captum.
     **options
         Options of the measure, such as ``removal`` and ``target``.
 
     Returns
     -------
     AttributionScorer
-        Called as ``scorer(estimator, X, y=None)``: the mean over the rows, rows without a value
-        left out; greater is better. ``scorer.report(estimator, X)`` counts those.
+        Scorer with the signature ``scorer(estimator, X, y=None)``, which returns the mean over rows
+        with a defined measure; greater is better. ``scorer.report(estimator, X)`` counts the rest.
 
     Raises
     ------
     ValueError
         If there is no such measure.
     TypeError
-        If `explainer` cannot be called, or an option is the scorer's own.
+        If `explainer` is not callable, or an option is set by the scorer.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def make_attribution_scorer(
         )
     owned = {"measures", "return_details", "average"} & set(options)
     if owned:
-        raise TypeError(f"{sorted(owned)[0]} is the scorer's own business. Leave it out.")
+        raise TypeError(f"{sorted(owned)[0]} is set by the scorer. Omit it.")
     function = plausibility if measure in PLAUSIBILITY else faithfulness
     possible = function.__kwdefaults__ or {}
     unknown = sorted(set(options) - set(possible))

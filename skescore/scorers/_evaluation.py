@@ -35,7 +35,7 @@ Size = str | Callable[[RuleSet], float]
 SIZES = ("rules", "conditions", "literals", "terms")
 REFERENCES = ("data", "black_box")
 Value = TypeVar("Value")
-#: Largest number of rows for the test whether y has the units of the rules.
+#: Maximum number of rows for the test whether y has the units of the rules.
 _COMPARED = 50
 
 
@@ -103,7 +103,7 @@ class RuleEvaluation:
         Returns
         -------
         RuleEvaluation
-            A copy of the evaluation with other true values.
+            Copy of the evaluation with other true values.
 
         Raises
         ------
@@ -154,7 +154,7 @@ class RuleEvaluation:
             )
 
     def _predicted(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:
-        if not isinstance(metric, str):  # A user's function may return anything.
+        if not isinstance(metric, str):  # a user's function may return anything
             return self._measure(measure, metric, uncovered)
         key = measure, metric, uncovered
         if key not in self._measured:
@@ -184,7 +184,7 @@ class RuleEvaluation:
 
     @cached_property
     def _codes(self) -> tuple[np.ndarray, np.ndarray]:
-        """True and predicted labels as numbers, which metrics compare faster."""
+        """Return true and predicted labels as numbers, which metrics compare faster."""
         return common_codes(self.y_true, self.y_pred)
 
     def performance(self, metric: Any, uncovered: str) -> float:
@@ -265,7 +265,7 @@ class Unwrapped(NamedTuple):
 
 
 def unwrap(estimator: Any) -> Unwrapped:
-    """Find the model that has rules in a Pipeline, search, frozen or target-transformed model."""
+    """Find the model with rules in a Pipeline, search, frozen or target-transformed model."""
     inwards: list[Callable[[Any], Any]] = []
     outwards: list[Callable[[Any], Any]] = []
     model = estimator
@@ -306,13 +306,13 @@ def _inverse_target(model: Any) -> Callable[[Any], Any]:
 
 
 def rows_of_rules(ruleset: RuleSet, X: Any) -> Any:
-    """Select the features of the rules by name from a frame that has them, else by position."""
+    """Select the features of the rules by name from a frame that has them, otherwise by index."""
     by_name = set(map(str, getattr(X, "columns", ()))) >= set(ruleset.feature_names)
     return X if by_name or isinstance(X, RowTable) else np.asarray(X)
 
 
 def _evaluated_counts(estimator: Any, counts: RuleCounts, y: Any, weights: Any) -> RuleEvaluation:
-    """Build the evaluation of rules whose rows were counted before."""
+    """Build the evaluation of rules from counts of rows."""
     if y is not None or weights is not None:
         raise ValueError(
             "Counts of rows already contain labels and weights, but y or sample_weight was passed "
@@ -381,7 +381,7 @@ def evaluate_rules(
     X_inner = transform(X)
     ruleset = _read_rules(estimator, model, X_inner)
     if isinstance(estimator, RuleSet) and estimator.fallback is None and len(estimator):
-        # Measures ignore this prediction for uncovered rows, but predict needs a value.
+        # Measures ignore this prediction of uncovered rows, but predict requires a value.
         stand_in = 0.0 if estimator.task == "regression" else (estimator.classes or (None,))[0]
         estimator = estimator.replace(fallback=Fallback(stand_in))
     X_rules = rows_of_rules(ruleset, X_inner)
@@ -392,7 +392,7 @@ def evaluate_rules(
     if n_rows == 0:
         raise ValueError("X must hold at least one row to score rules on, got 0 rows.")
     y_pred = np.empty(n_rows, dtype=object)
-    if len(ruleset):  # Steps of a pipeline may work in place.
+    if len(ruleset):  # pipeline steps may modify rows in place
         y_pred = np.asarray(estimator.predict(X if estimator is model else own_rows(X)))
     if black_box is None:
         black_box = _query_of(model)
@@ -457,7 +457,7 @@ def _query_of(model: Any) -> Callable[[Any], Any] | None:
 
 
 def _check_truth(y_true: np.ndarray, ruleset: RuleSet, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the true values; raise a ValueError if they do not suit the rules."""
+    """Return the true values; raise a ValueError if they do not fit the rules."""
     if y_true.shape != shape:
         raise ValueError(f"y must have shape {shape}, one prediction per row, got {y_true.shape}.")
     if ruleset.task == "regression":
@@ -468,7 +468,7 @@ def _check_truth(y_true: np.ndarray, ruleset: RuleSet, shape: tuple[int, ...]) -
 
 
 def _numbers(y_true: np.ndarray) -> np.ndarray:
-    # A measure does not check the values of uncovered rows.
+    # Measures do not check the values of uncovered rows.
     if y_true.dtype.kind in "fiub":
         wrong = y_true[~np.isfinite(y_true)].tolist()
     else:
@@ -491,7 +491,7 @@ def _check_labels(y_true: np.ndarray, ruleset: RuleSet) -> None:
             "for the extraction."
         )
     missing_rows = np.flatnonzero(pd.isna(y_true))
-    if len(missing_rows):  # They would count as another class that is never predicted.
+    if len(missing_rows):  # they would count as another class that is never predicted
         raise ValueError(
             f"y must hold a label in every row, but row {int(missing_rows[0])} has none. Drop such "
             "rows first."

@@ -1,7 +1,6 @@
-"""Measures of predictions as scorers of any classifier or regressor, rules or not.
+"""Measures of predictions as scorers of any classifier or regressor.
 
-They see what a model predicts, not how: for what rules are worth as knowledge see
-:mod:`skescore.scorers`.
+They evaluate only predictions. :mod:`skescore.scorers` also has scores of rules as knowledge.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ __all__ = ["PERFORMANCE_SCORERS", "PerformanceScorer", "make_performance_scorer"
 
 
 class PerformanceScorer(AsksForWeights):
-    """A measure of predictions that scikit-learn's searches and Optuna objectives can call.
+    """A measure of predictions as a scorer for scikit-learn's searches and Optuna objectives.
 
-    Made by :func:`make_performance_scorer`.
+    Created by :func:`make_performance_scorer`.
 
     Parameters
     ----------
     metric : str or PerformanceMetric
-        The measure.
+        Name of the measure, or a user-defined one.
     reference : {"data", "black_box"}, default="data"
-        Compare with y, or with the black box's own predictions.
+        Whether to compare with y, or with the black box's predictions.
     settings : dict, optional
         ``undefined`` and options of the measure.
     """
@@ -55,7 +54,7 @@ class PerformanceScorer(AsksForWeights):
 
     @property
     def name(self) -> str:
-        """Name in messages, with ``neg_`` in front for a loss."""
+        """Name in messages, with the prefix ``neg_`` for a loss."""
         return find_metric(self.metric, {}).scorer_name
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -79,8 +78,8 @@ class PerformanceScorer(AsksForWeights):
         else:
             raise TypeError(
                 f"{self.name} needs a classifier with predict_proba, but "
-                f"{type(estimator).__name__} has none. Choose a measure of predictions, or one of "
-                "numbers for a regressor."
+                f"{type(estimator).__name__} has none. Choose a measure of predicted labels, or of "
+                "regression for a regressor."
             )
         if metric.kind == "binary":
             # The rows may contain two of many classes, or one of two.
@@ -98,7 +97,7 @@ class PerformanceScorer(AsksForWeights):
     def _figure(
         self, metric: PerformanceMetric, estimator: Any, X: Any, y: Any, sample_weight: Any
     ) -> float:
-        """Measure a quantity that is computed from the rules."""
+        """Compute a measure from the rules."""
         e = evaluate_rules(estimator, X, y, reference=self.reference, sample_weight=sample_weight)
         figures = characteristics(e.ruleset, e.X, e.y_true, sample_weight=e.sample_weight)
         if metric.name not in figures:
@@ -135,7 +134,7 @@ class FidelityScorer(PerformanceScorer):
     Parameters
     ----------
     undefined : float, default=NaN
-        Value for rules that give no prediction.
+        Value for rules without predictions.
 
     Examples
     --------
@@ -205,7 +204,7 @@ def _own_metric(named_function: Mapping[str, Any]) -> PerformanceMetric:
     ):
         raise TypeError(
             "metric as a dict must hold one name and its function of (y_true, y_pred), got "
-            f"{dict(named_function)!r}. Give each measure a scorer of its own."
+            f"{dict(named_function)!r}. Use one scorer per measure."
         )
     [(name, function)] = named_function.items()
     formula = f"by {getattr(function, '__name__', type(function).__name__)}"
@@ -219,7 +218,7 @@ def make_performance_scorer(
     undefined: float = math.nan,
     **options: Any,
 ) -> PerformanceScorer:
-    """Make a scorer of predictions from a measure of the catalog.
+    """Create a scorer of predictions from a measure of the catalog.
 
     Use it in ``GridSearchCV(scoring=...)``, ``cross_validate`` or ``ExtractorSearchCV``, for any
     classifier or regressor: extractors, trees, rule sets and models without rules.
@@ -228,43 +227,40 @@ def make_performance_scorer(
     ----------
     metric : str, PerformanceMetric or dict of str to callable
         A name of :data:`skescore.metrics.PERFORMANCE_METRICS`, or a user-defined metric. A loss is
-        negated. ``{name: function}`` is a function of ``(y_true, y_pred)``, such as those
-        of ``sklearn.metrics``, of which greater is better; it gets `sample_weight` if there is one.
+        negated. ``{name: function}`` is a function of ``(y_true, y_pred)`` of which greater is
+        better, such as those of ``sklearn.metrics``; it gets `sample_weight` if there is one.
     reference : {"data", "black_box"}, default="data"
-        Compare with y, or with the black box's own predictions (fidelity), which only extractors
-        know.
+        Whether to compare with y, or with the black box's predictions (fidelity), which requires an
+        extractor.
     undefined : float, default=NaN
-        The score where the measure has no value, such as the specificity without negatives, not
-        negated. A score of NaN comes with an ``UndefinedMetricWarning``.
+        Score if the measure is undefined, such as the specificity without negatives; not negated. A
+        score of NaN comes with an ``UndefinedMetricWarning``.
     **options
-        Options of the measure: ``pos_label`` of those for two classes, which labels other than 0
-        and 1 need; ``harmonic``, ``zero`` and ``clip`` of single ones.
+        Options of the measure: ``pos_label`` of binary measures, required unless labels are 0 and
+        1; ``harmonic``, ``zero`` and ``clip`` of single measures.
 
     Returns
     -------
     PerformanceScorer
-        Called as the measure, ``neg_`` before it for a loss; greater is better.
+        Scorer with the name of the measure (prefix ``neg_`` for a loss); greater is better.
 
     Raises
     ------
     ValueError
         If there is no such measure or reference, or it cannot be a scorer.
     TypeError
-        If the measure has no such option, `undefined` is no number, or a dict holds something else
-        than one name and a function.
+        If the measure has no such option, `undefined` is not a number, or a dict does not hold
+        exactly one name and function.
 
     Notes
     -----
-    All rows count as the model predicts them, also uncovered ones; a rule set by
-    itself needs a fallback for them.
-
-    Confidences are taken in the order of the model's classes. Rows whose label the model does not
-    know are an error there; stratified folds avoid them. Infinite losses stay infinite: the
-    cross-entropy of a single sure error hides how good the rest is, so that scikit-learn's
-    ``"neg_log_loss"`` is the better one to search by.
-
-    ``rules_per_example`` and the voting conflicts need rules, and ``rules_per_example`` is neither
-    good nor bad: look at it in ``cross_validate``.
+    All rows count with the predictions of the model, including uncovered ones; a bare rule set
+    needs a fallback for them. Columns of probabilities have the order of the model's classes. Rows
+    with labels unknown to the model raise an error for measures of probabilities; stratified folds
+    avoid them. Infinite losses remain infinite, for example the cross-entropy if a single error has
+    probability 0. For searches, prefer scikit-learn's ``"neg_log_loss"``. ``rules_per_example`` and
+    the voting conflicts require rules; ``rules_per_example`` is neither good nor bad, so use it
+    only in ``cross_validate``.
 
     Examples
     --------
@@ -286,7 +282,7 @@ def make_performance_scorer(
     )
     if checked_metric.kind == "survival":
         raise ValueError(
-            f"{checked_metric.name} needs the censored rows, which predictions do not show; see "
+            f"{checked_metric.name} needs the censored rows, which predictions do not contain; see "
             "skescore.scorers.make_survival_scorer."
         )
     check_choice("reference", reference, REFERENCES)

@@ -9,7 +9,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 
 class AsksForWeights:
-    """Mixin of scorers with a ``name`` that take ``sample_weight``."""
+    """Mixin of scorers that have a ``name`` and accept ``sample_weight``."""
 
     _requests: dict[str, Any]
 
@@ -22,17 +22,17 @@ class AsksForWeights:
         Returns
         -------
         scorer
-            A copy with the request: the ready-made scorers stay as they are.
+            Copy with the request; ready-made scorers are not modified.
 
         Raises
         ------
         TypeError, ValueError
-            If other metadata is asked for, or a request is neither bool nor a name.
+            If other metadata is requested, or a request is neither a bool nor a name.
         """
         unknown = set(requests) - {"sample_weight"}
         if unknown:
             name = getattr(self, "name", type(self).__name__)
-            raise TypeError(f"{name} takes sample_weight only, got {sorted(unknown)}.")
+            raise TypeError(f"{name} accepts only sample_weight, got {sorted(unknown)}.")
         clone = copy.copy(self)
         clone._requests = self._requests | requests
         clone.get_metadata_routing()  # raises an error for an invalid request
@@ -44,7 +44,7 @@ class AsksForWeights:
         Returns
         -------
         MetadataRequest
-            What scikit-learn's metadata routing asks for.
+            Request for scikit-learn's metadata routing.
         """
         routing = MetadataRequest(owner=self)
         routing.score.add_request(param="sample_weight", alias=self._requests.get("sample_weight"))

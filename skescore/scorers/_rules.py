@@ -1,13 +1,12 @@
 """Scores of rule sets as scikit-learn scorers.
 
-Every scorer here is called as ``scorer(estimator, X, y)`` with a fitted extractor, or with anything
-that holds one: a Pipeline, a search, a TransformedTargetRegressor. It goes into
-``GridSearchCV(scoring=...)``, into a dict of scorers, into ``cross_validate``, and takes
-``sample_weight`` with and without metadata routing. Scikit-learn's decision trees and bare
-:class:`~skescore.rules.RuleSet` objects are scored as well.
+Scorers are called as ``scorer(estimator, X, y)`` with a fitted extractor, an estimator that
+contains one (Pipeline, search, TransformedTargetRegressor), a decision tree of scikit-learn, or a
+:class:`~skescore.rules.RuleSet`. Use them in ``GridSearchCV(scoring=...)``, in a dict of scorers or
+in ``cross_validate``. They accept ``sample_weight`` with and without metadata routing.
 
-A scorer needs the fitted estimator, so the tools of scikit-learn that hand over nothing but
-predictions (``make_scorer``, ``TunedThresholdClassifierCV``) cannot use it.
+A scorer requires the fitted estimator, so tools of scikit-learn that provide only predictions
+(``make_scorer``, ``TunedThresholdClassifierCV``) cannot use it.
 """
 
 from __future__ import annotations
@@ -80,16 +79,17 @@ AGGREGATES: dict[str, Callable[[np.ndarray], Any]] = {
     "median": np.median,
     "max": np.max,
 }
-#: Options that let a warning point to the line of the caller, from Python 3.12 on.
+#: Options that make a warning point to the line of the caller, from Python 3.12 on.
 _AT_CALLER: dict[str, Any] = {"stacklevel": 2}
 if sys.version_info >= (3, 12):
     _AT_CALLER = {"skip_file_prefixes": (str(Path(__file__).parents[1]),)}
 
 
 class RuleScorer(AsksForWeights):
-    """A score of rule sets that scikit-learn's searches and Optuna objectives can call.
+    """A score of rule sets as a scorer for scikit-learn's searches and Optuna objectives.
 
-    Made by :func:`make_score_scorer`, :func:`make_knowledge_scorer` and :func:`make_rule_scorer`.
+    Created by :func:`make_score_scorer`, :func:`make_knowledge_scorer` and
+    :func:`make_rule_scorer`.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class RuleScorer(AsksForWeights):
         Declaration of the score, or ``measure(evaluation, **settings)`` that returns a
         float or a dict of floats, greater is better.
     reference : {"data", "black_box"}
-        Compare with y, or with the black box's own predictions.
+        Whether to compare with y, or with the black box's predictions.
     settings : dict
         Weights and other settings of the measure.
     """
@@ -125,7 +125,7 @@ class RuleScorer(AsksForWeights):
         return self.score(evaluation)
 
     def score(self, evaluation: RuleEvaluation) -> Any:
-        """Score an evaluation that has been made already."""
+        """Score an existing evaluation."""
         if isinstance(self.measure, ScoreSpec):
             return _score(evaluation, self.measure, self.settings)
         return self.measure(evaluation, **self.settings)
@@ -137,7 +137,7 @@ class RuleScorer(AsksForWeights):
 
     @property
     def gives_dict(self) -> bool:
-        """True if the scorer returns a dict of several named scores."""
+        """Whether the scorer returns a dict of several named scores."""
         return isinstance(self.measure, _Knowledge)
 
     @property
@@ -153,14 +153,14 @@ class RuleScorer(AsksForWeights):
 
 
 def _setting_text(value: Any) -> str:
-    # A function's repr holds its address, which would make messages differ between runs.
+    # A function's repr contains its address, so messages would differ between runs.
     if isinstance(value, RuleMeasure):
         return value.name
     return str(getattr(value, "__name__", repr(value)))
 
 
 def _undefined(value: float, why: str) -> float:
-    """Warn of a score that is NaN."""
+    """Warn that a score is NaN."""
     if math.isnan(value):
         warnings.warn(
             f"{why} Pass undefined=... to choose another value.",
@@ -176,7 +176,7 @@ def _check_unless_callable(name: str, value: Any, choices: tuple[str, ...]) -> N
 
 
 def _predicted(e: RuleEvaluation, spec: ScoreSpec, settings: Mapping[str, Any]) -> float:
-    """Measure the prediction as a score needs it; NaN without rules or rows."""
+    """Measure the prediction as the score requires; NaN without rules or rows."""
     if not len(e.ruleset):
         return math.nan
     measure = e.loss if spec.prediction == "loss" else e.performance
@@ -200,7 +200,7 @@ def _score(e: RuleEvaluation, spec: ScoreSpec, settings: Mapping[str, Any]) -> f
 
 
 def _check_metric(spec: ScoreSpec, value: Any) -> None:
-    """Name an unknown metric now; whether it suits the task shows when there are rules."""
+    """Reject an unknown metric; whether it fits the task is checked with the rules."""
     if callable(value) or (isinstance(value, str) and value == "auto"):
         return
     metric = PREDICTION_METRICS.get(value.removeprefix("neg_")) if isinstance(value, str) else None
@@ -214,7 +214,7 @@ def _check_metric(spec: ScoreSpec, value: Any) -> None:
             key for key, candidate in PREDICTION_METRICS.items() if candidate.greater_is_better
         ]
         raise ValueError(
-            f"performance must have the best value 1, but {value!r} is a loss. Choose one of "
+            f"performance must have best value 1, but {value!r} is a loss. Choose one of "
             f"{', '.join(better)}, or a callable."
         )
 
@@ -230,38 +230,36 @@ def make_score_scorer(
     undefined: float = math.nan,
     **weights: float,
 ) -> RuleScorer:
-    """Make a scorer of any score of rule sets.
+    """Create a scorer of any score of rule sets.
 
     Parameters
     ----------
     score : str or ScoreSpec
         A name in :data:`SCORE_SPECS`, or a user-defined score.
     metric : str or callable, default="auto"
-        Measure of the prediction: the score's default for the task, a name of
+        Measure of the prediction: by default that of the score for the task; or a name of
         :data:`skescore.metrics.PREDICTION_METRICS` (a performance x becomes the loss 1 - x), or
         ``metric(y_true, y_pred)`` whose best value is 0 for a loss, 1 for a performance.
     completeness : {"volume", "instances"} or callable, default="volume"
-        Share of the domain's volume or of the rows; a callable gets the RuleSet and the rows. Not
-        used by scores without completeness.
+        Share of the domain's volume or of the rows; a callable gets the RuleSet and the rows.
+        Ignored by scores without completeness.
     reference : {"data", "black_box"}, default="data"
-        Compare with y, or with the black box's own predictions (fidelity).
+        Whether to compare with y, or with the black box's predictions (fidelity).
     uncovered : {"ignore", "penalize"}, optional
-        Rows without a rule are left out, or count as wrong (classification) or as predicted by the
-        mean (regression); by default as the score's row says.
+        Whether uncovered rows are ignored, or count as wrong (classification) or as predicted by
+        the mean (regression); by default that of the score.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
-        Unit of the size: literals are comparisons with a bound or with a value of a
-        category; terms are literals and the features in linear conclusions. A callable gets the
-        RuleSet.
+        Unit of the size. Literals are comparisons with a bound or with a category; terms are
+        literals and the features in linear outputs. A callable gets the RuleSet.
     undefined : float, default=NaN
-        The score where there are no rules or no rows left; NaN comes with an
-        ``UndefinedMetricWarning``.
+        Score without rules or rows; NaN comes with an ``UndefinedMetricWarning``.
     **weights : float
         Weights of the score.
 
     Returns
     -------
     RuleScorer
-        Greater is better; a score of which less is better is negated.
+        Scorer of which greater is better; other scores are negated.
 
     Examples
     --------
@@ -294,28 +292,28 @@ def make_fire_scorer(
     size: Size = "rules",
     undefined: float = math.nan,
 ) -> RuleScorer:
-    """Make a scorer of the negated FiRe score: few rules, few errors.
+    """Create a scorer of the negated FiRe score: few rules, few errors.
 
     Parameters
     ----------
     psi : float, default=1.0
-        So many rules count as one; larger values care less about their number.
+        Number of rules that count as one; larger values allow more rules.
     loss : str or callable, default="auto"
-        1 - accuracy (classification) and the mean absolute error (regression) by default.
+        By default 1 - accuracy (classification) or the mean absolute error (regression).
     reference : {"data", "black_box"}, default="data"
-        Compare with y, or with the black box's own predictions (fidelity).
+        Whether to compare with y, or with the black box's predictions (fidelity).
     uncovered : {"penalize", "ignore"}, default="penalize"
-        FiRe does not know completeness, so leaving out rows without a rule would call a list
-        perfect that predicts one easy row.
+        Treatment of uncovered rows. FiRe has no completeness, so with ``"ignore"`` a list that
+        predicts only one easy row would be perfect.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         Unit of the size.
     undefined : float, default=NaN
-        The score where there are no rules or no rows left.
+        Score without rules or rows.
 
     Returns
     -------
     RuleScorer
-        At most 0, greater is better.
+        Scorer with values of at most 0; greater is better.
 
     References
     ----------
@@ -357,27 +355,27 @@ def make_q_scorer(
     size: Size = "rules",
     undefined: float = math.nan,
 ) -> RuleScorer:
-    """Make a scorer of the negated Q score: few rules, few errors, complete.
+    """Create a scorer of the negated Q score: few rules, few errors, complete.
 
     Parameters
     ----------
     loss : str or callable, default="auto"
-        1 - weighted F1 (classification) and the mean absolute error (regression) by default.
+        By default 1 - weighted F1 (classification) or the mean absolute error (regression).
     completeness : {"volume", "instances"} or callable, default="volume"
         Share of the domain's volume or of the rows.
     reference : {"data", "black_box"}, default="data"
-        Compare with y, or with the black box's own predictions (fidelity).
+        Whether to compare with y, or with the black box's predictions (fidelity).
     uncovered : {"ignore", "penalize"}, default="ignore"
-        Treatment of uncovered rows; ignored, since completeness accounts for them.
+        Treatment of uncovered rows, which completeness already accounts for.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         Unit of the size.
     undefined : float, default=NaN
-        The score where there are no rules or no rows left.
+        Score without rules or rows.
 
     Returns
     -------
     RuleScorer
-        At most 0, greater is better.
+        Scorer with values of at most 0; greater is better.
 
     References
     ----------
@@ -411,29 +409,29 @@ def make_ice_scorer(
     size: Size = "rules",
     undefined: float = math.nan,
 ) -> RuleScorer:
-    """Make a scorer of the ICE score: good predictions, few rules, complete.
+    """Create a scorer of the ICE score: good predictions, few rules, complete.
 
     Parameters
     ----------
     phi, rho : float, default=1.0
         Importance of the predictions and of the size.
     performance : str or callable, default="auto"
-        Weighted F1 (classification) and R² (regression) by default.
+        By default weighted F1 (classification) or R² (regression).
     completeness : {"volume", "instances"} or callable, default="volume"
         Share of the domain's volume or of the rows.
     reference : {"data", "black_box"}, default="data"
-        Compare with y, or with the black box's own predictions (fidelity).
+        Whether to compare with y, or with the black box's predictions (fidelity).
     uncovered : {"ignore", "penalize"}, default="ignore"
-        Treatment of uncovered rows; ignored, since completeness accounts for them.
+        Treatment of uncovered rows, which completeness already accounts for.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         Unit of the size.
     undefined : float, default=NaN
-        The score where there are no rules or no rows left.
+        Score without rules or rows.
 
     Returns
     -------
     RuleScorer
-        From 0 to less than 1, greater is better.
+        Scorer with values from 0 to less than 1; greater is better.
 
     References
     ----------
@@ -482,10 +480,10 @@ class _Knowledge:
 
 
 def _volume_or_nan(e: RuleEvaluation) -> float:
-    """Return the completeness by volume; NaN if there is none, as over unknown categories."""
+    """Return the completeness by volume; NaN if it is undefined, as with unknown categories."""
     try:
         return e.volume
-    except ValueError:  # Scores that need the volume have raised it before.
+    except ValueError:  # scores that require the volume have raised it before
         return math.nan
 
 
@@ -500,37 +498,37 @@ def make_knowledge_scorer(
     scorers: Sequence[RuleScorer] = (),
     **weights: float,
 ) -> RuleScorer:
-    """Make a scorer that returns all scores and their parts from one prediction.
+    """Create a scorer that returns all scores and their parts from one prediction.
 
     Use it as ``GridSearchCV(scoring=..., refit="ice")`` or in ``cross_validate``.
 
     Parameters
     ----------
     loss, performance : str or callable, default="auto"
-        The metrics of scores that take a loss (FiRe, Q) and of those that take a performance (ICE);
-        each score's own default by default.
+        Metrics of scores that use a loss (FiRe, Q) and of those that use a performance (ICE); by
+        default those of each score.
     completeness : {"volume", "instances"} or callable, default="volume"
         Share of the domain's volume or of the rows.
     reference : {"data", "black_box"}, default="data"
-        Compare with y, or with the black box's own predictions (fidelity).
+        Whether to compare with y, or with the black box's predictions (fidelity).
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         Unit of the size.
     undefined : float, default=NaN
-        The score where there are no rules or no rows left.
+        Score without rules or rows.
     scorers : sequence of RuleScorer, default=()
-        Scorers of single scores, which are scored with their own settings; also of scores that
-        are not registered.
+        Further scorers of single scores, with their own settings; their scores need not be
+        registered.
     **weights : float
-        Weights of any score: ``psi`` of FiRe, ``phi`` and ``rho`` of ICE.
+        Weights of the scores: ``psi`` of FiRe, ``phi`` and ``rho`` of ICE.
 
     Returns
     -------
     RuleScorer
-        Gives a dict: the scores of :data:`SCORE_SPECS` by the names of their scorers, ``ice``,
-        ``neg_fire``, ``neg_q`` (greater is better); what they take of the prediction:
-        ``performance`` (that of ICE, on covered rows), ``loss`` (that of FiRe, rows without a rule
-        penalized), ``loss_q`` (that of Q, on covered rows); ``n_rules``, ``completeness_volume``
-        (NaN if no score needs it and it cannot be computed) and ``completeness_instances``.
+        Scorer that returns a dict: the scores of :data:`SCORE_SPECS` by the names of their scorers,
+        ``ice``, ``neg_fire``, ``neg_q`` (greater is better); their measures of the prediction,
+        ``performance`` (of ICE, on covered rows), ``loss`` (of FiRe, with uncovered rows penalized)
+        and ``loss_q`` (of Q, on covered rows); ``n_rules``, ``completeness_volume`` (NaN if no
+        score needs it and it cannot be computed) and ``completeness_instances``.
 
     Examples
     --------
@@ -559,7 +557,7 @@ def make_knowledge_scorer(
     specs = dict(SCORE_SPECS)
     for scorer in scorers:
         if scorer.spec is None:
-            raise TypeError(f"scorers must be of one score each, got {scorer!r}.")
+            raise TypeError(f"scorers must be scorers of a single score, got {scorer!r}.")
         specs[scorer.spec.name] = scorer.spec
         settings[scorer.spec.name] = scorer.settings
     return RuleScorer("knowledge", _Knowledge(tuple(specs.values())), reference, settings)
@@ -585,7 +583,7 @@ def _quality_of(
         values = -values
     weights = None
     if aggregate == "weighted":
-        # Rules without rows have no weight, even where the measure is undefined.
+        # Rules without rows have no weight, even if the measure is undefined.
         values, weights = values[counts.covered > 0], counts.covered[counts.covered > 0]
     without = int(np.isnan(values).sum())
     values = np.where(np.isnan(values), undefined, values)
@@ -615,28 +613,28 @@ def make_rule_scorer(
     undefined: float = math.nan,
     **parameters: float,
 ) -> RuleScorer:
-    """Make a scorer of the single rules: how good they are by a measure, on average or at worst.
+    """Create a scorer of the quality of single rules, on average or of the worst.
 
-    Use it where a person reads the rules one by one. It does not know how many rules there are, nor
-    how many rows are left without one.
+    Use it if people read the rules one by one. It ignores the number of rules and of uncovered
+    rows.
 
     Parameters
     ----------
     measure : str, RuleMeasure or dict of one name to a callable, default="c2"
-        A name in :data:`skescore.metrics.RULE_MEASURES`, or a user-defined measure: ``{"name":
-        function}`` with ``function(p, n, P, N)`` of arrays, greater being better. A loss is
+        A name in :data:`skescore.metrics.RULE_MEASURES`, or a user-defined measure ``{"name":
+        function}`` with ``function(p, n, P, N)`` of arrays, of which greater is better. A loss is
         negated.
     aggregate : {"mean", "min", "median", "max", "weighted"} or callable, default="mean"
-        Aggregate of the values of all rules, greater being better; "weighted" is the mean
-        weighted by the rows that each rule covers. A callable gets the array of values.
+        Aggregate of the values of all rules; "weighted" is the mean weighted by the rows that each
+        rule covers. A callable gets the array of values; greater must be better.
     reference : {"data", "black_box"}, default="data"
-        Compare with y, or with the black box's own predictions (fidelity).
+        Whether to compare with y, or with the black box's predictions (fidelity).
     assigned : bool, default=False
-        False judges each rule by all rows that it covers; True by those assigned to it, which
-        matters in ordered rule sets, whose later rules mean "else".
+        Whether to evaluate each rule on the rows assigned to it instead of all rows it covers. This
+        matters for ordered rule sets, in which later rules mean "else".
     undefined : float, default=NaN
-        The value of a rule for which the measure is not defined, such as the precision of a rule
-        that covers no row, and the score where there are no rules. A score of NaN comes with an
+        Value of a rule for which the measure is undefined, such as the precision of a rule that
+        covers no row, and score without rules. A score of NaN comes with an
         ``UndefinedMetricWarning``.
     **parameters : float
         Parameters of the measure.
@@ -644,14 +642,14 @@ def make_rule_scorer(
     Returns
     -------
     RuleScorer
-        Called ``mean_rule_c2`` and the like, ``neg_`` before it for a loss; greater is better.
+        Scorer with a name such as ``mean_rule_c2`` (prefix ``neg_`` for a loss); greater is better.
 
     Raises
     ------
     ValueError
         If there is no such measure, aggregate or reference, or a parameter is out of its range.
     TypeError
-        If the measure has no such parameter, or something is no number.
+        If the measure has no such parameter, or an argument is not a number.
 
     Examples
     --------
@@ -708,41 +706,40 @@ def make_set_scorer(
     undefined: float = math.nan,
     **options: Any,
 ) -> RuleScorer:
-    """Make a scorer of what FiRe, Q and ICE do not look at: how rules meet, whether they are true.
+    """Create a scorer of a property that FiRe, Q and ICE ignore, such as overlap or stability.
 
-    Use it with a score, as a further column of a search or a bench.
+    Use it in addition to a score, as a further column of a search or a benchmark.
 
     Parameters
     ----------
     measure : str or SetMeasure
         A name in :data:`SET_MEASURES`, or a user-defined measure. A loss is negated.
     reference : {"data", "black_box"}, default="data"
-        Whose labels ``calibration_error`` and ``calibrated_rules`` look at; the others look at
-        none.
+        Labels for ``calibration_error`` and ``calibrated_rules``; other measures use no labels.
     undefined : float, default=NaN
-        The score where the measure has no value, such as without rules; NaN comes with an
+        Score if the measure is undefined, such as without rules; NaN comes with an
         ``UndefinedMetricWarning``.
     **options
-        Options of the measure: ``n_rows``, ``scale`` and ``random_state`` of rows that are drawn,
+        Options of the measure: ``n_rows``, ``scale`` and ``random_state`` of generated rows,
         ``n_repeats`` and ``max_rows`` of permutations, ``n_splits`` and ``n_bins`` of stability,
         ``confidence`` of intervals.
 
     Returns
     -------
     RuleScorer
-        Called as the measure, ``neg_`` before it for a loss; greater is better.
+        Scorer with the name of the measure (prefix ``neg_`` for a loss); greater is better.
 
     Raises
     ------
     ValueError
         If there is no such measure or reference.
     TypeError
-        If the measure has no such option, or `undefined` is no number.
+        If the measure has no such option, or `undefined` is not a number.
 
     Notes
     -----
-    Measures of the black box need an extractor, which knows it. Stability makes the rules again,
-    twice for each of ``n_splits``, of halves of the rows that are scored.
+    Measures of the black box require an extractor. Stability extracts rules again from random
+    halves of the scored rows, twice for each of ``n_splits``.
 
     Examples
     --------
@@ -810,14 +807,14 @@ SET_SCORERS: dict[str, RuleScorer] = {
 
 
 def register_score(spec: ScoreSpec) -> None:
-    """Add a score of rule sets to scorers, searches, benches, the command line and reports.
+    """Register a score of rule sets for scorers, searches, benchmarks, command line and reports.
 
     Register it before the runs that use it, since they record its measure of the prediction.
 
     Parameters
     ----------
     spec : ScoreSpec
-        The score. Registering the same one again changes nothing.
+        Score to register. Registering the same one again has no effect.
 
     Raises
     ------
@@ -826,7 +823,7 @@ def register_score(spec: ScoreSpec) -> None:
 
     See Also
     --------
-    make_score_scorer : A scorer of a score that need not be registered.
+    make_score_scorer : Create a scorer of a score without registering it.
 
     Examples
     --------
@@ -854,14 +851,14 @@ def register_score(spec: ScoreSpec) -> None:
     SCORERS["knowledge"] = make_knowledge_scorer()
 
 
-#: The entry-point group by which installed packages register scores.
+#: Entry-point group in which installed packages declare scores.
 SCORE_ENTRY_POINTS = "skescore.scores"
 
 
 def register_installed_scores() -> tuple[str, ...]:
-    """Register the scores that installed packages bring, as the command line does.
+    """Register the scores of installed packages, as the command line does.
 
-    A package names a :class:`ScoreSpec` in the table of entry points of its ``pyproject.toml``::
+    A package declares a :class:`ScoreSpec` in the table of entry points of its ``pyproject.toml``::
 
         [project.entry-points."skescore.scores"]
         their-score = "their_package:THEIR_SCORE"
@@ -869,14 +866,14 @@ def register_installed_scores() -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        The names of these scores.
+        Names of these scores.
 
     Raises
     ------
     ImportError
-        If one cannot be imported.
+        If a score cannot be imported.
     TypeError
-        If one is no :class:`ScoreSpec`.
+        If an entry is not a :class:`ScoreSpec`.
     ValueError
         If a name is taken.
 
@@ -896,7 +893,7 @@ def register_installed_scores() -> tuple[str, ...]:
         who = f"The score {entry.name!r} of the package {package!r} ({entry.value!r})"
         try:
             spec = entry.load()
-        except Exception as error:  # The import of a package may raise anything.
+        except Exception as error:  # the import of a package may raise anything
             raise ImportError(
                 f"{who} cannot be imported ({type(error).__name__}: {error}). Reinstall, upgrade "
                 "or uninstall that package."
@@ -911,22 +908,22 @@ def register_installed_scores() -> tuple[str, ...]:
     return tuple(names)
 
 
-#: Column names of runs that no score may take, besides those of measured quantities.
+#: Reserved column names of runs, besides those of measured quantities.
 _RESERVED_COLUMNS = ("score", "fidelity", "params", "extractor", "data", "rank")
 
 
 def get_rule_scorer(scoring: Any) -> Any:
-    """Turn a name into a scorer; a callable is handed back.
+    """Return the scorer with a name; a callable is returned unchanged.
 
     Parameters
     ----------
     scoring : str, callable or dict of one name to a callable
-        ``"ice"``, ``"fire"`` or ``"neg_fire"``, ``"q"`` or ``"neg_q"``, ``"mean_rule_c2"`` and
-        the like with the aggregates and measures of :func:`make_rule_scorer`, a measure of
+        ``"ice"``, ``"fire"`` or ``"neg_fire"``, ``"q"`` or ``"neg_q"``; ``"mean_rule_c2"`` and
+        similar names, with the aggregates and measures of :func:`make_rule_scorer`; a measure of
         predictions as in :func:`make_performance_scorer`, or of rule sets as in
         :func:`make_set_scorer` (or ``"group_gap:COLUMN"``, the largest difference between the
-        groups of a column in the predictions), with or without the ``neg_`` of a loss,
-        ``"fidelity"``, or a scorer.
+        predictions for the groups of a column), with or without the prefix ``neg_`` of a loss;
+        ``"fidelity"``; or a scorer.
 
     Returns
     -------
@@ -938,7 +935,7 @@ def get_rule_scorer(scoring: Any) -> Any:
     ValueError
         If there is no such name.
     TypeError
-        If it is neither a name nor a callable.
+        If `scoring` is neither a name nor a callable.
 
     Examples
     --------
@@ -972,6 +969,6 @@ def get_rule_scorer(scoring: Any) -> Any:
     if scorer is None:
         hint = did_you_mean(scoring, scorers)
         if scoring in RULE_MEASURES:
-            hint = f"As a measure of single rules it is called 'mean_rule_{scoring}'."
+            hint = f"The measure of single rules is 'mean_rule_{scoring}'."
         raise ValueError(f"There is no score {scoring!r}. {hint}")
     return scorer

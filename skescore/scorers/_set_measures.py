@@ -1,6 +1,6 @@
 """Measures of a rule set as a whole that FiRe, Q and ICE do not contain.
 
-Scorers, searches, benches and the command line read the table; a further measure is one row.
+Scorers, searches, benchmarks and the command line use this table.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ __all__ = [
 ]
 
 
-#: Inputs of a measure; each level includes the ones before.
+#: Inputs of a measure; each level includes the previous ones.
 NEEDS = ("rules", "rows", "labels", "black_box", "extractor")
-#: Stream of random numbers for halving the rows.
+#: Random stream for halving the rows.
 _HALVES = 13
 
 
@@ -74,8 +74,8 @@ class SetMeasure:
     name : str
         Name of the measure.
     function : callable
-        ``function(evaluation, **options)`` of a :class:`RuleEvaluation`; it gives a number, NaN
-        where there is none.
+        ``function(evaluation, **options)`` of a :class:`RuleEvaluation`, which returns a number, or
+        NaN if the measure is undefined.
     text : str
         Description for readers.
     greater_is_better : bool, default=True
@@ -85,14 +85,14 @@ class SetMeasure:
     tasks : tuple of str, default=("classification", "regression")
         Tasks for which it is defined.
     range : str, default="[0, 1]"
-        The values that it takes.
+        Interval of values.
     source : str, default=""
-        Who proposed it.
+        Author or origin of the measure.
 
     Raises
     ------
     ValueError
-        If `needs` is none of these.
+        If `needs` is none of the options.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def named_set_measure(name: str) -> SetMeasure | None:
 def _group_gap(column: str, e: RuleEvaluation) -> float:
     if isinstance(e.X, RuleCounts):
         raise TypeError(
-            f"group_gap:{column} compares groups of rows, but there are counts of rows only. Pass "
+            f"group_gap:{column} compares groups of rows, but there are only counts of rows. Pass "
             "the rows."
         )
     groups = group_values(e.rows, e.ruleset.feature_names, column)
@@ -290,7 +290,7 @@ def _fidelity_rows(e: RuleEvaluation) -> float:
 
 
 def _fidelity_gap(e: RuleEvaluation) -> float:
-    """Compute the fidelity gap by class, or by quarters of the black box's numbers."""
+    """Compute the fidelity gap by class, or by quartile of the black box's predictions."""
     box = np.asarray(_black_box(e)(e.rows))
     predictions, is_predicted = known_predictions(e.ruleset, e.X)
     groups = None
@@ -323,7 +323,7 @@ def _feature_agreement(
 def _stability_of(
     e: RuleEvaluation, n_splits: int, n_bins: int, random_state: Any
 ) -> list[Stability]:
-    """Extract rules from both halves of the rows, for every random halving."""
+    """Extract rules from both halves of the rows, for every random split."""
     check_integer("n_splits", n_splits, 1)
     check_integer("n_bins", n_bins, 1)
 
@@ -345,7 +345,7 @@ def _stability_of(
             stabilities.append(stability(halves, e.X, n_bins=n_bins, sample_weight=e.sample_weight))
         return stabilities
 
-    # A generator changes its state, so that a second call would give other halves.
+    # A generator changes its state, so a second call would give other halves.
     fixed = isinstance(random_state, int | np.integer)
     return (
         e.compute_once((Stability, n_splits, n_bins, random_state), compute) if fixed else compute()
@@ -356,7 +356,7 @@ def _made_again(e: RuleEvaluation, chosen: np.ndarray) -> RuleSet:
     model = e.model
     if model is None or isinstance(model, RuleSet) or not hasattr(model, "fit"):
         raise TypeError(
-            "Stability makes the rules again of parts of the rows, but a rule set by itself cannot "
+            "Stability extracts rules again from parts of the rows, but a rule set itself cannot "
             "be fitted. Pass the extractor, or compare several rule sets with "
             "skescore.metrics.stability."
         )
@@ -421,21 +421,21 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
             SetMeasure(
                 "uncovered",
                 _uncovered,
-                "share of the rows without a rule",
+                "share of the rows that no rule covers",
                 **_LOSS,
                 source=_LAKKARAJU,
             ),
             SetMeasure(
                 "overlap",
                 _overlap,
-                "share of the rows for which several rules hold",
+                "share of the rows that several rules cover",
                 **_LOSS,
                 source=_LAKKARAJU,
             ),
             SetMeasure(
                 "negative_overlap",
                 _negative_overlap,
-                "share of the rows for which rules with different conclusions hold",
+                "share of the rows that rules with different conclusions cover",
                 **_LOSS,
                 source=_SIALA,
             ),
@@ -465,7 +465,7 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
             SetMeasure(
                 "calibrated_rules",
                 _calibrated_rules,
-                "share of the rules whose printed figure lies in the interval of these rows",
+                "share of the rules whose printed value lies in the interval of these rows",
                 needs="labels",
                 source="C. J. Clopper, E. S. Pearson 1934",
             ),
@@ -545,12 +545,12 @@ SET_AXES: Mapping[str, SetMeasure] = MappingProxyType(
 )
 
 
-#: Begins the names of gaps between groups; the name of a column follows.
+#: Prefix of the names of gaps between groups, followed by the name of a column.
 _GROUP_GAP = "group_gap:"
 
 
 def axis_measure(axis: str) -> SetMeasure | None:
-    """Return the measure behind a loss that a search may minimize; None if there is none."""
+    """Return the measure of a loss that a search may minimize; None if there is none."""
     return named_set_measure(axis) if axis.startswith(_GROUP_GAP) else SET_AXES.get(axis)
 
 
@@ -567,17 +567,17 @@ def _set_loss(measure: SetMeasure) -> MinimizedQuantity:
 
 
 def minimized_quantities(*, costs: bool = True) -> dict[str, MinimizedQuantity]:
-    """Return what a search can minimize, besides the gaps between the groups of columns.
+    """Return the quantities that a search can minimize, besides gaps between groups.
 
     Parameters
     ----------
     costs : bool, default=True
-        Include the costs of extraction.
+        Whether to include the costs of extraction.
 
     Returns
     -------
     dict of str to MinimizedQuantity
-        Such as ``incompleteness``, which is one minus ``completeness_volume``.
+        Quantities by name, such as ``incompleteness``, one minus ``completeness_volume``.
     """
     losses = {}
     for quantity in measured_quantities(costs=costs).values():
@@ -589,14 +589,14 @@ def minimized_quantities(*, costs: bool = True) -> dict[str, MinimizedQuantity]:
 
 
 def minimized_quantity(name: str, *, costs: bool = True) -> MinimizedQuantity | None:
-    """Return what a search can minimize, by its name; None if there is nothing of that name.
+    """Return a quantity that a search can minimize by its name; None if there is none.
 
     Parameters
     ----------
     name : str
         A name of :func:`minimized_quantities`, or ``"group_gap:COLUMN"``.
     costs : bool, default=True
-        Include the costs of extraction.
+        Whether to include the costs of extraction.
 
     Returns
     -------

@@ -24,16 +24,16 @@ def _directions() -> dict[str, bool]:
 
 
 class SurvivalScorer:
-    """A score of survival rules, called by searches as ``scorer(estimator, X, y)``.
+    """A score of survival rules as a scorer for searches: ``scorer(estimator, X, y)``.
 
-    Made by :func:`make_survival_scorer`.
+    Created by :func:`make_survival_scorer`.
 
     Parameters
     ----------
     score : str
-        Which one of :func:`survival_scores`; a loss is negated.
+        Name of a score of :func:`survival_scores`; a loss is negated.
     curves : tuple or None
-        Rows and outcomes for the curves of rules that have none.
+        Rows and outcomes from which curves of rules without curves are estimated.
     settings : dict
         Parameters of :func:`survival_scores`.
     """
@@ -52,8 +52,8 @@ class SurvivalScorer:
             if self.curves is None:
                 raise TypeError(
                     f"{type(estimator).__name__} has rules without survival curves. Score "
-                    "SurvivalRules.fit(rules, X_train, y_train), keep them as rules_, or pass "
-                    "make_survival_scorer(..., curves=(X, y)) rows to make the curves from."
+                    "SurvivalRules.fit(rules, X_train, y_train), store them as rules_, or pass "
+                    "rows for the curves: make_survival_scorer(..., curves=(X, y))."
                 )
             rows, outcomes = self.curves
             rules = SurvivalRules.fit(rules, transform(rows), outcomes)
@@ -64,7 +64,7 @@ class SurvivalScorer:
         return value if _directions()[self.score] else -value
 
     def _accept_sample_weight(self) -> bool:
-        return False  # scikit-survival's estimators take no weights.
+        return False  # scikit-survival's estimators accept no weights
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Return the metadata that the scorer requests: none."""
@@ -79,16 +79,16 @@ class SurvivalScorer:
 def make_survival_scorer(
     score: str = "brier", *, curves: tuple[Any, Any] | None = None, **settings: Any
 ) -> SurvivalScorer:
-    """Make a scorer of survival rules for ``GridSearchCV`` and the like.
+    """Create a scorer of survival rules for ``GridSearchCV`` and similar tools.
 
     Parameters
     ----------
     score : {"brier", "skill", "ice", "fire", "q", ...}, default="brier"
-        Which score of :func:`survival_scores`; losses (Brier, FiRe and Q) are negated, so that
-        greater is better.
+        Score of :func:`survival_scores`; losses (Brier, FiRe and Q) are negated, so that greater is
+        better.
     curves : tuple (X, y), optional
-        For estimators whose ``rules_`` are a plain RuleSet: rows and their outcomes to make the
-        curves from. They must not be among the rows that the search scores.
+        For estimators whose ``rules_`` are a plain RuleSet: rows and outcomes from which curves are
+        estimated. They must not be among the rows that the search scores.
     **settings
         Further parameters of :func:`survival_scores`: ``times``, ``uncovered``, ``completeness``,
         ``psi``, ``phi`` and ``rho``.
@@ -96,21 +96,21 @@ def make_survival_scorer(
     Returns
     -------
     SurvivalScorer
-        Scores :class:`SurvivalRules`, or what has them as ``rules_``, at the end of a Pipeline or
-        search, too.
+        Scorer of :class:`SurvivalRules`, or of estimators that have them as ``rules_``, also at the
+        end of a Pipeline or search.
 
     Raises
     ------
     ValueError
-        If there is no such score, or a setting has no such value.
+        If there is no such score, or a setting has an invalid value.
     TypeError
-        If there is no such setting, or `curves` is no pair.
+        If there is no such setting, or `curves` is not a pair.
 
     Notes
     -----
-    Censoring is estimated from the rows that the curves were made from, in cross-validation the
-    training folds. Without `times` every fold has a range of its own, which follows the outcomes
-    of its rows; candidates are compared on the same ones all the same.
+    Censoring is estimated from the rows of the curves, in cross-validation the training folds.
+    Without `times`, every fold has its own range, which depends on the outcomes of its rows;
+    candidates are still compared on the same ranges.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def make_survival_scorer(
 
 
 def _rules_of(estimator: Any) -> tuple[SurvivalRules | RuleSet, Callable[[Any], Any]]:
-    """Find the rules of a fitted model, and the transformation of rows in front of them."""
+    """Find the rules of a fitted model, and the transformation of rows before them."""
     model, transform, _ = unwrap(estimator)
     rules = getattr(model, "rules_", model)
     if not isinstance(rules, SurvivalRules | RuleSet):

@@ -27,45 +27,45 @@ def selection_effect(
     """Compare the scores of a rule set before and after a selection.
 
     Use it after :func:`select_rules`, :func:`significant_rules` or :func:`prune`: fewer rules are
-    easier to read, but leave rows without one. Rows other than those that the
-    selection was made on give an honest comparison.
+    easier to read, but cover fewer rows. For an unbiased comparison, use other rows than those of
+    the selection.
 
     Parameters
     ----------
     before, after : RuleSet
-        The rules, and those that stayed.
+        Rules before and after the selection.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, at least one.
     y : array-like of shape (n_rows,)
-        Their labels: the truth, or the predictions of a black box.
+        Labels of the rows: the truth, or the predictions of a black box.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
     **settings : Any
-        Settings of the scores, as for :func:`skescore.scorers.make_knowledge_scorer`.
+        Settings of the scores, see :func:`skescore.scorers.make_knowledge_scorer`.
 
     Returns
     -------
     pandas.DataFrame
-        The columns ``before``, ``after`` and ``change`` (after less before), and the rows
+        Columns ``before``, ``after`` and ``change`` (after minus before), and the rows
 
         ``ice``
-            The ICE score, greater is better.
+            ICE score, greater is better.
         ``fire``, ``q``
-            The FiRe and the Q score, less is better.
+            FiRe and Q score, less is better.
         ``performance``, ``loss``, ``loss_q``
-            Their measures of the prediction: that of ICE, of FiRe and of Q.
+            Measures of the prediction in ICE, FiRe and Q.
         ``n_rules``, ``n_conditions``
             Size.
         ``completeness_volume``, ``completeness_instances``
             Shares of the domain's volume and of the rows that rules cover. Both rule sets are
-            measured in the domain of `before`, or in the box around the rows if it has none.
+            measured in the domain of `before`, or in the bounding box of the rows if it has none.
 
-        Where no rule stayed, scores are NaN, with an ``UndefinedMetricWarning``.
+        If no rule remains, scores are NaN, with an ``UndefinedMetricWarning``.
 
     Raises
     ------
     TypeError
-        If something is no RuleSet, or there is no such setting.
+        If an argument is not a RuleSet, or there is no such setting.
     ValueError
         If the rule sets differ in task or features, or rows, labels or weights do not fit.
 
@@ -103,11 +103,11 @@ def selection_effect(
             )
     if "reference" in settings:
         raise TypeError(
-            "selection_effect compares with y and takes no reference, got "
+            "selection_effect compares with y and accepts no reference, got "
             f"{settings['reference']!r}. Pass the black box's predictions as y."
         )
     scorer = make_knowledge_scorer(**settings)
-    # Shares of different boxes could not be compared; imported rules have no box at all.
+    # Shares of different boxes are not comparable, and imported rules have no box.
     domain = before.domain or before.domain_around(X, sample_weight)
     columns = {}
     for name, ruleset in (("before", before), ("after", after)):

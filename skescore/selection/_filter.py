@@ -1,7 +1,7 @@
 """Filters of rules by a measure or by statistical significance.
 
-A filter only removes rules. The others keep their order, weights and statistics, and the rule set
-its classes, domain, voting and fallback.
+A filter only removes rules. The remaining rules keep their order, weights and statistics, and the
+rule set keeps its classes, domain, voting and fallback.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def select_rules(
     undefined: float = np.nan,
     **parameters: float,
 ) -> RuleSet:
-    """Keep the rules that reach a value of a measure.
+    """Keep the rules for which a measure reaches a threshold.
 
-    Use it to drop weak rules. Rows that lose their rule get the fallback's prediction, or that of a
-    later rule in an ordered rule set.
+    Use it to drop weak rules. Rows of dropped rules get the prediction of the fallback, or of a
+    later rule if the rules are ordered.
 
     Parameters
     ----------
@@ -42,24 +42,24 @@ def select_rules(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, at least one.
     y : array-like of shape (n_rows,)
-        Their labels: the truth, or the predictions of a black box.
+        Labels of the rows: the truth, or the predictions of a black box.
     measure : str or RuleMeasure
         A name in :data:`skescore.metrics.RULE_MEASURES`, or a user-defined measure.
     threshold : float
-        The least value that a rule may have to stay.
+        Minimum value of a rule to keep.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
     assigned : bool, default=False
-        True counts for each rule only the rows assigned to it, see :func:`confusion`.
+        Whether to count for each rule only the rows assigned to it, see :func:`confusion`.
     undefined : float, default=NaN
-        The value of a rule where the measure is not defined. NaN reaches no threshold.
+        Value of a rule for which the measure is undefined. NaN reaches no threshold.
     **parameters : float
         Parameters of the measure.
 
     Returns
     -------
     RuleSet
-        The rules that stay, in order; it may hold none, and then leaves all to its fallback.
+        Remaining rules in order, possibly none; the fallback then predicts all rows.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def select_rules(
     1. IF length ≤ 2 THEN low
     """
     lower_bound = as_numbers(
-        "threshold", threshold, remedy="Pass the least value that a rule may have."
+        "threshold", threshold, remedy="Pass the minimum value of rules to keep."
     )
     if lower_bound.ndim:
         raise ValueError(f"threshold must be one number, got {threshold!r}. Pass a single value.")
@@ -102,10 +102,11 @@ def significant_rules(
     assigned: bool = False,
     untested: float = np.nan,
 ) -> RuleSet:
-    """Keep the rules that succeed beyond chance.
+    """Keep the rules that are statistically significant.
 
-    Use it to drop rules that may be luck: Fisher's exact test for classes, the chi-square test of
-    variance for numbers. Rows other than those that the rules were made from give an honest test.
+    Use it to drop rules that may be due to chance. The test is Fisher's exact test for classes, the
+    chi-square test of variance for numbers. For a valid test, use other rows than the training
+    rows.
 
     Parameters
     ----------
@@ -114,25 +115,25 @@ def significant_rules(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, at least one.
     y : array-like of shape (n_rows,)
-        Their labels: the truth, or the predictions of a black box.
+        Labels of the rows: the truth, or the predictions of a black box.
     alpha : float, default=0.05
-        Level of significance, between 0 and 1.
+        Significance level, between 0 and 1.
     correction : str or None, default="fdr_bh"
-        How to correct for the number of rules: "fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer", or
-        None for not at all.
+        Correction for multiple tests: "fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer", or None for
+        no correction.
     sample_weight : array-like of shape (n_rows,), optional
-        Weight of each row, zero or positive; the tests take them for numbers of rows.
+        Weight of each row, zero or positive; the tests treat weights as numbers of rows.
     assigned : bool, default=False
-        True counts for each rule only the rows assigned to it, see :func:`confusion`.
+        Whether to count for each rule only the rows assigned to it, see :func:`confusion`.
     untested : float, default=NaN
-        Regression: the p-value of a rule that covers too few rows for a test; see
-        :meth:`RuleConfusion.p_values`. RuleKit has 0.0.
+        Regression: p-value of a rule that covers too few rows for a test; see
+        :meth:`RuleConfusion.p_values`. RuleKit uses 0.0.
 
     Returns
     -------
     RuleSet
-        The rules that stay, in order; it may hold none, and then leaves all to its fallback. Rules
-        that cannot be tested do not stay.
+        Remaining rules in order, possibly none; the fallback then predicts all rows. Rules that
+        cannot be tested are dropped.
 
     Raises
     ------

@@ -28,20 +28,20 @@ from skescore.scorers import COMPLETENESSES, SIZES, RuleScorer, ScoreSpec, get_r
 __all__ = ["prune"]
 
 
-# --- a score of many candidates at once, from the rows that each changes --------------------------
+# --- scores of many candidates at once, from the rows that each changes ---------------------------
 
 # The prediction and the size of a candidate are computed exactly. Its completeness by volume is
 # bounded from above, and measured only for candidates that may be the best.
 
 #: Tolerance of sampled volumes.
 _SAMPLED = 0.01
-#: Largest number of boxes that remain of a box after subtracting others.
+#: Maximum number of boxes into which a box may split when others are subtracted.
 _FRAGMENTS = 2_000
-#: Random points for the volume of a box that splits into more.
+#: Number of random points for the volume of a box that splits into more.
 _POINTS = 5_000
-#: Up to so many rules, the volume is always computed exactly.
+#: Maximum number of rules for which the volume is always computed exactly.
 _FEW_RULES = 12
-#: Numbers per batch.
+#: Number of values per batch.
 _AT_A_TIME = 2_000_000
 
 
@@ -105,7 +105,7 @@ class KnownScore:
 
     @property
     def is_costly(self) -> bool:
-        """True if :meth:`measured` has to measure the volume of all rules."""
+        """Whether :meth:`measured` has to measure the volume of all rules."""
         return self._volumes is not None and not self._volumes.by_parts
 
     @property
@@ -114,12 +114,12 @@ class KnownScore:
         return self._volumes is not None and self._volumes.is_followed
 
     def take(self, step: Step) -> None:
-        """Update the score for a chosen step; call this before the rows take the step."""
+        """Update the score for a chosen step; call this before updating the rows."""
         if self._volumes is not None:
             self._volumes.take(step)
 
     def measured(self, step: Step, number: int) -> float:
-        """Compute the score after a step, numbered as in the last call of :meth:`bounds`."""
+        """Compute the score after a step, by its number in the last call of :meth:`bounds`."""
         assert self._volumes is not None
         share = np.array([self._volumes.measured(step)])
         at = slice(number, number + 1)
@@ -246,9 +246,9 @@ def _of_sums(metric: str, *sums: np.ndarray) -> np.ndarray:
 class _Volumes:
     """Volume of the domain that rules cover, and its change by each step.
 
-    A step changes what is covered inside of few boxes only: those of the new rule, or those of the
-    rule taken out. What other rules leave uncovered there is a volume of few and small boxes; the
-    union of all is measured only once per step taken.
+    A step changes the covered region only inside a few boxes, those of the new or of the removed
+    rule. The part of them that other rules leave uncovered is a volume of few small boxes. The
+    union of all boxes is measured only once per chosen step.
     """
 
     def __init__(self, rows: RuleRows, domain: Domain) -> None:
@@ -268,11 +268,11 @@ class _Volumes:
         if share is None:
             after = self.rows.result(step).replace(domain=self.domain)
             return float(volume_completeness(after))
-        # Rounding noise of equal volumes must not decide.
+        # Rounding errors of equal volumes must not matter.
         return min(max(round(share, 12), 0.0), 1.0)
 
     def take(self, step: Step) -> None:
-        """Update the covered share for a chosen step where it cannot be measured as a whole."""
+        """Update the covered share for a chosen step if it cannot be measured as a whole."""
         self._share = self._after(step) if self.is_followed else None
 
     def _after(self, step: Step) -> float | None:
@@ -333,7 +333,7 @@ class _Volumes:
         return np.clip(shares, 0.0, 1.0), exact
 
     def _shared(self, rule_index: int) -> float:
-        """Sum the volumes that a rule has in common with each other rule."""
+        """Sum the volumes of the intersections of a rule with each other rule."""
         other_boxes = [boxes for other, boxes in self._current.items() if other != rule_index]
         return float(_common(self._current[rule_index], other_boxes).sum())
 
@@ -376,7 +376,7 @@ class _RuleBoxes:
 
 
 def _common(one: _RuleBoxes, other_boxes: Sequence[_RuleBoxes]) -> np.ndarray:
-    """Compute the volume that a rule has in common with each of several others."""
+    """Compute the volume of the intersection of a rule with each of several others."""
     n_sides = max((other.sides.shape[2] for other in other_boxes), default=0)
     sides = np.zeros((2, len(other_boxes), one.sides.shape[1], n_sides))
     for position, other in enumerate(other_boxes):
@@ -389,7 +389,7 @@ def _common(one: _RuleBoxes, other_boxes: Sequence[_RuleBoxes]) -> np.ndarray:
 def _uncovered(
     low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, estimated: bool
 ) -> float | None:
-    """Compute the volume of a box outside of others; None if it must be `estimated`."""
+    """Compute the volume of a box outside others; None if it must be `estimated`."""
     lower, upper = np.maximum(lower, low), np.minimum(upper, high)
     inside = (lower < upper).all(axis=1)
     lower, upper = lower[inside], upper[inside]
@@ -411,7 +411,7 @@ def _uncovered(
 
 
 def _outside(low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
-    """Estimate the share of a box that lies outside of others, by random points."""
+    """Estimate the share of a box that lies outside others, by random points."""
     points = low + sampling_stream(0).random((_POINTS, len(low))) * (high - low)
     free = np.ones(_POINTS, dtype=bool)
     for one_low, one_high in zip(lower, upper, strict=True):
@@ -425,11 +425,11 @@ def _outside(low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.nda
 # --- pruning --------------------------------------------------------------------------------------
 
 
-#: Merges and shortened rules per step; all removals are tried.
+#: Maximum number of merges and of shortened rules per step; all removals are tried.
 _MERGES, _DROPS = 200, 2000
-#: Merges and shortened rules per step for a score that is computed as a whole.
+#: Maximum number of each per step for a score that is computed as a whole.
 _FEW = 100
-#: Volumes measured per step of larger rule sets after the first improvement.
+#: Maximum number of volumes measured per step of larger rule sets after the first improvement.
 _VOLUMES = 20
 #: Smallest relative gain of a step, above rounding errors.
 _GAIN = 1e-12
@@ -443,72 +443,69 @@ def prune(
     *,
     max_steps: int | None = None,
 ) -> RuleSet:
-    """Take out, merge and shorten rules as long as a score rises.
+    """Remove, merge and shorten rules as long as a score increases.
 
-    Use it after an extraction that was generous with rules: a score of knowledge as a whole (ICE,
-    Q, FiRe) then decides which of them are worth reading.
+    Use it after an extraction with many rules: a score of the whole rule set (ICE, Q, FiRe) then
+    determines which of them to keep.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows to score on.
+        Rows for the score.
     y_black_box : array-like of shape (n_rows,)
         The black box's predictions on these rows.
     scorer : str, RuleScorer or callable, default="ice"
-        ``"ice"``, ``"neg_q"``, ``"neg_fire"``, a scorer made by :func:`make_ice_scorer` and its
-        like, or any ``scorer(ruleset, X, y) -> float``; greater is better.
+        ``"ice"``, ``"neg_q"``, ``"neg_fire"``, a scorer created by :func:`make_ice_scorer` or a
+        similar function, or any ``scorer(ruleset, X, y) -> float``; greater is better.
     max_steps : int, optional
-        Steps to take at most; None goes on until no step is for the better.
+        Maximum number of steps; None continues until no step improves the score.
 
     Returns
     -------
     RuleSet
-        Rules whose score is no worse; the very rule set where no step makes it better. At least
-        one rule stays.
+        Rules with a score that is not worse; the same rule set if no step improves it. At least one
+        rule remains.
 
     Raises
     ------
     TypeError
-        If `ruleset` is no RuleSet, or the scorer does not return a single number.
+        If `ruleset` is not a RuleSet, or the scorer does not return a single number.
     ValueError
-        If there is no such score, X and y_black_box do not fit each other or the rules, or all
-        rules that hold vote.
+        If there is no such score, X and y_black_box do not fit each other or the rules, or the
+        rules vote.
 
     Notes
     -----
-    At every step all of these are tried, and the one with the best score is taken, the first of
-    equal ones:
+    In every step the following changes are tried, and the one with the best score is chosen (the
+    first of equal ones):
 
-    - two rules of one output become the smallest box around both, in the place of either. Adjacent
-      boxes come first, then those whose hull adds least; 200 pairs at most;
-    - each rule is taken out;
-    - each rule does without one of its bounds, a whole interval or another condition; the 2000
-      that gain most rows at most.
+    - merge two rules with the same output into the smallest box that contains both, in the place of
+      either; at most 200 pairs, first adjacent boxes, then those whose hull adds least;
+    - remove a rule;
+    - drop a bound, an interval or another condition of a rule; at most the 2000 that gain most
+      rows.
 
-    In a set that is declared disjoint, a box that would meet a third rule is not tried; with
-    ``ruleset.replace(ordered=True, disjoint=False)`` such boxes are tried as well.
+    If the rules are declared disjoint, boxes that would overlap a third rule are skipped;
+    ``ruleset.replace(ordered=True, disjoint=False)`` allows them.
 
-    Once a step is taken, the statistics of all rules are counted anew: the rows of X that each
-    predictions, with the class counts or the mean and standard deviation of `y_black_box` there. A
-    rule that predicts none has none. Only in an unordered set whose rules may overlap, where
-    statistics decide who predicts, they stay; those of merged rules add up.
+    After a step, the statistics of all rules are recounted on the rows of X that each predicts:
+    class counts, or mean and standard deviation, of `y_black_box`. A rule that predicts none has no
+    statistics. In an unordered set whose rules may overlap, statistics determine which rule
+    predicts, so they are kept; those of merged rules are added.
 
-    Q counts errors on covered rows only, so "neg_q" tends to throw out impure rules until little
-    is covered; "ice" and "neg_fire" do not.
+    Q counts only errors on covered rows, so "neg_q" tends to remove impure rules until little is
+    covered; "ice" and "neg_fire" do not.
 
-    ICE, Q and FiRe with named measures are followed from step to step by the rows that change and
-    by what the boxes that change cover alone, so that scores of all candidates cost little, and
-    every step taken is confirmed by the scorer itself. Where the volume of all rules can only be
-    estimated, the changes are added to the first estimate, and the scorer confirms the last step.
-    Where rules have conditions on several features at once, the volume of all is measured for the
-    most promising candidates; of more than 20 rules, the best of the 20 most promising ones is then
-    taken if one of them is for the better.
-    Other scorers are called for each candidate, with 100 pairs and 100 shortened rules at most. A
-    score that is undefined (NaN) counts as worse than any other.
-
-    With a RuleScorer the rows' truth is `y_black_box`, whatever its `reference`.
+    ICE, Q and FiRe with named measures are updated from the rows and boxes that change, so scores
+    of all candidates are cheap; the scorer confirms every chosen step. If the volume of all rules
+    can only be estimated, the changes are added to the first estimate, and the scorer confirms the
+    last step. If rules have conditions on several features, the volume is measured for the most
+    promising candidates; with more than 20 rules, the best of the 20 most promising ones is chosen
+    if it improves the score. Other scorers are called for each candidate, with at most 100 pairs
+    and 100 shortened rules. An undefined score (NaN) is worse than any other. A RuleScorer always
+    compares with `y_black_box`, whatever its `reference`.
 
     Examples
     --------
@@ -547,7 +544,7 @@ def prune(
         return ruleset
     rows = RuleRows(ruleset, table)
     known_score = KnownScore.of(scorer, rows, X, y)
-    # Scores of this package read the table, which caches the matches.
+    # Scorers of this package read the table, which caches the matches.
     ours = known_score is not None and ruleset.domain is not None
     score = _scored(scorer, table if ours else X, y)
     first = best = score(ruleset)
@@ -608,7 +605,7 @@ def _label_statistics(y: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
 
 
 def _scored(scorer: Any, X: Any, y: np.ndarray) -> Callable[[RuleSet], float]:
-    """Score a rule set; minus infinity where the score is undefined."""
+    """Return a function that scores a rule set; minus infinity for an undefined score."""
 
     def score(ruleset: RuleSet) -> float:
         with warnings.catch_warnings():
@@ -638,7 +635,7 @@ def _best_step(
     *,
     is_estimate: bool,
 ) -> tuple[Step, float] | None:
-    """Find the step with the best score above the given one, and return both."""
+    """Find the step with the best score above `best`, and return both."""
     check_deadline()
     if known_score is None:
         best_step = None
@@ -652,7 +649,7 @@ def _best_step(
     bounds, exact = known_score.bounds(steps)
     if is_estimate and not known_score.is_followed:
         best = score(rows.result())
-    # Best first: an exact score on top of the queue exceeds the bounds of all others.
+    # Best first: an exact score at the top of the queue exceeds the bounds of all others.
     queue = [
         (-bound, i, is_exact) for i, (bound, is_exact) in enumerate(zip(bounds, exact, strict=True))
     ]

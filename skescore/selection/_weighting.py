@@ -1,4 +1,4 @@
-"""Voting rules: every rule votes with the value of a measure on labeled rows as its weight."""
+"""Voting rules, weighted by the value of a measure on labeled rows."""
 
 from __future__ import annotations
 
@@ -31,55 +31,56 @@ def with_weights(
 ) -> RuleSet:
     r"""Set the weight of each rule to the value of a measure, so that all matching rules vote.
 
-    Use it where rules overlap and contradict each other: good rules then outvote weak ones, as in
-    RuleKit. The statistics of the matching rules decide, not their order.
+    Use it if rules overlap and contradict each other: good rules then outvote weak ones, as in
+    RuleKit. The weights of the matching rules decide, not their order.
 
     Parameters
     ----------
     ruleset : RuleSet
-        The rules: unordered, or an ordered list that is declared disjoint.
+        Unordered rules, or an ordered list that is declared disjoint.
     measure : str or RuleMeasure
         A name in :data:`skescore.metrics.RULE_MEASURES`, or a user-defined measure.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows that the rules are weighed on, at least one; usually those of the training.
+        Rows on which the weights are computed, at least one; usually the training rows.
     y : array-like of shape (n_rows,)
-        Their labels: the truth, or the predictions of a black box.
+        Labels of the rows: the truth, or the predictions of a black box.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
     voting : {"votes", "probabilities", "logistic", "mean", "sum"}, optional
         How rules vote, see :class:`RuleSet`; by default ``"votes"`` for classes and
         ``"mean"`` for numbers.
     undefined : float, default=0.0
-        Weight of a rule where the measure is not defined, such as one that covers no row. Zero
-        leaves it without a say.
+        Weight of a rule for which the measure is undefined, such as one that covers no row. Rules
+        with weight zero have no vote.
     **parameters : float
         Parameters of the measure.
 
     Returns
     -------
     RuleSet
-        The same rules, in the same places, unordered and with weights. Classes, domain, statistics
-        and fallback stay.
+        The same rules in the same order, but unordered and with weights. Classes, domain,
+        statistics and fallback are kept.
 
     Raises
     ------
     ValueError
-        If the rules are an ordered list that is not disjoint; if the fallback asks the nearest
-        rule, which does not go with voting; if the measure is a loss, unknown or not finite for
-        some rule; if rows, labels or weights do not fit.
+        If the rules are an ordered list that is not disjoint; if the fallback uses the nearest
+        rule, which voting does not support; if the measure is a loss, unknown or not finite for any
+        rule; if rows, labels or weights do not fit.
     TypeError
         If the measure is neither a name nor a RuleMeasure, or has no such parameter.
 
     Notes
     -----
-    With weights :math:`w_i = q(p_i, n_i, P_i, N_i)` a row gets the class of the greatest sum
-    :math:`\sum_i w_i` over the rules of that class that hold, the first of equal ones; in a
-    regression the mean :math:`\sum_i w_i v_i / \sum_i w_i` of what they say. A signed measure gives
-    negative weights to rules that are worse than chance, which then speak against their class. A
-    symmetric one (``RuleMeasure.symmetric``) gives them great weights, and RuleKit lets them vote.
+    With weights :math:`w_i = q(p_i, n_i, P_i, N_i)`, a row gets the class with the largest sum
+    :math:`\sum_i w_i` over the matching rules of that class (the first of equal ones); in
+    regression, it gets the mean :math:`\sum_i w_i v_i / \sum_i w_i` of their outputs. A signed
+    measure gives negative weights to rules that are worse than chance, which then vote against
+    their class. A symmetric one (``RuleMeasure.symmetric``) gives them large weights, with which
+    RuleKit lets them vote.
 
-    Where all sums are 0, or no rule holds, RuleKit predicts the class whose name sorts first. Here
-    a row without any rule gets the fallback's prediction.
+    If all sums are 0, or no rule matches, RuleKit predicts the class whose name sorts first. Here,
+    uncovered rows get the fallback's prediction.
 
     References
     ----------
@@ -106,10 +107,10 @@ def with_weights(
     undefined = check_number("undefined", undefined, finite=True)
     if ruleset.ordered and not ruleset.disjoint and len(ruleset) > 1:
         raise ValueError(
-            "with_weights needs rules that stand by themselves, but in this ordered list each "
-            "later rule also means that none before it holds. Pass "
-            "ruleset.replace(ordered=False) to read every rule by itself, or "
-            "ruleset.replace(disjoint=True) if no two rules ever hold together."
+            "with_weights requires independent rules, but in this ordered list each later rule "
+            "also implies that no earlier one holds. Pass ruleset.replace(ordered=False) to "
+            "interpret every rule by itself, or ruleset.replace(disjoint=True) if no two rules "
+            "ever hold together."
         )
     # Check the arguments before any row is read.
     together = ruleset.replace(ordered=False, voting=voting or _VOTING[ruleset.task])
@@ -119,8 +120,8 @@ def with_weights(
     if endless:
         index, value = endless[0], float(values[endless[0]])
         raise ValueError(
-            f"The measure {entry.name!r} gives rule {index + 1} the weight {value!r}, with which "
-            "no vote can be taken. Choose another measure, or other parameters."
+            f"The measure {entry.name!r} gives rule {index + 1} the weight {value!r}, which cannot "
+            "be used in a vote. Choose another measure, or other parameters."
         )
     rules = [
         Rule(rule.conditions, rule.output, rule.statistics, weight)
@@ -130,7 +131,7 @@ def with_weights(
 
 
 def _weighing_measure(measure: str | RuleMeasure) -> RuleMeasure:
-    """Find a measure by its name, and refuse one that grows as rules get worse."""
+    """Find a measure by its name, and reject losses."""
     if isinstance(measure, str):
         if measure not in RULE_MEASURES:
             raise ValueError(f"Unknown measure {measure!r}. {did_you_mean(measure, RULE_MEASURES)}")
@@ -141,7 +142,7 @@ def _weighing_measure(measure: str | RuleMeasure) -> RuleMeasure:
         )
     if not measure.greater_is_better:
         raise ValueError(
-            f"The measure {measure.name!r} is a loss: the worst rule would have the most to say. "
-            "Pass a RuleMeasure for which greater is better."
+            f"The measure {measure.name!r} is a loss: the worst rule would have the largest "
+            "weight. Pass a RuleMeasure for which greater is better."
         )
     return measure

@@ -451,7 +451,7 @@ def test_set_score_request_does_not_change_scorer() -> None:
 
 
 def test_set_score_request_rejects_invalid_requests() -> None:
-    with pytest.raises(TypeError, match=r"ice takes sample_weight only, got \['groups'\]"):
+    with pytest.raises(TypeError, match=r"ice accepts only sample_weight, got \['groups'\]"):
         ice.set_score_request(groups=True)
     with pytest.raises(ValueError, match="sample_weight"):
         ice.set_score_request(sample_weight=3)

@@ -260,7 +260,7 @@ def test_performance_scorer_rejects_unsuitable_models() -> None:
     model = LinearRegression().fit(X_NUMBERS, Y_NUMBERS)
     with pytest.raises(TypeError, match="needs a classifier with predict_proba, but LinearRegress"):
         make_performance_scorer("margin")(model, X_NUMBERS, Y_NUMBERS)
-    with pytest.raises(ValueError, match=r"is not a whole number\. Choose a metric of regression"):
+    with pytest.raises(ValueError, match=r"is not an integer\. Choose a metric of regression"):
         make_performance_scorer("cohen_kappa")(model, X_NUMBERS, Y_NUMBERS)
     with pytest.raises(
         TypeError, match=r"y_true must be a number or an array of numbers, got .*'bad'"
@@ -340,7 +340,7 @@ def test_performance_scorer_receives_routed_weights() -> None:
             )
     assert scorer.get_metadata_routing().score.requests == {"sample_weight": None}
     assert cross_val_score(model, X2, Y2, scoring=scorer, cv=FOLDS) == pytest.approx(expected(None))
-    with pytest.raises(TypeError, match=r"neg_zero_one_loss takes sample_weight only, got"):
+    with pytest.raises(TypeError, match=r"neg_zero_one_loss accepts only sample_weight, got"):
         scorer.set_score_request(groups=True)
     with pytest.raises(ValueError, match="sample_weight"):
         scorer.set_score_request(sample_weight=3)

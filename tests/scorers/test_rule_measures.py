@@ -326,7 +326,7 @@ def test_rule_scorer_accepts_functions() -> None:
     for wrong in ({}, {"a": max, "b": min}, {"a": 3}, {1: max}):
         with pytest.raises(TypeError, match=r"measure must be .* with one name"):
             make_rule_scorer(wrong)
-    with pytest.raises(ValueError, match="As a measure of single rules it is called 'mean_rule_c2"):
+    with pytest.raises(ValueError, match="The measure of single rules is 'mean_rule_c2"):
         get_rule_scorer("c2")
 
 
@@ -440,5 +440,5 @@ def test_selection_effect_rejects_other_rules() -> None:
         selection_effect(RULES, rules, X, Y)
     with pytest.raises(TypeError, match="after must be a RuleSet, got"):
         selection_effect(RULES, list(RULES), X, Y)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="takes no reference, got 'black_box'"):
+    with pytest.raises(TypeError, match="accepts no reference, got 'black_box'"):
         selection_effect(RULES, RULES, X, Y, reference="black_box")

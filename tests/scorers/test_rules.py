@@ -893,7 +893,7 @@ def test_knowledge_scorer_of_instances_needs_no_volume(has_domain):
     assert parts["ice"] == make_ice_scorer(completeness="instances")(rules, rows, y)
     if has_domain:
         assert math.isnan(parts["completeness_volume"])
-        with pytest.raises(ValueError, match="no volume over categories"):
+        with pytest.raises(ValueError, match="categories without known values have no volume"):
             make_knowledge_scorer()(rules, rows, y)
     else:
         assert parts["completeness_volume"] == pytest.approx(0.5)
