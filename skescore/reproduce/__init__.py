@@ -1,4 +1,4 @@
-"""Reproduction of the papers' tables, compared with the printed figures."""
+"""Reproduction of the tables of three papers, compared with the published figures."""
 
 from __future__ import annotations
 

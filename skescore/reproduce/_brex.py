@@ -65,7 +65,7 @@ _Z = 1.959963984540054
 _PRINTED_ROUNDING = 0.0005 + 1e-12
 #: Files of the results: appended during the run, and the final table.
 CELLS_FILE, ROWS_FILE = "brex.cells.jsonl", "brex_rows.csv"
-#: Called with the number of finished steps, the number of all steps and the next step.
+#: Function of the number of finished steps, the number of all steps, and the next step.
 Progress = Callable[[int, int, str], None]
 
 
@@ -333,7 +333,7 @@ def reproduce_brex(
 
     Notes
     -----
-    Methods whose package is not installed are left out and listed. Slow methods explain only the
+    Methods whose package is not installed are skipped and listed. Slow methods explain only the
     first rows of a formula; each result contains their number.
 
     References
@@ -421,7 +421,7 @@ def _methods(names: Iterable[str] | None) -> list[Method]:
 def _groups(
     formula: BenchmarkFormula, methods: list[Method], network_formulas: int
 ) -> list[list[Method]]:
-    """Return the methods that run together: those on the formula and those on each network."""
+    """Return the methods that run together: those on the formula, and those on each network."""
     groups = [[m for m in methods if m.network is None]]
     if formula.number < network_formulas:
         groups += [[m for m in methods if m.network == kind] for kind in KINDS]
@@ -543,7 +543,7 @@ def figure_verdicts(tables: Mapping[int, Sequence[TableLine]]) -> list[FigureVer
     Parameters
     ----------
     tables : mapping of int to sequence of TableLine
-        The tables, as :func:`table_lines` returns them.
+        Tables from :func:`table_lines`.
 
     Returns
     -------
@@ -572,7 +572,7 @@ def figure_verdicts(tables: Mapping[int, Sequence[TableLine]]) -> list[FigureVer
 def _judge_figure(
     table: int, row: str, column: str, printed: float, lines: Sequence[TableLine]
 ) -> FigureVerdict:
-    """Compare a printed figure with the first row that reproduces it, or with the nearest one."""
+    """Compare a printed figure with the first row that reproduces it, or with the closest one."""
 
     def difference(line: TableLine) -> float:
         return abs(line.values[column] - printed)
@@ -616,17 +616,17 @@ _PANELS = {3: "non-monotone", 4: "monotone"}
 
 
 def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -> Any:
-    """Draw the mean divergence of each method by arity; the lines of the paper are dashed.
+    """Plot the mean divergence of each method by arity; dashed lines are those of the paper.
 
     Parameters
     ----------
     run : BrexRun
         Results of Tables 3 or 4.
     kinds : {"formula", "three-valued", "two-valued", "zero-one"}, default="formula"
-        Methods to draw: those that query the formula itself, or those that explain a kind of
+        Methods to plot: those that query the formula itself, or those that explain a kind of
         network.
     axes : sequence of matplotlib Axes, optional
-        Axes for each table of the run; a new figure by default.
+        Axes for each table of the run; by default a new figure.
 
     Returns
     -------
@@ -672,7 +672,7 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
 
 
 def _lines_of_kind(lines: Sequence[TableLine], kinds: str) -> list[TableLine]:
-    """Return our lines of one kind of method, each printed row before its first one."""
+    """Return our lines of one kind of method, with each printed row before the first of them."""
     ours = [
         line
         for line in lines

@@ -50,8 +50,8 @@ class Method:
     #: Name in tables, and the row of the paper.
     label: str
     printed: str
-    #: Returns attributions of a formula's decisions for rows and a seed; None for a method that
-    #: explains a trained network, of the kind `network`.
+    #: Function that returns attributions of a formula's decisions for rows and a seed; None for a
+    #: method that explains a trained network, of the kind `network`.
     explain: Callable[[Formula, Bits, int], Maps] | None = None
     network: str | None = None
     #: Required package, with an extra of the same name.
@@ -60,8 +60,7 @@ class Method:
     max_rows: int | None = None
     #: Whether the method runs by default.
     quick: bool = True
-    #: Whether rows without attributions are excluded from the mean divergence, as by a mean that
-    #: ignores NaN.
+    #: Whether rows without attributions are excluded from the mean divergence, as by `nanmean`.
     ignores_zero_maps: bool = False
     #: Reasons why its figures differ from the paper's: in Tables 3 and 4, and in the others.
     on_divergence: str = ""
@@ -114,8 +113,8 @@ def _signs(formula: Formula, X: Bits) -> Floats:
 def kleene_shapley(formula: Formula, X: Bits) -> Floats:
     """Compute exact Shapley values of the game whose absent inputs are Unassigned.
 
-    The worth is 1 where the formula has the row's decision, -1 where it has the other and 0 where
-    it is Unassigned.
+    The worth is 1 if the formula has the row's decision, -1 if it has the other, and 0 if it is
+    Unassigned.
     """
     absent = _absent_masks(formula)
     worth = np.empty((len(X), len(absent)))
@@ -156,8 +155,8 @@ def sampled_shapley(
 ) -> tuple[Floats, int]:
     """Estimate Shapley values of the game whose absent inputs are Unassigned from random orders.
 
-    Each of the `n_pairs` orders per row is walked forwards and backwards. Returned are the
-    estimates, and the coalitions queried per row.
+    Each of the `n_pairs` orders per row is used forwards and backwards. Return the estimates, and
+    the number of queried coalitions per row.
     """
     n_rows, n_players = X.shape
     signs, coded = _signs(formula, X), np.where(X, 1, -1).astype(np.int8)
@@ -174,8 +173,8 @@ def sampled_shapley(
     return values / (2 * n_pairs), 2 + 2 * n_pairs * (n_players - 1)
 
 
-#: Training data of a network: the three values of Kleene's logic, or complete inputs only, coded -1
-#: and +1, or 0 and 1.
+#: Training data of a network: the three values of Kleene's logic, or only complete inputs, encoded
+#: as -1 and +1, or as 0 and 1.
 KINDS = ("three-valued", "two-valued", "zero-one")
 _WIDTH, _LAYERS = 20, 6
 _BATCH, _RATE = 512, 5e-3
@@ -189,9 +188,8 @@ _TRIES = 3
 class TrainedNetwork:
     """Network trained on a formula.
 
-    Inputs are coded -1, 0 (Unassigned) and +1, and 0 and 1 for the kind "zero-one".
-
-    `accuracy` is the share of all complete assignments that it predicts as the formula does.
+    Inputs are encoded as -1, 0 (Unassigned) and +1, and as 0 and 1 for the kind "zero-one".
+    `accuracy` is the share of all complete assignments that it predicts like the formula.
     """
 
     model: Any
@@ -205,15 +203,15 @@ def _torch() -> Any:
 
 @contextmanager
 def _single_thread(torch: Any, seed: int) -> Iterator[None]:
-    """Run on one thread, the fastest for small layers, with separate random numbers.
+    """Run on one thread, the fastest for small layers, with a separate random state.
 
-    Both are put back as they were.
+    Restore the number of threads and the random state afterwards.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            # captum warns of its own hooks and gradients.
+            # captum warns about its own hooks and gradients.
             warnings.simplefilter("ignore")
             torch.manual_seed(seed)
             yield
@@ -306,9 +304,9 @@ CAPTUM = {
 def captum_maps(
     network: TrainedNetwork, X: NDArray[np.bool_], name: str, seed: int
 ) -> NDArray[np.float64]:
-    """Return attributions of the predicted class by a method of captum at its default settings.
+    """Return attributions of the predicted class by a method of captum with default settings.
 
-    Saliency is left with the absolute values that captum gives; the others keep their signs.
+    Saliency keeps captum's absolute values; other methods keep their signs.
     """
     torch = _torch()
     attr = import_optional("captum.attr", extra="captum", purpose="Running captum's methods")

@@ -1,4 +1,4 @@
-"""Parallel measurement of cells, with a file for resuming."""
+"""Parallel measurement of cells, with a file from which runs are resumed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["CellFile", "Key", "Progress", "as_frame", "measure_cells"]
 #: Packages whose versions must be the same in all cells of a file.
 _PACKAGES = ("skescore", "scikit-learn", "optuna")
 
-#: Key of a cell, such as ("wine", "cart", "half", 0), made of JSON texts and numbers.
+#: Key of a cell, such as ("wine", "cart", "half", 0), made of JSON strings and numbers.
 Key = tuple[Any, ...]
-#: Called with the key of every measured cell, the numbers of finished and of all cells, and the
+#: Function of the key of a measured cell, the numbers of finished and of all cells, and the
 #: estimated remaining seconds.
 Progress = Callable[[Key, int, int, float], None]
 
@@ -31,7 +31,7 @@ Progress = Callable[[Key, int, int, float], None]
 class CellFile:
     """Values of cells by key, appended to a file if there is a path.
 
-    A file that was made with other settings is a ValueError.
+    A file with other settings raises a ValueError.
     """
 
     def __init__(self, path: Path | None, settings: Mapping[str, Any]) -> None:
@@ -46,7 +46,7 @@ class CellFile:
                 self.values[tuple(cell["key"])] = cell["value"]
 
     def add(self, key: Key, value: Any) -> None:
-        """Store the value of a cell, in the form in which JSON returns it."""
+        """Store the value of a cell, as JSON would return it."""
         line = json.dumps({"key": list(key), "value": value})
         self.values[key] = json.loads(line)["value"]
         if self._file is not None:
@@ -65,7 +65,7 @@ def measure_cells(
 ) -> dict[Key, Any]:
     """Measure the cells that are not in the file yet.
 
-    The time left follows from what cells `cost` beside each other, in any unit.
+    The remaining time is estimated from the relative `cost` of cells, in any unit.
     """
     about = {**settings, **{f"{name} version": version(name) for name in _PACKAGES}}
     cells = CellFile(path, json.loads(json.dumps(about)))
@@ -98,14 +98,14 @@ def _check_settings(path: Path, settings: Mapping[str, Any], line: str) -> None:
         earlier = None
     if not isinstance(earlier, dict):
         raise ValueError(
-            f"{path} is no file of this command: move it away, or name another folder."
+            f"{path} is not a file of this command: move it away, or name another folder."
         )
     other = sorted(k for k in {*earlier, *settings} if earlier.get(k) != settings.get(k))
     if other:
         text = ", ".join(f"{k} {earlier.get(k)!r} instead of {settings.get(k)!r}" for k in other)
         raise ValueError(
             f"{path} holds cells of other settings: {text}. Name another folder, pass the settings "
-            "of that run, or forget them (on the command line: --overwrite)."
+            "of that run, or discard them (on the command line: --overwrite)."
         )
 
 
@@ -115,7 +115,7 @@ def as_frame(table: Mapping[str, Any]) -> pd.DataFrame:
     Parameters
     ----------
     table : mapping
-        What :func:`reproduce_fire` or :func:`reproduce_ice` returned.
+        Result of :func:`reproduce_fire` or :func:`reproduce_ice`.
 
     Returns
     -------

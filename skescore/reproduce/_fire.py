@@ -57,11 +57,11 @@ _CLUSTERING = (
     "and uses BIC divided by the number of components."
 )
 _CLUSTERS = {"depth": 2, "error_threshold": 0.1}
-#: Parameters with which grids keep all cells, as in the paper.
+#: Parameters for which grids keep all cells, as in the paper.
 _GRID = {"min_examples": 1, "threshold": 0.1, "max_rules": None, "n_features_to_select": None}
 _CELLS = "Cells without training rows have no rule, so some rows of the other half are uncovered."
 
-#: PSyKE's names for our parameters; None for those that it does not have.
+#: PSyKE's names of our parameters; None for those that it lacks.
 _PSYKE_NAMES: Mapping[str, str | None] = {
     "max_leaf_nodes": "max_leaves",
     "max_rules": None,
@@ -188,7 +188,7 @@ def reproduce_fire(
     keys += [(engine, "all", -1) for engine in engines]
     keys += [(engine, "half", split) for engine in engines for split in range(n_splits)]
     keys += [(model, "public", -1) for model in ("black box", *engines)]
-    # The number of splits is not a setting, so that a run with more splits resumes the file.
+    # The number of splits is not a setting, so a run with more splits resumes the file.
     settings = {"table": "fire", "random_state": random_state}
     cells = measure_cells(
         keys,

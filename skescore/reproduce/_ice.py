@@ -33,18 +33,18 @@ __all__ = ["ICE_DATA", "ICE_EXTRACTORS", "reproduce_ice"]
 _FOLDS = 5
 
 _REASONS = {
-    "exact": "ours standardizes columns and looks at clusters without noise, PSyKE "
-    "compares raw columns, of which the largest decides",
-    "cream": "ours standardizes columns and weighs both sides of a split by their rows, "
-    "PSyKE does neither",
-    "iter": "ours compares class probabilities, breaks ties by rows and keeps no box without rows; "
-    "PSyKE compares majority classes, so that ties and the process's hash seed decide",
-    "gridex": "which features were cut how often is not said, and rules and completeness depend "
-    "on nothing else as much",
-    "cart": "the trees differ by their settings alone",
+    "exact": "our implementation standardizes columns and uses clusters without noise, PSyKE "
+    "compares raw columns, of which the largest dominates",
+    "cream": "our implementation standardizes columns and weights both sides of a split by their "
+    "rows, PSyKE does neither",
+    "iter": "our implementation compares class probabilities, breaks ties by rows and keeps no box "
+    "without rows; PSyKE compares majority classes, so ties and the hash seed decide",
+    "gridex": "the paper does not state which features were cut how often, and rules and "
+    "completeness depend on nothing else as much",
+    "cart": "the trees differ only in their settings",
 }
 
-#: Settings that give a printed column, or nearly so, on all rows. The search does not choose
+#: Settings that reproduce a printed column, or nearly so, on all rows. The search does not choose
 #: them, as it finds rules with a better score.
 _SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("wine", "cart"): {"max_leaf_nodes": 3, "max_depth": 3},
@@ -66,7 +66,7 @@ _SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
 }
 
 _CLUSTERS = {"error_threshold": 0.1, "gauss_components": 2}
-#: Settings of PSyKE that give a printed column, or the nearest that was tried, on all rows.
+#: Settings of PSyKE that reproduce a printed column, or come closest, on all rows.
 _PSYKE_SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("wine", "exact"): {"depth": 2} | _CLUSTERS,
     ("wine", "cream"): {"depth": 3} | _CLUSTERS,
@@ -100,9 +100,9 @@ def reproduce_ice(
 ) -> dict[str, Any]:
     """Reproduce ICE's Table 1 and compare it with the printed figures.
 
-    The paper gives neither parameters nor the rows that were scored. Here, the best parameters of
-    each extractor are searched twice: held out, by cross-validation on one half of the rows and
-    scored on the other half; and in sample, where rules are scored on the rows they come from.
+    The paper states neither parameters nor the scored rows. Therefore, the best parameters of each
+    extractor are searched twice: held out, by cross-validation on one half of the rows with scores
+    on the other half; and in sample, with scores on the training rows.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def reproduce_ice(
         Weights phi and rho of the ICE that the searches maximize, one of the paper's three
         settings. With neutral weights, ICE hardly separates rules of F1 0.8 from rules of F1 0.95.
     engines : iterable of str, default=("ours",)
-        ``"ours"``, which always runs, and ``"psyke"`` for PSyKE's ExACT, CREAM and CART too: at
+        ``"ours"``, which always runs, and ``"psyke"`` for PSyKE's ExACT, CREAM and CART too: with
         fixed settings, in sample, on ``DecisionTreeClassifier(random_state=random_state)``.
     random_state : int, default=0
         Seed of trees, searches, extractors and the first split; later splits use the next seeds.
@@ -127,15 +127,15 @@ def reproduce_ice(
     path : Path, optional
         File to which measurements are appended, so that an interrupted run can be resumed.
     progress : callable, optional
-        Called as ``progress(key, done, total, seconds_left)``.
+        Function that is called as ``progress(key, done, total, seconds_left)``.
 
     Returns
     -------
     dict
         ``rows``, one dict per data set and extractor; ``black_boxes``, their F1 by data set;
-        ``settings``; ``notes``. Four rows also hold ``at_settings``: results in sample of settings
-        that give the printed figures or nearly so. With the engine ``"psyke"``, six rows hold
-        ``psyke``, its results. ``verdict`` of each row is ``"reproduced with stated
+        ``settings``; ``notes``. Four rows also hold ``at_settings``: results in sample with
+        settings that reproduce the printed figures or nearly so. With the engine ``"psyke"``, six
+        rows hold its results as ``psyke``. The ``verdict`` of each row is ``"reproduced with stated
         settings"`` or ``"not reproduced"``, by the experiments of this call.
 
     Raises
@@ -143,15 +143,14 @@ def reproduce_ice(
     ValueError
         If a name is not in the table, a number is too small, or the file belongs to other settings.
     ImportError
-        If PSyKE is an engine and not installed.
+        If PSyKE is requested but not installed.
 
     Notes
     -----
     F1 is weighted by classes and computed on covered rows. Completeness is the covered share of the
     volume. All six scores are computed from F1, number of rules and completeness, with the loss
-    1 - F1, as in the paper.
-
-    Figures in sample are optimistic: the rows that choose the best candidate also score it.
+    1 - F1, as in the paper. Figures in sample are optimistic, because the same rows choose and
+    score the best candidate.
 
     References
     ----------
@@ -223,15 +222,15 @@ def reproduce_ice(
         "black_boxes": black_boxes,
         "rows": rows,
         "notes": [
-            "The paper gives no parameters, no rows and no seed, nor which mean of the classes' F1 "
-            "it takes; ours is weighted by their rows.",
+            "The paper states no parameters, rows or seed, nor how it averages the F1 of the "
+            "classes; ours is weighted by their rows.",
             *(_about_black_box(name, black_boxes[name]) for name in data),
         ],
     }
 
 
 def _check_names(parameter: str, names: tuple[str, ...], choices: Iterable[str]) -> None:
-    """Raise an error unless a parameter names at least one of the choices and nothing else."""
+    """Raise an error unless all names are among the choices, and there is at least one."""
     unknown = [name for name in names if name not in choices]
     if unknown or not names:
         name = unknown[0] if unknown else ()
@@ -245,8 +244,8 @@ def _relative_cost(key: Key) -> float:
     return share * _COSTS.get(key[:2], 1.0)
 
 
-#: Parameters that the papers' extractors do not have: they learn from the rows alone, and their
-#: trees keep all leaves.
+#: Parameters that the papers' extractors lack: they learn only from the rows, and their trees keep
+#: all leaves.
 _NOT_IN_PAPERS = {"sampling", "n_queries", "merge_leaves"}
 
 
@@ -269,7 +268,7 @@ def _measure(
     begin = time.perf_counter()
     black_box = DecisionTreeClassifier(random_state=seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of candidates that do not win
+        warnings.simplefilter("ignore")  # about candidates that do not win
         if how in ("at_settings", "psyke"):
             of_psyke = how == "psyke"
             params = dict((_PSYKE_SETTINGS if of_psyke else _SETTINGS)[name, extractor])
@@ -375,7 +374,7 @@ def _table_row(
 
 
 def _verdict(inside: Mapping[str, Any], fixed: Mapping[str, Any], printed: Any) -> str:
-    """Return whether some experiment gives all six scores and the number of rules."""
+    """Return the verdict: whether an experiment gives all six scores and the number of rules."""
     if any(_meets_all(cell, printed) for cell in (inside, *fixed.values())):
         # The paper does not state any parameter.
         return "reproduced with stated settings"
@@ -438,6 +437,6 @@ def _about_black_box(name: str, f1: Mapping[str, Any]) -> str:
     half = f1["held_out"]
     span = f"{half['min']:.2f} to {half['max']:.2f}" if half["std"] else f"{half['mean']:.2f}"
     return (
-        f"{ICE_DATA[name]}: the unbounded tree has F1 {f1['in_sample']:.2f} on the rows that it "
-        f"learned and {span} on the other half."
+        f"{ICE_DATA[name]}: the unbounded tree has F1 {f1['in_sample']:.2f} on its training rows "
+        f"and {span} on the other half."
     )

@@ -1,8 +1,7 @@
 """Printed figures of the FiRe, ICE and B-ReX papers, and scores that follow from them.
 
-Tables print what goes into a score and the score itself rounded. A printed score follows if some
-input that rounds to the printed one gives it; a row follows if one and the same input gives all of
-its scores.
+Tables print both the inputs of a score and the score with rounding. A printed score follows if any
+input that rounds to the printed one gives it; a row follows if a single input gives all its scores.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from skescore.metrics import fire_score, ice_score, q_score
 
 #: Values of psi in FiRe's Table 1, in the order of its columns.
 PSI = (1, 2, 3)
-#: Tolerance for float noise, far below half a unit of the last printed digit.
+#: Tolerance for floating-point errors, far below half a unit of the last printed digit.
 _SLACK = 1e-12
-#: Number of values tried within a rounding interval of performance and of completeness.
+#: Number of values tried within the rounding intervals of performance and of completeness.
 _STEPS_PERFORMANCE, _STEPS_COMPLETENESS = 4_001, 101
 
 
@@ -55,7 +54,7 @@ FIRE_TABLE: Mapping[str, PrintedFiRe] = {
 #: First row of that table: the black box.
 FIRE_BLACK_BOX = "0.97"
 
-#: ICE, Table 1, by data set and extractor; the trees are complete by construction.
+#: ICE, Table 1, by data set and extractor; trees are always complete.
 ICE_TABLE: Mapping[tuple[str, str], PrintedICE] = {
     ("wine", "exact"): PrintedICE(
         "0.80", 3, "1", ("0.608", "0.643", "0.214", "0.966", "0.862", "0.892")
@@ -194,7 +193,7 @@ ICE_MEASURES: Mapping[str, Callable[..., np.ndarray]] = {
 
 
 def rounding_interval(text: str) -> tuple[float, float]:
-    """Return the smallest and the largest number that rounds to a printed one."""
+    """Return the smallest and the largest number that round to a printed one."""
     printed = Decimal(text)
     half = Decimal(1).scaleb(int(printed.as_tuple().exponent)) / 2
     return float(printed - half), float(printed + half)

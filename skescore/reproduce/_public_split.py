@@ -24,15 +24,14 @@ from skescore.reproduce._printed import (
 __all__ = ["PUBLIC_ROWS", "PublicRow", "measure_black_box", "measure_public_row", "verdict"]
 
 _BOX = (
-    "rows outside the box around the training rows count as uncovered, as no box of PSyKE's "
-    "reaches beyond it"
+    "rows outside the box around the training rows count as uncovered, as no box of PSyKE "
+    "extends beyond it"
 )
-_RANKED = "features are ranked on all rows, as PSyKE's demonstrations do, and " + _BOX
+_RANKED = "features are ranked on all rows, as in PSyKE's demonstrations, and " + _BOX
 _EXCHANGED = (
-    "the rules of {} have the figures that the paper prints for {}, and the other way around; "
-    + _BOX
+    "the rules of {} have the figures that the paper prints for {}, and vice versa; " + _BOX
 )
-_NEEDS_PSYKE = "Only PSyKE gives this row: skescore reproduce fire --psyke."
+_NEEDS_PSYKE = "Only PSyKE reproduces this row: skescore reproduce fire --psyke."
 
 
 class PublicRow(NamedTuple):
@@ -41,15 +40,15 @@ class PublicRow(NamedTuple):
     Attributes
     ----------
     change : str
-        What differs from the settings that the paper states; empty if nothing does.
+        Difference from the settings that the paper states; empty if there is none.
     missing : str
-        Experiment that shows why a figure does not come out.
+        Experiment that shows why a figure is not reproduced.
     impossible : str
-        Why one printed figure cannot come out at all.
+        Reason why a printed figure cannot be reproduced.
     is_tree : bool
         Whether the rules are a tree, which has no outer bounds.
     measured_as : str
-        Row whose rules are measured, if not the row itself.
+        Row whose rules are measured, if it is another one.
     feature_order : sequence of int
         Order of the features in which PSyKE breaks ties.
     """
@@ -67,14 +66,14 @@ PUBLIC_ROWS: Mapping[str, PublicRow] = {
     "CART": PublicRow(is_tree=True),
     "ITER": PublicRow(
         "nearly all steps tie, and PSyKE takes the first by the order of the features, which its "
-        "hash seed decides (15 of the 24 orders give this row; here sepal length, sepal width, "
+        "hash seed determines (15 of the 24 orders give this row; here sepal length, sepal width, "
         "petal width, petal length); " + _BOX,
-        "Ours breaks ties by class probabilities, and cuts elsewhere. " + _NEEDS_PSYKE,
+        "Our code breaks ties by class probabilities, and cuts elsewhere. " + _NEEDS_PSYKE,
         feature_order=(0, 1, 3, 2),
     ),
     "clustering, 4 features": PublicRow(
         _EXCHANGED.format("2 features", "4"),
-        "Ours standardizes columns and finds other clusters. " + _NEEDS_PSYKE,
+        "Our implementation standardizes columns and finds other clusters. " + _NEEDS_PSYKE,
         measured_as="clustering, 2 features",
     ),
     "clustering, 2 features": PublicRow(
@@ -82,24 +81,24 @@ PUBLIC_ROWS: Mapping[str, PublicRow] = {
     ),
     "GridEx, 8 slices": PublicRow(
         _RANKED,
-        "Ranked on the training half, petal width comes before petal length; PSyKEExtractor always "
-        "ranks there.",
+        "On the training half, petal width ranks before petal length; PSyKEExtractor always uses "
+        "the training rows.",
     ),
     "GridEx, 2 slices twice": PublicRow(
         _RANKED,
-        "Ranked on the training half, petal width comes before petal length; PSyKEExtractor always "
-        "ranks there.",
+        "On the training half, petal width ranks before petal length; PSyKEExtractor always uses "
+        "the training rows.",
     ),
     "GridEx, 4 x 4 slices": PublicRow(
-        _BOX + "; PSyKE's rounding keeps cells apart that ours joins",
-        "Without the rounding 2 errors fall on 62 rows instead of 69. " + _NEEDS_PSYKE,
+        _BOX + "; PSyKE's rounding separates cells that our implementation joins",
+        "Without the rounding there are 2 errors in 62 rows instead of 69. " + _NEEDS_PSYKE,
         "No error rate gives the printed 0.11 (psi = 3) together with the other two scores.",
     ),
 }
 
 
 class _Halves(NamedTuple):
-    """Rows of iris: the training half, the other half, and all."""
+    """Rows of iris: the training half, the other half, and all rows."""
 
     train: tuple[Any, Any]
     test: tuple[np.ndarray, np.ndarray]
@@ -172,7 +171,7 @@ def verdict(name: str, measured: Mapping[str, Any]) -> dict[str, Any]:
     name : str
         Row of the table, or "9-NN".
     measured : mapping of str to Any
-        Its figures.
+        Figures of the row.
 
     Returns
     -------
@@ -194,7 +193,7 @@ def verdict(name: str, measured: Mapping[str, Any]) -> dict[str, Any]:
             for psi, text in zip(PSI, printed.fire, strict=True)
         },
     }
-    # A figure that contradicts the others of its row cannot come out.
+    # A figure that contradicts the others of its row cannot be reproduced.
     n_possible = 5 if losses_that_fit(printed) is not None else 4
     change = f"{row.change[:1].upper()}{row.change[1:]}." if row.change else ""
     n_errors = f"{measured['n_errors']} errors in {measured['n_counted']} rows."

@@ -16,23 +16,23 @@ from skescore._text import percentage, plural
 
 __all__ = ["ColumnProfile", "count_outside", "find_drift", "profile_columns"]
 
-#: Quantiles that a profile of numbers holds.
+#: Levels of the quantiles in a profile of numbers.
 _LEVELS = np.linspace(0, 1, 11)
-#: Number of categories that a profile holds.
+#: Maximum number of categories in a profile.
 _MAX_CATEGORIES = 100
-#: Largest probability with which a reported difference would be chance, for all columns together.
+#: Maximum probability that any column of unchanged data is reported.
 _SIGNIFICANCE = 1e-3
-#: Smallest difference of distributions that is reported, between 0 and 1.
+#: Minimum distance of reported distributions, between 0 and 1.
 _MIN_DISTANCE = 0.3
-#: A number is far outside if it exceeds the limits by this multiple of the range.
+#: Multiple of the range beyond which a number is far outside.
 _FAR = 10.0
-#: Share of rows beyond a limit from which other units are likely.
+#: Minimum share of rows beyond a limit that suggests other units.
 _UNITS_SHARE = 0.9
-#: Number of training rows from which whole numbers are no coincidence.
+#: Minimum number of training rows for which integers are no coincidence.
 _MIN_WHOLE = 20
-#: Number of training rows that is assumed if it is unknown.
+#: Assumed number of training rows if it is unknown.
 _MANY_ROWS = 1000
-#: Names of features that are made of dates, and of those that recur.
+#: Names of features derived from dates, and of those that recur.
 _OF_DATE = re.compile(r"(?i:(?:^|[\W_])year$)|: (?:month|hour|days since \d{4}-\d\d-\d\d)$")
 _RECURRING = re.compile(r": (?:month|hour)$")
 #: Factors between usual units.
@@ -48,7 +48,7 @@ class ColumnProfile:
     n_rows : int
         Number of rows with a value.
     missing : float
-        Share of rows without one.
+        Share of rows without a value.
     quantiles : tuple of float, optional
         Smallest value, deciles and largest value of numbers.
     shares : dict of str to float, optional
@@ -74,7 +74,7 @@ class ColumnProfile:
 
     @classmethod
     def from_limits(cls, low: float, high: float) -> ColumnProfile:
-        """Make a profile of which only the smallest and the largest number are known."""
+        """Create a profile from only the smallest and the largest number."""
         return cls(_MANY_ROWS, quantiles=(low, high))
 
     @classmethod
@@ -92,7 +92,7 @@ def profile_columns(X: pd.DataFrame) -> dict[str, ColumnProfile]:
     Parameters
     ----------
     X : DataFrame of shape (n_rows, n_features)
-        Numbers, or text for categories.
+        Columns of numbers, or of strings for categories.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def profile_columns(X: pd.DataFrame) -> dict[str, ColumnProfile]:
 
 
 def count_outside(profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame) -> dict[str, int]:
-    """Count the rows whose values are outside of the range or the categories of training rows.
+    """Count the rows with values outside the range or the categories of the training rows.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def count_outside(profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame) -> 
     Returns
     -------
     dict of str to int
-        Number of rows by column, without columns of which no row is outside.
+        Number of rows by column, without columns for which it is 0.
 
     Examples
     --------
@@ -178,8 +178,8 @@ def find_drift(profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame) -> lis
     Returns
     -------
     list of str
-        A sentence for each column with more values outside of the training range, or a larger
-        difference of distributions, than chance explains.
+        A message for each column with more values outside the training range, or a larger
+        difference of distributions, than expected by chance.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def find_drift(profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame) -> lis
     >>> grams = pd.DataFrame({"weight": range(1000, 5000, 20)})
     >>> find_drift(profile_columns(grams), grams / 1000)
     ["all 200 rows are below the training minimum of 'weight' (1000): other units? (their median is about 0.001 times that of the training rows)"]
-    """  # noqa: E501 - as it is printed
+    """  # noqa: E501 - printed output
     shared = [name for name in profiles if name in rows.columns]
     level = _SIGNIFICANCE / max(len(shared), 1)
     texts: list[str] = []
@@ -202,7 +202,7 @@ def find_drift(profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame) -> lis
 def _column_drift(
     name: str, profile: ColumnProfile, column: pd.Series, level: float
 ) -> Iterable[str]:
-    """Yield the differences of a column, the most specific one only."""
+    """Yield only the most specific difference of a column."""
     is_missing = column.isna()
     if profile.quantiles is not None:
         values = pd.to_numeric(column, errors="coerce").dropna().to_numpy(float)
@@ -226,7 +226,7 @@ def _column_drift(
 
 
 def _range_drift(name: str, profile: ColumnProfile, values: np.ndarray, level: float) -> str | None:
-    """Describe numbers beyond the training range, if they are more or farther than by chance."""
+    """Describe numbers beyond the training range that are more or farther than by chance."""
     assert profile.quantiles is not None
     low, high = profile.quantiles[0], profile.quantiles[-1]
     margin = _FAR * (high - low) or math.inf
@@ -235,7 +235,7 @@ def _range_drift(name: str, profile: ColumnProfile, values: np.ndarray, level: f
     is_far = (values < low - margin) | (values > high + margin)
     n_far = sum(_tail_share(profile, value) * n_rows < level for value in values[is_far])
     n_outside = n_below + n_above
-    # Of as many training rows, the limits leave out a share that follows a beta distribution.
+    # The share of values beyond limits of as many training rows follows a beta distribution.
     is_rare = stats.betabinom.sf(n_outside - 1, n_rows, 2, max(profile.n_rows - 1, 1)) < level
     is_frequent = n_outside >= 0.05 * n_rows and is_rare
     if not n_outside or not (n_far or is_frequent):
@@ -264,8 +264,8 @@ def _range_drift(name: str, profile: ColumnProfile, values: np.ndarray, level: f
 def _tail_share(profile: ColumnProfile, value: float) -> float:
     """Estimate the share of rows at least as far out as a value beyond the training range.
 
-    Beyond the outer decile, shares fall by the power of the distance from the median that leads
-    from the decile to the limit, where one row of the training rows is expected.
+    Beyond the outer decile, the share is modeled as a power of the distance from the median that
+    interpolates the decile and the limit, where one training row is expected.
     """
     quantiles = profile.quantiles
     assert quantiles is not None
@@ -275,14 +275,14 @@ def _tail_share(profile: ColumnProfile, value: float) -> float:
     if len(quantiles) < len(_LEVELS) or decile == extreme:
         return 0.0
     if not decile:
-        return 1.0  # too few values differ from the median to estimate how shares fall
+        return 1.0  # too few values differ from the median for an estimate
     share = _LEVELS[1]
     power = math.log(max(share * profile.n_rows, 1.0)) / math.log(extreme / decile)
     return float(share * (distance / decile) ** -power)
 
 
 def _factor_text(median: float, training_median: float) -> str:
-    """Return the ratio of medians if it is that of usual units."""
+    """Describe the ratio of medians if it is that of common units, otherwise both medians."""
     if not training_median or not median or median * training_median < 0:
         return ""
     ratio = median / training_median
@@ -303,7 +303,7 @@ def _distribution_drift(
     training = np.interp(knots, *_step(quantiles))
     at_most = np.searchsorted(np.sort(values), knots, side="right") / len(values)
     below = np.searchsorted(np.sort(values), knots, side="left") / len(values)
-    # Values that repeat make steps, in which any share between both sides is possible.
+    # Repeated values make steps, within which any share is possible.
     lowest = np.array([_LEVELS[np.asarray(quantiles) == knot].min() for knot in knots])
     distance = float(np.maximum(lowest - at_most, below - training).max())
     critical = math.sqrt(-math.log(level / 2) / (2 * len(values)))
@@ -316,7 +316,7 @@ def _distribution_drift(
 
 
 def _fraction_drift(name: str, profile: ColumnProfile, values: np.ndarray) -> str | None:
-    """Describe fractions in a column that holds whole numbers."""
+    """Describe fractions in a column whose training values are integers."""
     n_fractions = int((values != np.floor(values)).sum())
     if not profile.is_whole or profile.n_rows < _MIN_WHOLE or n_fractions < 0.05 * len(values):
         return None
@@ -331,7 +331,7 @@ def _fraction_drift(name: str, profile: ColumnProfile, values: np.ndarray) -> st
 
 
 def _step(quantiles: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return different quantiles with the largest level of each."""
+    """Return the distinct quantiles with the largest level of each."""
     knots, first = np.unique(np.asarray(quantiles)[::-1], return_index=True)
     return knots, _LEVELS[::-1][first]
 
@@ -339,13 +339,13 @@ def _step(quantiles: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
 def _category_drift(
     name: str, profile: ColumnProfile, texts: pd.Series, level: float
 ) -> str | None:
-    """Describe categories that the training rows do not have, or have with other shares."""
+    """Describe categories that are new, or whose shares differ from the training rows."""
     shares = dict(profile.shares or {})
     if not len(texts) or not shares:
         return None
     is_new = ~texts.isin(list(shares))
     n_new = int(is_new.sum())
-    # The share of categories that were never seen is about that of those seen once.
+    # The share of unseen categories is about that of categories seen once.
     n_single = sum(share * profile.n_rows < 1.5 for share in shares.values())
     rest = max(0.0, 1 - sum(shares.values()))
     chance = min(1.0, (n_single + 2) / (profile.n_rows + 1) + rest)

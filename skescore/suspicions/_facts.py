@@ -12,7 +12,7 @@ import pandas as pd
 
 __all__ = ["ResultFacts", "TableFacts"]
 
-#: Rows on which single features are compared with the target.
+#: Maximum number of rows on which single features are compared with the target.
 _MAX_ROWS = 5000
 
 
@@ -23,9 +23,9 @@ class TableFacts:
     Parameters
     ----------
     X : DataFrame of shape (n_rows, n_features)
-        Features: numbers, or text for categories.
+        Features: numbers, or strings for categories.
     y : Series of shape (n_rows,) or None
-        The target, or None if there is none but the predictions of the black box.
+        The target; None if there are only predictions of the black box.
     task : {"classification", "regression"}
         The task.
     groups : array-like of shape (n_rows,), optional
@@ -33,9 +33,9 @@ class TableFacts:
     is_shuffled : bool, default=True
         Whether rows are assigned to folds without regard to their order.
     identifiers : DataFrame of shape (n_rows, n_identifiers), optional
-        Columns that are no features because they identify rows.
+        Columns that are not features because they identify rows.
     test : DataFrame, optional
-        Further rows with the same features, on which the rules are tested.
+        Test rows with the same features.
     """
 
     X: pd.DataFrame
@@ -50,7 +50,7 @@ class TableFacts:
     def from_arrays(
         cls, X: Any, y: Any, task: str, *, groups: Any = None, is_shuffled: bool = True
     ) -> TableFacts:
-        """Make facts of the rows and the target that a search got.
+        """Create facts from the rows and the target of a search.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class TableFacts:
 
 @dataclass(frozen=True)
 class ResultFacts:
-    """Figures of a finished search.
+    """Measures of a finished search.
 
     Parameters
     ----------
@@ -125,11 +125,11 @@ class ResultFacts:
     n_rules : int
         Number of rules.
     is_fidelity_search : bool, default=False
-        Whether the search looked for agreement with the black box.
+        Whether the search maximized agreement with the black box.
     fidelity_rows : str, default="unseen rows"
-        The rows of `fidelity` in words.
+        Description of the rows of `fidelity`.
     quality_rows : str, default="held-out rows"
-        The rows of `black_box_quality` in words.
+        Description of the rows of `black_box_quality`.
     other_black_box : str, optional
         Name of another kind of black box on the command line.
     has_max_rules : bool, default=False

@@ -1,4 +1,4 @@
-"""Records of checks for suspicious data, and of what they report."""
+"""Records of checks for suspicious data, and of their reports."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["Evidence", "Suspicion", "SuspicionCheck", "SuspiciousDataWarning"]
 
 
 class SuspiciousDataWarning(UserWarning):
-    """Category of all warnings about data or results that are probably not what they seem.
+    """Warning about data or results that are probably not as they seem.
 
-    Use it to ignore these warnings, or to turn them into errors.
+    Use it as a category to ignore these warnings, or to turn them into errors.
 
     Examples
     --------
@@ -28,18 +28,18 @@ class SuspiciousDataWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Observation that a check makes, with the options that remedy it.
+    """Observation of a check, with the options that solve the problem.
 
     Parameters
     ----------
     text : str
-        What was observed, with its figures; a clause that begins a sentence.
+        Observation with its figures, as a clause that begins a sentence.
     subject : str, optional
-        The column concerned.
+        Affected column.
     options : tuple of str, default=()
-        Options of the command line that remedy it, such as ``("--drop", "weight")``.
+        Command-line options that solve the problem, such as ``("--drop", "weight")``.
     omitted : str, default=""
-        Option of the command line without which it does not occur, such as ``"--test"``.
+        Command-line option without which the problem does not occur, such as ``"--test"``.
     """
 
     text: str
@@ -57,13 +57,13 @@ class SuspicionCheck:
     name : str
         Name of the check, such as ``"leakage"``.
     when : str
-        Condition under which it reports something.
+        Condition for a report.
     facts : type
         Class of the facts that it examines: :class:`TableFacts` or :class:`ResultFacts`.
     find : callable
         Function of the facts that yields the evidence.
     remedy : str
-        What to do about it; ``{subject}`` stands for the column.
+        Recommended action; ``{subject}`` is replaced by the column.
     """
 
     name: str
@@ -73,7 +73,7 @@ class SuspicionCheck:
     remedy: str
 
     def report(self, facts: Any) -> list[Suspicion]:
-        """Return what the check reports about these facts.
+        """Return the suspicions that the check reports about these facts.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class SuspicionCheck:
         Returns
         -------
         list of Suspicion
-            One for each piece of evidence.
+            One suspicion for each piece of evidence.
         """
         return [
             Suspicion(
@@ -107,15 +107,15 @@ class Suspicion:
     name : str
         Name of the check.
     evidence : str
-        What was observed.
+        Observation.
     remedy : str
-        What to do.
+        Recommended action.
     subject : str, optional
-        The column concerned.
+        Affected column.
     options : tuple of str, default=()
-        Options of the command line that remedy it.
+        Command-line options that solve the problem.
     omitted : str, default=""
-        Option of the command line without which it does not occur.
+        Command-line option without which the problem does not occur.
 
     Examples
     --------
@@ -141,12 +141,12 @@ class Suspicion:
         return f"{self.evidence}. {self.remedy}{options}."
 
     def with_command(self, command: Sequence[str]) -> str:
-        """Return the text with the complete command that remedies it.
+        """Return the text with the complete command that solves the problem.
 
         Parameters
         ----------
         command : sequence of str
-            The words of the command that the user ran.
+            Words of the command that the user ran.
 
         Returns
         -------
@@ -160,15 +160,15 @@ class Suspicion:
             for replaced in (option, *_REPLACED_WITH.get(option, ())):
                 if replaced.startswith("--") and replaced not in _REPEATABLE:
                     words = _without_option(words, replaced)
-        # The folder of the first run holds its results.
+        # The folder of the first run already contains its results.
         overwrites = any(word.partition("=")[0] == "--output" for word in words)
         further = ["--overwrite"] if overwrites and "--overwrite" not in words else []
         return f"{self.evidence}. {self.remedy}: {shlex.join([*words, *self.options, *further])}"
 
 
-#: Options whose occurrences add up.
+#: Options that may be repeated.
 _REPEATABLE = ("--drop", "--category", "--numeric", "--na-values")
-#: Options that another one does not allow.
+#: Options that exclude other options.
 _REPLACED_WITH = {"--scoring": ("--reference", "--performance")}
 
 

@@ -10,10 +10,10 @@ from skescore._text import percentage
 from skescore.suspicions._facts import ResultFacts
 from skescore.suspicions._record import Evidence
 
-#: Smallest agreement of rules with the black box: share of rows, and R².
+#: Minimum agreement of rules with the black box: share of rows, and R².
 _MIN_AGREEMENT, _MIN_FIDELITY_R2 = 0.8, 0.6
-#: Gain in balanced accuracy from which a black box is better than a constant; that of rare classes
-#: varies by chance.
+#: Minimum gain in balanced accuracy of a useful black box over a constant; the balanced accuracy of
+#: rare classes varies by chance.
 _MIN_BALANCED_GAIN = 0.05
 
 

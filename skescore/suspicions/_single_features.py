@@ -1,4 +1,4 @@
-"""Relations of a single column to the target, and of rows with the same identifier."""
+"""Relations of single columns to the target, and between rows with the same identifier."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ __all__ = [
     "row_distances",
 ]
 
-#: Function of the distances between rows at two arrays of positions.
+#: Function of two arrays of row indices that returns the distances between the rows.
 Distances = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-#: Largest number of values of a category that may determine the target.
+#: Maximum number of categories of a feature that may determine the target.
 _MAX_CATEGORIES = 50
-#: Number of rows for each leaf of a tree on one numeric feature, and the largest number of leaves.
+#: Number of rows per leaf of a tree on one numeric feature, and maximum number of leaves.
 _ROWS_PER_LEAF, _MAX_LEAVES = 10, 64
 #: Number of random orders with which the order of values is compared.
 _N_ORDERS = 1000
-#: Largest p-value of the relation of codes to the target, and smallest share of its variance.
+#: Maximum p-value of the relation of codes to the target, and minimum share of its variance.
 _CODES_P_VALUE, _CODES_VARIANCE = 1e-4, 0.02
-#: Largest p-value of the difference between codes and ranges or a curve, and its largest sum over
+#: Maximum p-value of the difference between codes and ranges or a curve, and its maximum sum over
 #: the features.
 _REST_P_VALUE, _REST_P_VALUES = 0.02, 0.1
-#: Smallest p-values of codes: of the order of the target, of the numbers of rows, and of both.
+#: Minimum p-values of codes: of the order of the target, of the numbers of rows, and of both.
 _ORDER_P_VALUE, _COUNT_P_VALUE, _BOTH_P_VALUES = 0.005, 0.002, 5e-4
-#: Smallest number of rows of a value that counts.
+#: Minimum number of rows of a value that counts.
 _MIN_CODE_ROWS = 4
-#: Smallest share of the integers between the smallest and the largest one that codes take, if they
-#: do not all have the same number of digits, at least three.
+#: Minimum share of integers between the smallest and the largest one that are codes, unless all
+#: have the same number of digits, and minimum number of digits.
 _DENSITY, _MIN_DIGITS = 0.25, 3
-#: Number of ranges, and of powers of a curve, that are compared with all values, and the largest
-#: share of what these explain that ranges or a curve explain of codes, also of few codes.
+#: Number of ranges, and of powers of a curve, that are compared with all values; and maximum share
+#: of the variance explained by codes that these may explain, in general and for few codes.
 _N_RANGES, _SMOOTH_SHARE, _FEW_SMOOTH_SHARE = 3, 0.9, 0.75
 _FEW_CODES = 10
-#: Smallest deviation from chance of rows that resemble each other, in standard deviations.
+#: Minimum deviation from chance of the resemblance of rows, in standard deviations.
 _RESEMBLANCE_DEVIATIONS = 5.0
-#: Smallest number of values that may number subjects, and largest share of the rows of one of them.
+#: Minimum number of values that may number subjects, and maximum share of the rows of one subject.
 _MIN_SUBJECTS, _MAX_SUBJECT_SHARE = 20, 0.1
-#: Largest number of rows and of columns that are compared.
+#: Maximum number of rows and of columns that are compared.
 _MAX_COMPARED_ROWS, _MAX_COMPARED = 5000, 60
-#: Smallest resemblance of rows of one subject, largest resemblance of rows of subjects with
-#: neighboring numbers, and smallest share and number of columns in which both hold.
+#: Minimum resemblance of rows of one subject, maximum resemblance of rows of subjects with
+#: neighboring numbers, and minimum share and number of columns in which both hold.
 _SUBJECT_RESEMBLANCE, _NEIGHBOR_RESEMBLANCE = 0.5, 0.2
 _SUBJECT_COLUMNS, _MIN_SUBJECT_COLUMNS = 0.5, 3
 
@@ -78,7 +78,7 @@ class OrderMeasures(NamedTuple):
 
     @property
     def is_ordered(self) -> bool:
-        """True if the target is related to the order of the values."""
+        """Whether the target is related to the order of the values."""
         return self.p_value < _CODES_P_VALUE and self.order_p_value < _ORDER_P_VALUE
 
     def is_arbitrary(self, n_features: int = 1) -> bool:
@@ -87,12 +87,12 @@ class OrderMeasures(NamedTuple):
         Parameters
         ----------
         n_features : int, default=1
-            Number of features of which this is asked.
+            Number of tested features.
 
         Returns
         -------
         bool
-            False also if one of as many features would look so by chance.
+            False also if one of this many features would look like this by chance.
         """
         is_related = self.p_value < _CODES_P_VALUE and self.variance >= _CODES_VARIANCE
         is_rough = self.order_p_value >= _ORDER_P_VALUE and self.count_p_value >= _COUNT_P_VALUE
@@ -105,12 +105,12 @@ class OrderMeasures(NamedTuple):
 
 
 def count_errors(column: pd.Series, codes: np.ndarray) -> int:
-    """Return in how many rows a feature alone does not determine the class.
+    """Count the rows whose class a feature alone does not determine.
 
     Parameters
     ----------
     column : pandas.Series
-        The feature.
+        Values of the feature.
     codes : ndarray of int
         Class of each row.
 
@@ -136,14 +136,14 @@ def count_tree_errors(values: np.ndarray, codes: np.ndarray) -> int:
     Parameters
     ----------
     values : ndarray of float
-        The feature; NaN is missing.
+        Values of the feature; NaN is missing.
     codes : ndarray of int
         Class of each row.
 
     Returns
     -------
     int
-        Number of errors on these rows, with few more leaves than classes.
+        Number of errors on these rows, with slightly more leaves than classes.
     """
     from sklearn.tree import DecisionTreeClassifier
 
@@ -162,14 +162,14 @@ def measure_tree_r2(values: np.ndarray, target: np.ndarray) -> float:
     Parameters
     ----------
     values : ndarray of float
-        The feature; NaN is missing.
+        Values of the feature; NaN is missing.
     target : ndarray of float
         The target.
 
     Returns
     -------
     float
-        The larger of both.
+        The larger R² of both.
     """
     from sklearn.tree import DecisionTreeRegressor
 
@@ -200,7 +200,7 @@ def measure_order(values: np.ndarray, outcomes: Sequence[np.ndarray]) -> OrderMe
     Returns
     -------
     OrderMeasures
-        The measures, of all outcomes together.
+        Measures for all outcomes together.
     """
     best = OrderMeasures(0.0, 1.0, 0.0, 0.0)
     observed_values, counts = np.unique(values[~np.isnan(values)], return_counts=True)
@@ -220,7 +220,7 @@ def measure_order(values: np.ndarray, outcomes: Sequence[np.ndarray]) -> OrderMe
     means = sums / sizes[:, None]
     between = float((sizes[:, None] * (means - y.mean(axis=0)) ** 2).sum())
     total = float(((y - y.mean(axis=0)) ** 2).sum())
-    n_outcomes = max(y.shape[1] - 1, 1)  # shares of classes add up to 1
+    n_outcomes = max(y.shape[1] - 1, 1)  # shares of classes sum to 1
     n_free = len(y) - len(uniques)
     error = max(total - between, 1e-12) / n_free
     smooth = max(_explained_by_ranges(sums, sizes), _explained_by_curve(uniques, means, sizes))
@@ -263,7 +263,7 @@ def _explained_by_ranges(sums: np.ndarray, sizes: np.ndarray) -> float:
 
 
 def _explained_by_curve(values: np.ndarray, means: np.ndarray, sizes: np.ndarray) -> float:
-    """Return the sum of squares that polynomials of the values explain, with three terms."""
+    """Return the sum of squares explained by polynomials of the values, with three terms."""
     scaled = 2 * (values - values[0]) / (values[-1] - values[0]) - 1
     roots = np.sqrt(sizes)[:, None]
     centered = roots * (means - (sizes @ means) / sizes.sum())
@@ -273,7 +273,7 @@ def _explained_by_curve(values: np.ndarray, means: np.ndarray, sizes: np.ndarray
 
 
 def are_spaced_like_codes(values: np.ndarray) -> bool:
-    """Return whether different integers lie as densely as codes, or have as many digits each.
+    """Return whether different integers are as dense as codes, or have the same number of digits.
 
     Parameters
     ----------
@@ -283,8 +283,8 @@ def are_spaced_like_codes(values: np.ndarray) -> bool:
     Returns
     -------
     bool
-        A few values in steps of more than 1, such as 10, 20 and 30, are amounts rather than codes.
-        Of many, those in steps are counted: 10, 20, 40 and 50 are as dense as 1, 2, 4 and 5.
+            False for a few values in steps of more than 1, such as 10, 20 and 30, which are
+            amounts. Steps of many values count as 1: 10, 20, 40 and 50 are as dense as 1, 2, 4, 5.
     """
     steps = np.diff(values).astype(np.int64)
     if len(steps) == 0 or values[0] < 0:
@@ -298,7 +298,7 @@ def are_spaced_like_codes(values: np.ndarray) -> bool:
 
 
 def _order_p_value(means: np.ndarray, sizes: np.ndarray) -> float:
-    """Return the share of random orders of values in which neighbors are as alike."""
+    """Return the share of random orders of values in which neighbors are as similar."""
     generator = np.random.default_rng(0)
     orders = generator.permuted(np.tile(np.arange(len(means)), (_N_ORDERS, 1)), axis=1)
     orders = np.vstack([np.arange(len(means)), orders])
@@ -322,8 +322,8 @@ def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> dict[str, 
     -------
     dict of str to float
         Resemblance by column: 1 if rows of a group are equal, 0 if they differ as much as rows of
-        different groups. Columns in which the difference may be chance are left out, and those that
-        write the group in other words.
+        different groups. Columns without a significant difference are omitted, and so are those
+        that identify the groups in other words.
     """
     generator = np.random.default_rng(0)
     first, second, same = _neighboring_rows(labels)
@@ -349,8 +349,8 @@ def count_subject_columns(
 ) -> tuple[int, int]:
     """Count the columns whose values show that integers number subjects with several rows each.
 
-    In such a column, rows with the same integer are alike, and rows with neighboring integers are
-    not: this tells a number of a subject from a quantity, to which others are related.
+    In such a column, rows with the same integer are similar, but rows with neighboring integers are
+    not. This distinguishes the number of a subject from a quantity that is related to the column.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ def count_subject_columns(
     columns : DataFrame of shape (n_rows, n_columns)
         Other features, and the target.
     distances : mapping of column name to callable
-        For each column, :func:`row_distances` of it, which many features share.
+        Result of :func:`row_distances` for each column, which many features share.
 
     Returns
     -------
@@ -374,7 +374,7 @@ def count_subject_columns(
     if np.bincount(labels).max() > _MAX_SUBJECT_SHARE * len(labels):
         return 0, 0
     if len(observed) > _MAX_COMPARED_ROWS:
-        # Neighboring subjects stay neighbors.
+        # Neighboring subjects remain neighbors.
         n_compared = int(_MAX_COMPARED_ROWS / n_rows_each)
         start = (len(uniques) - n_compared) // 2
         is_compared = (labels >= start) & (labels < start + n_compared)
@@ -402,14 +402,14 @@ def count_subject_columns(
 
 
 def _neighboring_rows(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return pairs of successive rows in the order of labels, and whether these are equal."""
+    """Return pairs of successive rows in the order of labels, and whether labels are equal."""
     order = np.argsort(labels, kind="stable")
     first, second = order[:-1], order[1:]
     return first, second, labels[first] == labels[second]
 
 
 def _is_alias(labels: np.ndarray, column: pd.Series) -> bool:
-    """Return whether a column writes groups in other words: one value each, and no other's."""
+    """Return whether a column has exactly one distinct value for each group."""
     pairs = pd.DataFrame({"group": labels, "value": pd.factorize(column)[0]}).drop_duplicates()
     return not (pairs["group"].duplicated().any() or pairs["value"].duplicated().any())
 
@@ -425,7 +425,7 @@ def row_distances(column: pd.Series) -> Distances:
     Returns
     -------
     callable
-        ``distance(first, second)`` of two arrays of positions, as an array of floats.
+        ``distance(first, second)`` of two arrays of row indices, as an array of floats.
     """
     if pd.api.types.is_numeric_dtype(column.dtype) and column.nunique() > 2:
         ranks = column.astype(float).rank().fillna(0).to_numpy()

@@ -30,46 +30,46 @@ from skescore.suspicions._single_features import (
     row_distances,
 )
 
-#: Smallest number of rows for checks that compare features with the target.
+#: Minimum number of rows for checks that compare features with the target.
 _MIN_ROWS = 50
-#: Largest share of errors of a feature that determines the target, of all rows and of the errors of
-#: a constant.
+#: Maximum share of errors of a feature that determines the target, among all rows and relative to
+#: the errors of a constant.
 _LEAK_ERRORS, _LEAK_RELATIVE_ERRORS = 0.01, 0.1
-#: Largest share of the errors of a constant that an identifier may have.
+#: Maximum share of the errors of a constant that an identifier may have.
 _IDENTIFIER_RELATIVE_ERRORS = 0.05
-#: Largest share of features that are reported as leaks; if there are more, the classes are easy.
+#: Maximum share of features that are reported as leaks; if there are more, the classes are easy.
 _LEAK_FEATURE_SHARE = 0.2
-#: Smallest number of rows that a constant must predict wrongly.
+#: Minimum number of rows that a constant must predict wrongly.
 _MIN_CONSTANT_ERRORS = 5
-#: Smallest R² of a feature that determines a numeric target.
+#: Minimum R² of a feature that determines a numeric target.
 _LEAK_R2 = 0.985
-#: Smallest share of repeated rows, and their smallest ratio to the number expected by chance.
+#: Minimum share of repeated rows, and their minimum ratio to the number expected by chance.
 _DUPLICATE_SHARE, _DUPLICATE_RATIO = 0.05, 5.0
-#: Smallest share of the copies that belong to rows with at most three occurrences, and largest
+#: Minimum share of the copies that belong to rows with at most three occurrences, and maximum
 #: growth of the number of equal rows if one column is ignored.
 _RARE_PATTERNS, _NEAR_RATIO = 0.7, 1.3
-#: Smallest number and share of rows that contradict another one.
+#: Minimum number and share of rows that contradict another one.
 _MIN_CONTRADICTIONS, _CONTRADICTION_SHARE = 3, 0.01
-#: Smallest number of different rows in a table in which every row is repeated on purpose.
+#: Minimum number of different rows in a table in which every row is repeated on purpose.
 _MIN_PATTERNS = 20
-#: Smallest share of rows with an identifier, or with another text outside the features, that
-#: occurred before; and smallest number of different identifiers.
+#: Minimum share of rows with an identifier, or with another text outside the features, that
+#: occurred before; and minimum number of different identifiers.
 _REPEATED_SHARE, _REPEATED_NAMES_SHARE, _MIN_IDENTIFIERS = 0.1, 0.4, 8
-#: Smallest resemblance of rows with the same identifier, from 0 (none) to 1 (equal).
+#: Minimum resemblance of rows with the same identifier, from 0 (none) to 1 (equal).
 _RESEMBLANCE = 0.5
-#: Smallest number of different times in a table whose rows are in chronological order.
+#: Minimum number of different times in a table whose rows are in chronological order.
 _MIN_TIMES = 20
-#: Smallest number of rows for meaningful figures.
+#: Minimum number of rows for meaningful figures.
 _FEW_ROWS = 30
-#: Smallest number of different integers that may be codes, and of rows for each of them.
+#: Minimum number of different integers that may be codes, and of rows for each of them.
 _MIN_CODES, _MIN_ROWS_PER_CODE = 6, 5
-#: Smallest share of the integers up to the largest code that occur in a target of codes, and
-#: smallest rank correlation between a quantity and a feature.
+#: Minimum share of the integers up to the largest code that occur in a target of codes, and minimum
+#: rank correlation between a quantity and a feature.
 _TARGET_DENSITY, _TREND = 0.8, 0.4
-#: Largest share of the rows of a class whose name may be a spelling mistake.
+#: Maximum share of the rows of a class whose name may be a spelling mistake.
 _TYPO_SHARE = 0.02
 _MIN_TYPO_LENGTH = 5
-#: Largest number of classes that are compared with codes.
+#: Maximum number of classes that are compared with codes.
 _MAX_CLASSES = 30
 _MAX_LISTED = 3
 

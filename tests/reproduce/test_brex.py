@@ -298,7 +298,7 @@ def test_results_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"assignments 12 instead of 13\. Name another folder"):
         reproduce_brex(**{**few, "assignments": 13}, output=tmp_path)
     (tmp_path / "brex.cells.jsonl").write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match="no file of this command: move it away"):
+    with pytest.raises(ValueError, match="not a file of this command: move it away"):
         reproduce_brex(**few, output=tmp_path)
 
 

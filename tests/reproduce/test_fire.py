@@ -310,7 +310,7 @@ def test_cells_of_other_settings_are_not_mixed(tmp_path):
 def test_measure_cells_rejects_other_files(content, tmp_path):
     path = tmp_path / "cells"
     path.write_text(content)
-    with pytest.raises(ValueError, match="is no file of this command"):
+    with pytest.raises(ValueError, match="is not a file of this command"):
         measure_cells([("a",)], lambda key: 1, settings={}, path=path)
     assert path.read_text() == content
 
