@@ -1,11 +1,11 @@
-"""Benchmarks: data sets × black boxes × extractors × seeds and folds, resumable, with tables."""
+"""Benchmarks of data sets × black boxes × extractors × seeds and folds: resumable, with tables."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
-#: Module of each public name. They are imported on first use, so that the command line starts fast.
+#: Module of each public name, imported on first use so that the command line starts fast.
 _MODULES = {
     "BenchConfig": "bench._configuration",
     "BenchCallback": "bench._progress",

@@ -83,14 +83,14 @@ def measure_group(
     group : Group
         The cells.
     limit : callable, optional
-        Returns a context manager for each cell.
+        Function that returns a context manager for each cell.
     on_fitted : callable, optional
-        Called once the black box is fitted.
+        Function that is called once the black box is fitted.
 
     Notes
     -----
-    Libraries use one thread. So sums are added in the same order whatever the number of processes,
-    and times are those of one core.
+    Libraries use one thread. So sums are added in the same order for any number of processes, and
+    times are those of one core.
     """
     for spec in group.scorer.specs:
         if spec.name not in SCORE_SPECS:  # in another process than the caller's
@@ -124,7 +124,7 @@ def measure_group(
             try:
                 with limit():
                     row = _measure(group, entry, rows, model, y_box)
-            except Exception as error:  # a row of the results, not the end of the benchmark
+            except Exception as error:  # recorded as a row, so that the benchmark continues
                 row = failed_row(group, entry, error)
             yield row | {"black_box_quality": quality}
 
@@ -176,7 +176,7 @@ def _measure(
         if isinstance(rules, RuleSet):  # by name, as the data may have further columns
             X_test = X_test[list(rules.feature_names)]
         evaluation = evaluate_rules(rules, X_test, rows.y_test)
-        if evaluation.black_box is None:  # imported rules have none, but some measures query it
+        if evaluation.black_box is None:  # some measures query it, but imported rules have none
             query = Oracle(model, like=rows.X_test).query
             evaluation = replace(evaluation, rows=rows.X_test, black_box=query)
         parts = group.scorer.score(evaluation)
@@ -216,7 +216,7 @@ def _extract(
         ruleset = RuleSet.from_json(Path(entry.name).read_text(encoding="utf-8"))
         return ruleset, {"seconds": 0.0, "black_box_calls": 0, "black_box_rows": 0}
     if entry.kind == "search":
-        # The black box is unfitted: it must not have seen the held-out rows of the inner folds.
+        # The black box is unfitted, so it has not seen the held-out rows of the inner folds.
         cv = params["cv"]
         if group.dataset.times is not None:
             cv = make_time_splitter(cv, len(rows.X_train))
@@ -236,7 +236,7 @@ def _extract(
             for name, counter in (("black_box_calls", "n_calls"), ("black_box_rows", "n_rows"))
         }
         return best, {"params": _params_text(best_params), "seconds": seconds} | queries
-    # Each extractor has its own copy, so that it cannot use cached queries of another one.
+    # Each extractor has its own copy, so it cannot use cached queries of another one.
     box = FrozenEstimator(model)
     if entry.kind == "extractor":
         extractor = make_extractor(entry.name, box, **params)
@@ -271,14 +271,14 @@ def _params_text(params: dict[str, Any]) -> str:
 
 
 def _round_count(value: float) -> float | int:
-    """Round a mean over folds times their number, which is an integer except for float noise."""
+    """Round a mean over folds times their number, which is an integer up to rounding."""
     return value if math.isnan(value) else round(value)
 
 
 # --- cells in separate processes, which are killed if a cell takes too long ----------------------
 
 
-#: Seconds after its limit in which a cell may still end by itself, before its process is killed.
+#: Seconds after the time limit before the process of a cell is killed.
 _GRACE = 2.0
 #: Time limit of the training of a black box, in multiples of the limit of a cell.
 _TRAINING_FACTOR = 4.0
@@ -300,9 +300,9 @@ def measure_limited(
     groups : sequence of Group
         The cells.
     n_jobs : int
-        Number of processes.
+        Maximum number of processes.
     seconds : float
-        Wall time that a cell may take, without the training of its black box.
+        Time limit of a cell in wall time, without the training of its black box.
 
     Yields
     ------
@@ -409,7 +409,7 @@ class _Worker:
             timer.cancel()
 
     def end(self) -> int | None:
-        """Kill the process; return its exit code, or None if it had exceeded its time limit."""
+        """Kill the process; return its exit code, or None if it exceeded its time limit."""
         self._ended = True
         process, self._process = self._process, None
         if process is None:
@@ -424,7 +424,7 @@ class _Worker:
 
 
 def _module_paths() -> list[str]:
-    """Return the absolute folders in which modules are found, that of this package first."""
+    """Return the absolute folders of the module search path, that of this package first."""
     package_folder = str(Path(__file__).parents[2])
     return [package_folder, *(str(Path(folder).absolute()) for folder in sys.path)]
 
@@ -436,7 +436,7 @@ def send(stream: IO[bytes], message: Any) -> None:
 
 
 def work(parent: int) -> None:
-    """Measure groups read from standard input; redirect prints of libraries to standard error."""
+    """Measure groups read from standard input; redirect output of libraries to standard error."""
     end_with_parent(parent)
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -64,11 +64,11 @@ def check_seeds(values: Any) -> tuple[int, ...]:
 def check_config(config: BenchConfig) -> None:
     """Raise a ConfigurationError if the benchmark cannot be run."""
     if not isinstance(config.name, str):
-        raise ConfigurationError(f"name must be a text, got {config.name!r}.")
+        raise ConfigurationError(f"name must be a string, got {config.name!r}.")
     if not _is_integer(config.folds) or config.folds < 0:
         raise ConfigurationError(
-            "folds must be an integer of at least 0 (1: one split, 0: rules are scored on the rows "
-            f"they were extracted from), got {config.folds!r}."
+            "folds must be an integer of at least 0 (1: one split, 0: rules are scored on their "
+            f"training rows), got {config.folds!r}."
         )
     size = config.test_size
     if isinstance(size, bool) or not isinstance(size, int | float) or not 0 < size < 1:
@@ -234,7 +234,7 @@ class ExtractorEntry:
 
     `kind` is ``"extractor"``, ``"object"`` (a class or an instance, in `extractor`), ``"search"``
     or ``"rules"``; `name` is the registered name, the name of the class or the path of the file.
-    `data` contains the labels of the data sets to use; None stands for all suitable ones.
+    `data` contains the labels of the data sets to use; None means all suitable ones.
     """
 
     label: str
@@ -260,14 +260,14 @@ class BenchConfig:
     seeds : tuple of int, default=(0,)
         Seeds of folds, black boxes and extractors.
     folds : int, default=5
-        2 or more: cross-validation. 1: one split, see `test_size`. 0: rules are scored on the
-        rows they were extracted from.
+        2 or more: cross-validation. 1: one split, see `test_size`. 0: rules are scored on their
+        training rows.
     test_size : float, default=0.5
         Held-out share of the rows if `folds` is 1.
     name : str, default="bench"
         Title.
     time_limit : float, optional
-        Time limit of a row in seconds, without the training of its black box. When it is exceeded,
+        Time limit of a row in seconds, without the training of its black box. If it is exceeded,
         the process is killed and the row fails.
     """
 
@@ -344,7 +344,7 @@ def read_config(path: Path) -> BenchConfig:
     Parameters
     ----------
     path : Path
-        The file, see Notes.
+        Path of the file, see Notes.
 
     Returns
     -------
@@ -361,7 +361,7 @@ def read_config(path: Path) -> BenchConfig:
     Notes
     -----
     Keys: ``name``, ``data``, ``black_boxes``, ``extractors``, ``seeds``, ``folds``, ``test_size``,
-    ``time_limit``. Entries of the first three lists are names or tables (from Python also objects,
+    ``time_limit``. Entries of the first three lists are names or tables (in Python also objects,
     see :func:`config_from`)::
 
         data = ["iris", {source = "houses.csv", target = "price", drop = ["id"]}]
@@ -379,8 +379,8 @@ def read_config(path: Path) -> BenchConfig:
 
         [[extractors]]
         label = "by hand"
-        rules = "rules.json"   # as skescore import and skescore tune write them
-        data = ["iris"]        # by default all data sets that the rules suit
+        rules = "rules.json"   # written by skescore import or skescore tune
+        data = ["iris"]        # by default all data sets that the rules support
 
         [[extractors]]
         name = "search"
@@ -595,7 +595,7 @@ def _as_table(item: Any, key: str, where: str) -> dict[str, Any]:
 def _read_text(table: Mapping[str, Any], key: str, where: str) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value:
-        raise ConfigurationError(f"{where}: every entry needs a text {key!r}, got {table!r}.")
+        raise ConfigurationError(f"{where}: every entry needs a string {key!r}, got {table!r}.")
     return value
 
 
@@ -629,8 +629,8 @@ def read_methods(path: Path) -> list[dict[str, Any]]:
     Parameters
     ----------
     path : Path
-        The file. It is run, so pass only files that you trust. It defines a dict ``METHODS``, whose
-        keys are labels and whose values are
+        The file. It is executed, so pass only files that you trust. It defines a dict ``METHODS``
+        with labels as keys and the following values:
 
         - rule learners or functions, see `learner` of
           :class:`~skescore.extractors.SurrogateExtractor`,
@@ -666,8 +666,7 @@ def read_methods(path: Path) -> list[dict[str, Any]]:
     'stump'
     """
     path = path.resolve()
-    # The name of the module is part of the record of a benchmark, so it must not depend on the
-    # folder.
+    # The module name is part of the record of a benchmark, so it must not depend on the folder.
     name = re.sub(r"\W", "_", f"skescore_methods_{path.stem}")
     if getattr(sys.modules.get(name), "__file__", str(path)) != str(path):
         name += f"_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""Plan of a benchmark: its cells, its loaded data and the held-out rows of each fold."""
+"""Plan of a benchmark: its cells, its data, and the held-out rows of each fold."""
 
 from __future__ import annotations
 
@@ -94,18 +94,18 @@ def make_plan(
     config : BenchConfig
         The benchmark.
     load_model : callable, optional
-        Returns the fitted model of a path, such as ``joblib.load``; needed if a black box is a
-        file.
+        Function that loads the fitted model of a path, such as ``joblib.load``; required if a black
+        box is a file.
 
     Returns
     -------
     Plan
-        Can be passed to :func:`run_bench`.
+        Plan for :func:`run_bench`.
 
     Raises
     ------
     ValueError
-        If data cannot be loaded, or an extractor or black box suits none of the data sets.
+        If data cannot be loaded, or an extractor or black box fits none of the data sets.
     """
     datasets = {
         entry.label: entry.table
@@ -144,14 +144,14 @@ def make_plan(
     ]
     if not plan.cells:
         raise ValueError(
-            "There is nothing to measure: no extractor suits the data that the black boxes from "
-            "files were made for. Name other extractors, data or black boxes."
+            "There is nothing to measure: no extractor fits the data of the black boxes from "
+            "files. Name other extractors, data or black boxes."
         )
     return plan
 
 
 def _add_model(plan: Plan, box: BlackBoxEntry, load: Callable[[str], BaseEstimator] | None) -> None:
-    """Load a model and find the data sets that it suits."""
+    """Load a model and find the data sets that it supports."""
     if box.kind == "file" and load is None:
         raise ValueError(
             f"The black box {box.label!r} is a file: pass "
@@ -166,7 +166,7 @@ def _add_model(plan: Plan, box: BlackBoxEntry, load: Callable[[str], BaseEstimat
             plan.unmatched[label, box.label] = reasons[label] = str(error)
     if len(reasons) == len(plan.datasets):
         why = next(iter(reasons.values()))
-        raise ValueError(f"The black box {box.label!r} suits none of the data sets. {why}")
+        raise ValueError(f"The black box {box.label!r} fits none of the data sets. {why}")
     for label, why in reasons.items():
         plan.notes.append(f"{box.label} is skipped on {label}: {why}")
     if box.kind == "object" and not isinstance(model, FrozenEstimator):
@@ -188,13 +188,13 @@ def _check_rows(plan: Plan, label: str, dataset: Dataset) -> None:
     rare = [name for name, count in counts.items() if count < max(folds, 2)] if folds else []
     if rare:
         plan.notes.append(
-            f"{label}: classes with fewer rows than folds ({listed(rare, 6)}); some folds are "
-            "without them"
+            f"{label}: classes with fewer rows than folds ({listed(rare, 6)}); some folds do not "
+            "contain them"
         )
 
 
 def _add_extractor(plan: Plan, entry: ExtractorEntry) -> None:
-    """Find the data sets that an extractor suits."""
+    """Find the data sets that an extractor supports."""
     ruleset = _read_rules(entry) if entry.kind == "rules" else None
     reasons = {}
     requested = [label for label in plan.datasets if entry.data is None or label in entry.data]
@@ -206,15 +206,15 @@ def _add_extractor(plan: Plan, entry: ExtractorEntry) -> None:
     if len(reasons) == len(requested):
         example = next(iter(reasons))
         raise ValueError(
-            f"The extractor {entry.label!r} suits none of the data sets: on {example}, "
-            f"{reasons[example]}. Remove it from extractors, or add data that it suits."
+            f"The extractor {entry.label!r} fits none of the data sets: on {example}, "
+            f"{reasons[example]}. Remove it from extractors, or add data that it supports."
         )
     for why in dict.fromkeys(reasons.values()):
         where = ", ".join(label for label, reason in reasons.items() if reason == why)
         plan.notes.append(f"{entry.label} is skipped on {where}: {why}")
     if ruleset is not None:
         plan.notes.append(
-            f"{entry.label} is not extracted again: if it was made from these rows, its "
+            f"{entry.label} is not extracted again: if it was extracted from these rows, its "
             "scores do not apply to new ones"
         )
 
@@ -228,7 +228,7 @@ def _read_rules(entry: ExtractorEntry) -> RuleSet:
             "skescore import"
         ) from error
     if not len(ruleset):
-        raise ValueError(f"{entry.name} holds 0 rules, so there is nothing to score.")
+        raise ValueError(f"{entry.name} has no rules, so there is nothing to score.")
     return ruleset
 
 
@@ -279,7 +279,7 @@ def split_rows(
     Parameters
     ----------
     dataset : Dataset
-        The data.
+        The data set.
     seed : int
         Seed of the split.
     folds : int
@@ -290,7 +290,7 @@ def split_rows(
     Yields
     ------
     tuple of two arrays of int
-        Row numbers.
+        Row numbers of both sides.
     """
     all_rows = np.arange(len(dataset.X))
     counts = dataset.class_counts

@@ -1,4 +1,4 @@
-"""Callbacks of a benchmark, and the display of its progress."""
+"""Callbacks of a benchmark, and a progress display."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from skescore.registry import extractor_label
 
 __all__ = ["BenchCallback", "BenchProgress"]
 
-#: Seconds between two lines without a terminal.
+#: Seconds between two lines if there is no terminal.
 _SECONDS_BETWEEN_LINES = 10.0
-#: Number of measured rows from which the remaining time can be estimated.
+#: Number of measured rows from which the remaining time is estimated.
 _MIN_ROWS_TO_ESTIMATE = 10
 
 
@@ -39,7 +39,7 @@ class BenchCallback:
     """
 
     def on_start(self, n_existing: int, n_missing: int) -> None:
-        """Receive the number of rows in the folder and of rows to be measured."""
+        """Receive the number of existing rows in the folder and of rows to measure."""
 
     def on_row(self, row: Mapping[str, Any]) -> None:
         """Receive a row that was measured."""
@@ -49,18 +49,18 @@ class BenchCallback:
 
 
 class BenchProgress(BenchCallback):
-    """Show the progress of a benchmark: a bar on a terminal, a line now and then elsewhere.
+    """Progress of a benchmark: a bar on a terminal, otherwise occasional lines.
 
     Use it as a context manager and as the `callback` of :func:`run_bench`.
 
     Parameters
     ----------
     enabled : bool, default=True
-        False shows nothing.
+        Whether to show progress.
     note : callable, optional
-        Called with each note.
+        Function that is called with each note.
     clock : callable, optional
-        Time in seconds.
+        Function that returns the time in seconds.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class BenchProgress(BenchCallback):
             self._bar.stop()
 
     def on_start(self, n_existing: int, n_missing: int) -> None:
-        """Show how many rows exist already."""
+        """Show the number of existing rows."""
         self._n_existing, self._n_missing = n_existing, n_missing
         self._start = self._last_line = self._clock()
         if not self._enabled:

@@ -32,7 +32,7 @@ _FIRST_COLUMNS = (
     "size",
 )
 _LAST_COLUMNS = ("seconds", "black_box_calls", "black_box_rows", "warnings")
-#: Types of the columns that do not hold floats.
+#: Types of the columns that do not contain floats.
 _TYPES = {
     **dict.fromkeys(
         ("data", "task", "black_box", "extractor", "params", "state", "error", "warnings"), "object"
@@ -82,7 +82,7 @@ class RowFile(LineFile):
         super().__init__(path, _line(self.columns))
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Append a row; columns without a value stay empty."""
+        """Append a row; columns without a value remain empty."""
         self.append(_line([_cell(row.get(name)) for name in self.columns]))
 
     def read(self) -> pd.DataFrame:
@@ -105,12 +105,12 @@ def read_rows(path: str | Path) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Texts, seeds and folds as integers, other columns as floats; NaN if there is no value.
+        Strings, with seeds and folds as integers and other columns as floats; NaN without a value.
 
     Raises
     ------
     ValueError
-        If the file does not hold such rows.
+        If the file does not contain such rows.
     """
     content = Path(path).read_bytes()
     text = content[: content.rfind(b"\n") + 1].decode("utf-8", errors="replace")
@@ -119,8 +119,8 @@ def read_rows(path: str | Path) -> pd.DataFrame:
     is_complete = header[: len(_FIRST_COLUMNS)] == _FIRST_COLUMNS
     if not is_complete or header[-len(_LAST_COLUMNS) :] != _LAST_COLUMNS:
         raise ValueError(
-            f"{path} cannot be read as the rows of a bench: its columns are {listed(header)}. Name "
-            "the file rows.csv of its folder."
+            f"{path} does not contain the rows of a benchmark: its columns are {listed(header)}. "
+            "Name the file rows.csv of its folder."
         )
     # pandas would read the label "NA" as a missing value and might round numbers.
     columns: dict[str, list[Any]] = {name: [] for name in header}
@@ -130,8 +130,8 @@ def read_rows(path: str | Path) -> pd.DataFrame:
                 columns[name].append(_value(name, cell))
         except ValueError as error:
             raise ValueError(
-                f"{path}, line {number}, cannot be read as a row of a bench: {error}. Remove what "
-                "other programs wrote into it, or start over in another folder."
+                f"{path}, line {number}, is not a row of a benchmark: {error}. Remove what other "
+                "programs wrote into it, or start over in another folder."
             ) from error
     return pd.DataFrame(
         {
@@ -149,7 +149,7 @@ def _value(name: str, cell: str) -> Any:
 
 
 def in_order(rows: pd.DataFrame, cells: Iterable[Cell]) -> pd.DataFrame:
-    """Return the rows in the order of the cells; of several for a cell, the last one."""
+    """Return the rows in the order of the cells, with the last of several rows per cell."""
     row_numbers = dict(zip(cells_of(rows), range(len(rows)), strict=True))
     return rows.iloc[[row_numbers[cell] for cell in cells if cell in row_numbers]].reset_index(
         drop=True
@@ -177,12 +177,12 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         if math.isnan(value):
             return ""
-        # Integers have no decimals, and all numbers stay the same when they are read.
+        # Integers have no decimals, and all numbers are unchanged when they are read.
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     if not isinstance(value, str):
         return str(value)
     text = " ".join(value.split())
-    # A spreadsheet would align and round signed numbers in a column of texts.
+    # A spreadsheet would interpret signed numbers in a column of strings.
     return f"'{text}" if text.startswith(("+", "-")) else without_formula(text)
 
 

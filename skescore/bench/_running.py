@@ -75,7 +75,7 @@ def measure_groups(
         for group in groups:
             yield from measure_group(group)
         return
-    # Arrays are copied to the processes. Mapped ones are read-only, which some models refuse.
+    # Arrays are copied to the processes, as memory maps are read-only, which some models reject.
     pool = parallel(n_jobs, return_as="generator_unordered", max_nbytes=None)
     for rows in pool(delayed(_measure_rows)(group) for group in groups):
         yield from rows
@@ -89,12 +89,12 @@ ROWS, RUN, _LOCK = "rows.csv", "run.json", ".lock"
 #: File with the rules of each row as JSON lines.
 RULES = "rules.jsonl"
 _RULES_HEAD = '{"file": "rules of a bench"}'
-#: Largest number of rules that are written as text.
+#: Maximum number of rules that are written as text.
 _MAX_RULES_AS_TEXT = 40
 
 
 class FolderInUseError(ValueError):
-    """Error for a folder that another process uses or that holds another benchmark."""
+    """Error for a folder that another process uses, or that contains another benchmark."""
 
 
 @dataclass(eq=False)
@@ -106,7 +106,7 @@ class BenchResult:
     rows : pandas.DataFrame
         One row per data set, black box, extractor, seed and fold, in this order.
     plan : Plan
-        The benchmark with its data.
+        Plan with the data of the benchmark.
     run : dict
         Content of ``run.json``.
     """
@@ -128,7 +128,7 @@ def run_bench(
     keep_rules: bool = False,
     callback: BenchCallback | None = None,
 ) -> BenchResult:
-    """Measure every cell of a benchmark whose row is not in a folder yet.
+    """Measure all cells of a benchmark that have no row in a folder yet.
 
     Use it to compare extractors over several data sets, black boxes and seeds. The same call
     resumes an interrupted benchmark.
@@ -136,24 +136,24 @@ def run_bench(
     Parameters
     ----------
     config : BenchConfig or Plan
-        The benchmark; a :class:`Plan` if its data and models are loaded already.
+        The benchmark; a :class:`Plan` if its data and models are already loaded.
     folder : str or path-like
-        Folder of ``rows.csv`` and ``run.json``.
+        Folder for ``rows.csv`` and ``run.json``.
     measures : sequence of str or callable, or dict of str to either, default=()
-        Further scorers, each a column of the rows: ``{"lift": make_rule_scorer("lift")}``.
+        Further scorers, each of which adds a column: ``{"lift": make_rule_scorer("lift")}``.
     n_jobs : int, optional
         Number of processes, as in scikit-learn. It changes no results except the times.
     command_line : sequence of str, default=()
-        Recorded in ``run.json``.
+        Command to record in ``run.json``.
     overwrite : bool, default=False
-        Delete the earlier rows of the folder.
+        Whether to delete existing rows in the folder.
     retry_failed : bool, default=False
-        Measure failed rows again.
+        Whether to measure failed rows again.
     keep_rules : bool, default=False
-        Also write ``rules.jsonl``: for each measured row its rules as text, the features in them
-        and the number of their conditions.
+        Whether to also write ``rules.jsonl``: for each measured row its rules as text, their
+        features and the number of their conditions.
     callback : BenchCallback, optional
-        Receives rows and notes, such as a :class:`BenchProgress`.
+        Receiver of rows and notes, such as a :class:`BenchProgress`.
 
     Returns
     -------
@@ -163,9 +163,9 @@ def run_bench(
     Raises
     ------
     FolderInUseError
-        If the folder holds another benchmark, or another process uses it. It is a ValueError.
+        If the folder contains another benchmark, or another process uses it. It is a ValueError.
     ValueError
-        If data cannot be loaded, or an extractor suits none of the data sets.
+        If data cannot be loaded, or an extractor fits none of the data sets.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def run_bench(
     folder, callback = Path(folder), callback or BenchCallback()
     scorers = check_measures(measures)
     if reserved := set(scorers) & set(row_columns()):
-        raise ValueError(f"measures must not be named {sorted(reserved)[0]!r}, a column of bench.")
+        raise ValueError(f"measures must not use the column name {sorted(reserved)[0]!r}.")
     folder.mkdir(parents=True, exist_ok=True)
     with try_lock(folder / _LOCK) as is_free:
         if not is_free:
@@ -230,7 +230,7 @@ def run_bench(
 
 
 def _rules_record(row: Mapping[str, Any], rules: RuleSet) -> str:
-    """Return the line of the rules of a row in the file of rules."""
+    """Return the line of a row in the file of rules."""
     record = {name: row[name] for name in Cell._fields} | {
         "features": [str(rules.feature_names[j]) for j in sorted(rules.used_features)],
         "conditions": rules.n_conditions,
@@ -242,7 +242,7 @@ def _rules_record(row: Mapping[str, Any], rules: RuleSet) -> str:
 def _group_cells(
     plan: Plan, cells: Sequence[Cell], measures: Mapping[str, Any] | None = None
 ) -> list[Group]:
-    """Group the cells that share a black box, except searches, which take long enough alone."""
+    """Group the cells that share a black box, except for searches, which are separate groups."""
     config, scorer = plan.config, make_knowledge_scorer()
     grouped: dict[tuple[Any, ...], list[Any]] = {}
     for cell in cells:
@@ -274,7 +274,7 @@ def is_in_use(folder: Path) -> bool:
     Parameters
     ----------
     folder : Path
-        The folder, which need not exist.
+        Path of the folder, which need not exist.
 
     Returns
     -------
@@ -305,14 +305,14 @@ def _read_earlier_run(folder: Path, plan: Plan, overwrite: bool) -> dict[str, An
         earlier["run"]["versions"]
     except (ValueError, KeyError, TypeError):
         raise FolderInUseError(
-            f"{path} is not the record of a bench. Name another folder, or start over (on the "
+            f"{path} is not the record of a benchmark. Name another folder, or start over (on the "
             "command line: --overwrite)."
         ) from None
     current = json.loads(json.dumps(plan.record(), default=str))
     if stored != current:
         raise FolderInUseError(
-            f"{folder} holds another bench: {_describe_difference(stored, current)}. Name another "
-            "folder, or start over (on the command line: --overwrite)."
+            f"{folder} contains another benchmark: {_describe_difference(stored, current)}. Name "
+            "another folder, or start over (on the command line: --overwrite)."
         )
     return earlier
 
@@ -375,7 +375,7 @@ def _start_run(
             **describe_machine(),
             "_begin": time.perf_counter(),
         },
-        # Interrupted runs that this one continues.
+        # Earlier runs that this run continues.
         "earlier_runs": [] if earlier is None else [*earlier["earlier_runs"], earlier["run"]],
     }
 

@@ -25,32 +25,32 @@ __all__ = [
 ]
 
 
-#: Number of permutations of the ranks in Friedman's test; with fewer in all, the test is exact.
+#: Number of permutations of the ranks in Friedman's test, which is exact if there are fewer.
 _N_PERMUTATIONS = 9999
-#: With fewer data sets, the tests have little power.
+#: Number of data sets below which the tests have little power.
 _MIN_DATA_SETS = 10
 
 
 @dataclass(eq=False)
 class Comparison:
-    """Comparison of extractors by ranks over data sets; returned by :func:`compare_ranks`.
+    """Comparison of extractors by ranks over data sets, as returned by :func:`compare_ranks`.
 
     Parameters
     ----------
     ranks : pandas.DataFrame
-        Rank of each extractor (column) on each data set (row), 1 is best.
+        Rank of each extractor (column) on each data set (row); 1 is best.
     average_ranks : pandas.Series
-        By extractor, the best first.
+        Average ranks by extractor, the best first.
     statistic, p_value : float
-        Of Friedman's test; NaN with a single extractor or data set.
+        Results of Friedman's test; NaN with a single extractor or data set.
     critical_difference : float
         Smallest significant difference of two average ranks in Nemenyi's test.
     pairs : pandas.DataFrame
         Pairs of extractors, the difference of their average ranks and Nemenyi's p-value.
     against_best : pandas.DataFrame
-        Other extractors compared with the best one: p-value and p-value adjusted by Holm.
+        Other extractors compared with the best one: p-value, and p-value adjusted by Holm.
     groups : list of list of str
-        Largest groups of extractors without significant differences, of at least two.
+        Maximal groups of at least two extractors without significant differences.
     alpha : float
         Significance level of the tests.
     """
@@ -67,12 +67,12 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """True if Friedman's test finds a difference between the extractors."""
+        """Whether Friedman's test finds a difference between the extractors."""
         return self.p_value < self.alpha
 
     @property
     def verdict(self) -> str:
-        """Result of the tests in words."""
+        """Result of the tests in sentences."""
         n_data, best = len(self.ranks), extractor_label(str(self.average_ranks.index[0]))
         if len(self.average_ranks) < 2:
             return "There is only one extractor, so there is nothing to compare."
@@ -138,13 +138,13 @@ def _join_names(names: Sequence[str]) -> str:
 def compare_ranks(ranks: pd.DataFrame, *, alpha: float = 0.05) -> Comparison:
     """Test whether extractors differ, given their ranks on several data sets.
 
-    Use it after a benchmark over several data sets. Average over folds and seeds of a data set
-    before: they share rows and are not independent.
+    Use it after a benchmark over several data sets. First average over folds and seeds of each data
+    set: they share rows and are not independent.
 
     Parameters
     ----------
     ranks : pandas.DataFrame of shape (n_data, n_extractors)
-        Ranks within each row, 1 is best; ties share the mean of their ranks.
+        Ranks within each row; 1 is best, and ties share the mean of their ranks.
     alpha : float, default=0.05
         Significance level of the tests.
 
@@ -292,9 +292,9 @@ _LINE, _GROUP = "#333333", "#0072B2"  # the blue of a palette for the color-blin
 def critical_difference_plot(
     comparison: Comparison, *, title: str | None = None, ax: Any = None
 ) -> Any:
-    """Draw average ranks on a line; bars join extractors without a significant difference.
+    """Plot average ranks on a line; bars join extractors without a significant difference.
 
-    Use it beside the tables of a benchmark over several data sets.
+    Use it in addition to the tables of a benchmark over several data sets.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def critical_difference_plot(
     title : str, optional
         Title of the diagram.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw in; by default those of a new figure.
+        Axes to plot in; by default those of a new figure.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Built-in benchmarks, written as configuration files are."""
+"""Built-in benchmarks, in the format of configuration files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["RANKABLE_COLUMNS", "SUITES", "Suite", "suite_config"]
 
 
-#: Columns other than scores that can rank extractors; True if greater is better.
+#: Columns other than scores that can rank extractors, with whether greater is better.
 RANKABLE_COLUMNS = {
     "performance": True,
     "loss": False,
@@ -28,7 +28,7 @@ RANKABLE_COLUMNS = {
 
 
 class Suite(NamedTuple):
-    """Built-in benchmark: a summary in one line, the configuration and the ranking column."""
+    """Built-in benchmark: a one-line summary, the configuration and the ranking column."""
 
     summary: str
     configuration: Mapping[str, Any]
@@ -43,14 +43,14 @@ def _search_entry(name: str) -> dict[str, Any]:
     return {"label": name, "name": "search", "extractors": [name], "trials": 10, "cv": 3}
 
 
-#: GridEx as the FiRe paper describes it: cubes are cut while their accuracy is below 0.9.
+#: GridEx as described in the FiRe paper: cubes are cut while their accuracy is below 0.9.
 _CUTS: dict[str, Any] = {"threshold": 0.1, "min_examples": 1}
 #: Settings of CREAM in the same paper.
 _CLUSTERS: dict[str, Any] = {"depth": 2, "error_threshold": 0.1}
 
 #: Number of rows that large suites draw from a table, so that they take hours instead of days.
 _ROWS = 2000
-#: Tables of the KEEL repository, as its package ships them.
+#: Tables of the KEEL repository in its package.
 _KEEL = {
     "balanced": """
     australian banana bands breast bupa chess contraceptive crx german hayes-roth heart

@@ -35,7 +35,7 @@ _KEYS = ["data", "black_box", "extractor"]
 
 
 def ranked_columns(measures: Iterable[str] = ()) -> dict[str, bool]:
-    """Return the columns that can rank extractors, and whether greater is better.
+    """Return the columns that can rank extractors, with whether greater is better.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def ranked_columns(measures: Iterable[str] = ()) -> dict[str, bool]:
     Returns
     -------
     dict of str to bool
-        Columns with scores first; True if greater is better.
+        Whether greater is better by column, scores first.
     """
     scores = {name: spec.greater_is_better for name, spec in SCORE_SPECS.items()}
     return scores | RANKABLE_COLUMNS | dict.fromkeys(measures, True)
@@ -69,7 +69,7 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     -------
     pandas.DataFrame
         One row per data set, black box and extractor, in the order of `rows`: ``runs``, of which
-        ``failed`` gave an error and ``undefined`` no ICE score, and ``NAME_mean`` and ``NAME_std``
+        ``failed`` had an error and ``undefined`` no ICE score, and ``NAME_mean`` and ``NAME_std``
         of scores and measures over the runs with a value; NaN if there is none. The standard
         deviation divides by the number of runs.
 
@@ -104,19 +104,19 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(eq=False)
 class Ranking:
-    """Extractors of one task, ranked on every data set that all of them ran on.
+    """Extractors of one task, ranked on every data set on which all of them ran.
 
     Parameters
     ----------
     task : str
-        ``"classification"`` or ``"regression"``; each task has a ranking of its own.
+        ``"classification"`` or ``"regression"``; each task has its own ranking.
     score : str
         Column that ranks the extractors.
     table : pandas.DataFrame
         One row per extractor, the best first: ``rank`` (average over data sets), ``wins`` (data
-        sets where it is best or equal to the best) and ``data_sets``.
+        sets on which it is best or tied) and ``data_sets``.
     left_out : tuple of str
-        Extractors without a rank, as they did not run on all data sets of the task.
+        Extractors without a rank because they did not run on all data sets of the task.
     comparison : Comparison
         Tests of the differences between the ranks.
     """
@@ -145,7 +145,7 @@ def rank_extractors(
     Returns
     -------
     list of Ranking
-        One per task.
+        One ranking per task.
 
     Raises
     ------
@@ -155,8 +155,8 @@ def rank_extractors(
     Notes
     -----
     On a data set, the means over all black boxes, seeds and folds are ranked. Failed runs and runs
-    without a score count first: an extractor with a larger share of them ranks lower, so that no
-    extractor wins because its difficult runs are left out.
+    without a score count first: an extractor with a larger share of them ranks lower, so no
+    extractor wins because its difficult runs are omitted.
     """
     columns = ranked_columns(_measures_of(rows))
     check_choice("score", score, columns)
@@ -217,7 +217,7 @@ def failures(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``data``, ``black_box``, ``extractor``, ``error`` and ``count``.
+        Columns ``data``, ``black_box``, ``extractor``, ``error`` and ``count``.
     """
     failed = rows[rows["state"] == "failed"]
     counted = failed.groupby([*_KEYS, "error"], sort=False).size()

@@ -193,7 +193,7 @@ def test_plan_skips_unsuitable_extractors():
         "gridrex is skipped on iris: it is for regression only",
         "trepan is skipped on diabetes: it is for classification only",
     ]
-    with pytest.raises(ValueError, match="'gridrex' suits none of the data sets: on iris"):
+    with pytest.raises(ValueError, match="'gridrex' fits none of the data sets: on iris"):
         make_plan(config_from(BASE | {"extractors": ["gridrex"]}))
 
 

@@ -102,5 +102,5 @@ def test_openml_without_network_states_the_cause(weather):
 
 @pytest.mark.parametrize("name", ["openml:", "openml:iris", "openml:0", "openml:-3"])
 def test_openml_accepts_ids_only(name):
-    with pytest.raises(DatasetError, match=f"'{name}' names no data set: .* such as openml:61"):
+    with pytest.raises(DatasetError, match=f"'{name}' is not a data set: .* such as openml:61"):
         load_dataset(name)

@@ -81,7 +81,7 @@ def test_read_rows_rejects_other_files(tmp_path):
     with pytest.raises(ValueError, match="begins with 'a,b' instead of"):
         RowFile(path)
     assert path.read_text() == "a,b\n1,2\n"
-    with pytest.raises(ValueError, match="cannot be read as the rows of a bench"):
+    with pytest.raises(ValueError, match="does not contain the rows of a benchmark"):
         read_rows(path)
 
 

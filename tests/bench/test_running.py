@@ -388,14 +388,14 @@ def test_changed_model_file_is_rejected(model_file, tmp_path):
 def test_unsuitable_model_is_rejected(model_file, tmp_path):
     path, _ = model_file
     config = config_from(BASE | {"data": ["wine"], "black_boxes": [str(path)]})
-    with pytest.raises(ValueError, match="'theirs' suits none of the data sets"):
+    with pytest.raises(ValueError, match="'theirs' fits none of the data sets"):
         run_bench(make_plan(config, load_model=joblib.load), tmp_path / "out")
     with pytest.raises(ValueError, match="pass load_model to make_plan"):
         run_bench(config, tmp_path / "out")
     both = config_from(
         BASE | {"data": ["iris", "diabetes"], "black_boxes": [str(path)], "extractors": ["gridrex"]}
     )
-    with pytest.raises(ValueError, match="There is nothing to measure: no extractor suits"):
+    with pytest.raises(ValueError, match="There is nothing to measure: no extractor fits"):
         make_plan(both, load_model=joblib.load)
 
 
@@ -445,7 +445,7 @@ def test_model_of_other_task_is_skipped(tmp_path):
     config = config_from(
         BASE | {"data": ["diabetes"], "black_boxes": [KNeighborsClassifier(9)], "seeds": [0]}
     )
-    with pytest.raises(ValueError, match="'KNeighborsClassifier' suits none of the data sets"):
+    with pytest.raises(ValueError, match="'KNeighborsClassifier' fits none of the data sets"):
         run_bench(config, tmp_path)
 
 
