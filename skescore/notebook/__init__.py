@@ -1,7 +1,7 @@
-"""Widgets for notebooks: choose, try and edit rules in a cell, and continue in Python.
+"""Widgets for notebooks: select, try and edit rules in a cell, and continue in Python.
 
-The objects of other packages (searches, rules, certificates and verifications) show themselves in
-notebooks without this package.
+Objects of other packages (searches, rules, certificates and verifications) have notebook views of
+their own, without this package.
 """
 
 from skescore.notebook._widget import RulesWidget

@@ -1,4 +1,4 @@
-"""Widget with the trade-off, the rules, rows to try and edits, in step with Python."""
+"""Widget with the trade-off, the rules, rows to try and edits, synchronized with Python."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _PURPOSE = "The widget of rules"
 
 
 class RulesWidget:
-    """Show rules in a notebook: move the trade-off, try rows, edit rules, and use them in Python.
+    """Widget that shows rules: move the trade-off, try rows, edit rules, and use them in Python.
 
-    The cell contains the page of :func:`skescore.report.write_report`. What users choose or edit
-    there is at once available in Python, and changes from Python appear in the page.
+    The cell contains the page of :func:`skescore.report.write_report`. Selections and edits in the
+    page are immediately available in Python, and changes in Python appear in the page.
 
     Parameters
     ----------
@@ -30,23 +30,23 @@ class RulesWidget:
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         Rows on which rules are measured and edited. A search has its own rows.
     y : array-like of shape (n_rows,), optional
-        Their labels or numbers.
+        Labels or numbers of the rows.
     title : str, optional
         Title; by default the name of the data.
     black_box : estimator, optional
-        The fitted black box of rules. A search has its own.
+        Fitted black box of rules. A search has its own.
     time_limit : float, default=30.0
         Seconds after which no rules of further candidates are extracted for the slider.
 
     Attributes
     ----------
     widget : anywidget.AnyWidget
-        The widget, for boxes of ipywidgets.
+        The widget, for use in containers of ipywidgets.
 
     Raises
     ------
     ImportError
-        If anywidget or jinja2 is missing.
+        If anywidget or jinja2 is not installed.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class RulesWidget:
 
     @property
     def candidate(self) -> int | None:
-        """Index of the chosen candidate in `candidates_` of the search; None for rules."""
+        """Index of the selected candidate in `candidates_` of the search; None for rules."""
         index: int | None = self.widget.candidate
         return index
 
@@ -96,14 +96,14 @@ class RulesWidget:
 
     @property
     def log_(self) -> EditLog:
-        """Log of all edits, whose hashes are checked."""
+        """Log of all edits, with verified hashes."""
         if self.widget.log:
             return EditLog.from_json(self.widget.log)
         return EditLog(self._start, {} if self._editing is None else self._editing["about"])
 
     @property
     def rules_(self) -> RuleSet:
-        """Rules of the last change: the edited ones, or those of the chosen candidate."""
+        """Rules after the last change: the edited ones, or those of the selected candidate."""
         if self.widget.last_change == "log":
             return self.log_.rules
         if self.candidate is None:
@@ -127,7 +127,7 @@ class RulesWidget:
             The edit, see :func:`skescore.editing.apply_edit`, ``{"action": "undo"}`` or
             ``{"action": "redo"}``.
         author, reason : str, optional
-            Who makes it, and why.
+            Author of the edit, and reason for it.
 
         Returns
         -------
@@ -161,12 +161,12 @@ class RulesWidget:
         return log.rules
 
     def on_change(self, function: Callable[[RulesWidget], Any]) -> None:
-        """Call a function with the widget after every choice or edit, in the page or in Python.
+        """Call a function with the widget after every selection or edit, in page or Python.
 
         Parameters
         ----------
         function : callable
-            The function.
+            Function to call.
         """
         self.widget.observe(lambda _: function(self), names=["candidate", "log"])
 
@@ -183,7 +183,7 @@ def _rules_data(rules: RuleSet) -> Any:
 
 
 def _make_widget(anywidget: Any, page: str, candidate: int | None) -> Any:
-    """Return an anywidget with the shared state: the page, the choice and the edits."""
+    """Return an anywidget with the shared state: the page, the selection and the edits."""
     traitlets = import_optional("traitlets", extra="notebook", purpose=_PURPOSE)
     state = {
         "page": traitlets.Unicode(page),

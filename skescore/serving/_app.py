@@ -18,7 +18,7 @@ from skescore.serving._rows import RowError, RowReader
 
 #: Limits of a request.
 MAX_BYTES, MAX_ROWS = 8_000_000, 10_000
-#: Names of this machine; requests write IPv6 addresses in brackets.
+#: Names of this machine; requests contain IPv6 addresses in brackets.
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1", "[::1]")
 _PURPOSE = "Serving rules"
 _HEADERS = {
@@ -31,7 +31,7 @@ _HEADERS = {
 
 
 class RequestError(Exception):
-    """Request that cannot be answered, with its HTTP status and errors."""
+    """Request that cannot be processed, with its HTTP status and errors."""
 
     def __init__(self, status: int, errors: Sequence[RowError | str]) -> None:
         self.status = status
@@ -60,15 +60,15 @@ def make_app(
     ruleset : RuleSet
         The rules.
     preparation : Preparation, optional
-        How the training table was read, so that rows may hold its columns of dates. By default the
-        names of the features determine it.
+        Record of how the training table was read, so that rows may contain its columns of dates. By
+        default it is inferred from the names of the features.
     hosts : sequence of str, default=LOCAL_HOSTS
-        Host names of requests that are answered, so that other web pages cannot reach the rules.
+        Accepted host names of requests, so that other web pages cannot access the rules.
 
     Returns
     -------
     starlette.applications.Starlette
-        The application, for any ASGI server.
+        Application for any ASGI server.
 
     Raises
     ------
@@ -133,7 +133,7 @@ async def read_body(request: Any) -> bytes:
         body += part
         if len(body) > MAX_BYTES:
             raise RequestError(
-                413, [f"A request may have {MAX_BYTES:,} bytes. Send fewer rows at a time."]
+                413, [f"A request may have at most {MAX_BYTES:,} bytes. Send fewer rows at a time."]
             )
     return bytes(body)
 
@@ -156,7 +156,7 @@ def rows_of(body: bytes) -> list[Any]:
 
 
 def predictions_of(ruleset: RuleSet, reader: RowReader, rows: list[Any]) -> dict[str, Any]:
-    """Predict rows; return the answer as JSON values."""
+    """Predict rows and return the response as JSON values."""
     table, errors = reader.read(rows)
     if errors:
         raise RequestError(422, errors)

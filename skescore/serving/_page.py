@@ -1,4 +1,4 @@
-"""Page with a form for one row, the prediction and the deciding rule; it needs no script."""
+"""Page with a form for one row, the prediction and the deciding rule, without scripts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def form_page(
     page : str
         HTML.
     status : int
-        200, or 422 if a value cannot be used.
+        200, or 422 if a value is invalid.
     """
     answer: list[Html] = []
     status = 200

@@ -15,24 +15,24 @@ from skescore.datasets._reading import OTHER
 from skescore.rules import RuleSet
 from skescore.rules._domain import text_features
 
-#: Format of dates whose format no preparation records, and a date to show it.
+#: Format of dates without a recorded format, and an example.
 _ISO_FORMAT, _EXAMPLE_DATE = "ISO8601", pd.Timestamp(2026, 3, 31, 14, 30)
 
 
 @dataclass(frozen=True)
 class RowError:
-    """Value of a row that cannot be used.
+    """Invalid value in a row.
 
     Parameters
     ----------
     row : int
         Number of the row, from 1.
     column : str or None
-        Name of the column; None if the row itself cannot be used.
+        Name of the column; None if the row itself is invalid.
     value : JSON value
-        The value.
+        Invalid value.
     message : str
-        What the value must be, and how to correct it.
+        Requirement and remedy.
     """
 
     row: int
@@ -46,15 +46,15 @@ class RowError:
 
 
 class RowReader:
-    """Turn rows of a request into a table for the rules.
+    """Converter of rows in a request to a table for the rules.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules. Only columns that they use are read.
     preparation : Preparation, optional
-        How the training table was read. By default the names and categories of the features
-        determine it.
+        Record of how the training table was read. By default it is inferred from the names and
+        categories of the features.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class RowReader:
         sources = {name: self._column_of(name, readings.get(name)) for name in used}
         #: Columns that rules use; features that are parts of a date come from one column.
         self.columns = tuple(dict.fromkeys(sources.values()))
-        #: Values of columns with text, None if they are not all known.
+        #: Values of categorical columns; None if they are not all known.
         self.categories = {name: texts[name] for name in used if name in texts}
         #: Columns of dates, with their readings.
         self.dates = {
@@ -111,7 +111,7 @@ class RowReader:
         table : DataFrame
             All columns of the rules; meaningless if there are errors.
         errors : list of RowError
-            All values that cannot be used.
+            All invalid values.
         """
         errors: list[RowError] = []
         records = [self._read_row(number, row, errors) for number, row in enumerate(rows, 1)]
@@ -140,7 +140,7 @@ class RowReader:
         return record
 
     def _expected_columns(self, row: Mapping[str, Any]) -> list[str]:
-        """Return the columns to read from a row, which may hold the parts of a date instead."""
+        """Return the columns to read from a row, which may contain the parts of a date instead."""
         columns: list[str] = []
         for column in self.columns:
             parts = self._parts.get(column, [])
@@ -200,19 +200,19 @@ class RowReader:
         known_values = self.categories[name]
         text = value if isinstance(value, str) else None
         if isinstance(value, int | float) and not isinstance(value, bool):
-            # Tables are read in the same way: whole numbers without a point.
+            # As in tables, integers have no decimal point.
             text = str(int(value)) if float(value).is_integer() else str(value)
         if text is None:
             raise ValueError(
-                f"{place} must be a text, or null if it is missing, got {value!r:.60}. Write it in "
-                "quotation marks."
+                f"{place} must be a string, or null if it is missing, got {value!r:.60}. Write it "
+                "in quotation marks."
             )
         if known_values is not None and text not in known_values:
             if name in self._has_other and OTHER in known_values:
                 return OTHER
             raise ValueError(
                 f"{place} must be one of {listed(known_values)}, got {text!r}. The "
-                "rules were not made with other values."
+                "rules were not extracted with other values."
             )
         return text
 

@@ -1,7 +1,7 @@
 """Survival rules as a scikit-learn estimator.
 
-The rules themselves, with a survival curve each, are :class:`skescore.rules.SurvivalRules`; their
-scores are in :mod:`skescore.metrics`.
+The rules with a survival curve each are :class:`skescore.rules.SurvivalRules`; their scores are in
+:mod:`skescore.metrics`.
 """
 
 from skescore.survival._estimator import SurvivalRulesEstimator

@@ -1,4 +1,4 @@
-"""The scikit-learn estimator of survival rules."""
+"""Scikit-learn estimator of survival rules."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class SurvivalRulesEstimator(BaseEstimator):
     Parameters
     ----------
     rules : estimator, RuleSet or what :func:`skescore.as_ruleset` reads
-        The premises. An estimator that learns rules is cloned and fitted, see Notes; one in a
-        ``FrozenEstimator`` is read as it is.
+        Rules whose premises are used. An estimator that learns rules is cloned and fitted, see
+        Notes; one in a ``FrozenEstimator`` is used as it is.
 
     Attributes
     ----------
     rules_ : SurvivalRules
-        The rules with their curves.
+        Rules with their curves.
     unique_times_ : ndarray of float, shape (n_times,)
         Distinct times of the training rows.
     event_times_ : ndarray of float, shape (n_event_times,)
@@ -46,11 +46,10 @@ class SurvivalRulesEstimator(BaseEstimator):
     Notes
     -----
     An estimator is fitted on martingale residuals: the events of a row (0 or 1) minus the expected
-    events, which are the cumulative hazard of all rows at its time. Rows with an early event have
-    large residuals. An extractor whose black box is a function of risk, such as
-    ``CallableRegressor(forest.predict)``, learns its predictions instead.
-
-    The risk is the mean time lost until the last training time: the area above the curve.
+    events, the cumulative hazard of all rows at its time. Rows with an early event have large
+    residuals. To use a risk model instead, pass an extractor with the black box
+    ``CallableRegressor(forest.predict)``. The predicted risk is the mean time lost until the last
+    training time: the area above the curve.
 
     References
     ----------
@@ -68,7 +67,7 @@ class SurvivalRulesEstimator(BaseEstimator):
     >>> X = [[40.0], [50.0], [70.0], [80.0]]
     >>> y = [9.0, 7.0, 2.0, 3.0], [False, True, True, True]
     >>> model = SurvivalRulesEstimator(ruleset).fit(X, y)
-    >>> model.predict([[45.0], [75.0]]).tolist()  # of 9, what is lost
+    >>> model.predict([[45.0], [75.0]]).tolist()  # lost time out of 9
     [1.0, 6.5]
     """
 
@@ -83,7 +82,7 @@ class SurvivalRulesEstimator(BaseEstimator):
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         y : structured array, or pair (time, event)
-            Their outcomes, see :func:`skescore.rules.read_outcomes`.
+            Outcomes of the rows, see :func:`skescore.rules.read_outcomes`.
 
         Returns
         -------
@@ -95,7 +94,7 @@ class SurvivalRulesEstimator(BaseEstimator):
         TypeError
             If there are no rules to read, or no outcomes.
         ValueError
-            If the outcomes do not fit the rows, or no event happened at all.
+            If the outcomes do not fit the rows, or there is no event.
         """
         validate_data(self, X, skip_check_array=True)
         time, event = read_outcomes(y, _num_samples(X))
@@ -118,7 +117,7 @@ class SurvivalRulesEstimator(BaseEstimator):
         Returns
         -------
         ndarray of float, shape (n_rows,)
-            From 0 to the last training time.
+            Risk from 0 to the last training time.
         """
         lost = 1 - self.predict_survival_function(X, return_array=True)
         # A curve keeps its value until the next time.
@@ -132,18 +131,18 @@ class SurvivalRulesEstimator(BaseEstimator):
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         return_array : bool, default=False
-            Whether to give the values at ``unique_times_`` rather than functions.
+            Whether to return the values at ``unique_times_`` instead of functions.
 
         Returns
         -------
         ndarray
-            Of shape (n_rows,), of scikit-survival's ``StepFunction``; or of float, of shape
+            ``StepFunction`` objects of scikit-survival, shape (n_rows,); or floats, shape
             (n_rows, n_times).
 
         Raises
         ------
         ImportError
-            If functions are wanted and scikit-survival is missing.
+            If functions are requested and scikit-survival is not installed.
         """
         check_is_fitted(self)
         times = self.unique_times_
@@ -167,17 +166,17 @@ class SurvivalRulesEstimator(BaseEstimator):
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         y : structured array, or pair (time, event)
-            Their outcomes.
+            Outcomes of the rows.
 
         Returns
         -------
         float
-            From 0 to 1; 0.5 is chance.
+            Index from 0 to 1; 0.5 is chance.
 
         Raises
         ------
         ImportError
-            If scikit-survival is missing.
+            If scikit-survival is not installed.
         """
         metrics = import_optional(
             "sksurv.metrics", extra="survival", purpose="The index of concordance"
@@ -190,7 +189,7 @@ class SurvivalRulesEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.no_validation = True  # the rules decide which values rows may contain
+        tags.no_validation = True  # the rules determine which values rows may contain
         return tags
 
 

@@ -1,8 +1,8 @@
-"""Contract of extractors, for the tests of your own ones.
+"""Tests of the contract of extractors, for your own extractors.
 
-A class that passes :func:`check_extractor` works with this package's scorers and searches, and
-with scikit-learn's. It complements scikit-learn's own ``check_estimator``, which knows nothing of
-black boxes and rules::
+A class that passes :func:`check_extractor` works with the scorers and searches of this package and
+of scikit-learn. It complements scikit-learn's ``check_estimator``, which does not cover black boxes
+and rules::
 
     from skescore.testing import parametrize_with_extractor_checks
 
@@ -10,11 +10,12 @@ black boxes and rules::
     def test_contract(extractor, check):
         check(extractor)
 
-The shortest way to such a class is to derive it from :class:`skescore.extractors.BaseExtractor`,
-which brings everything but the algorithm: ``_extract`` makes the rules from the rows
-(``extraction.X``) and what the black box predicts for them (``extraction.predictions``: numbers,
-or indices of ``extraction.classes``); ``extraction.query(points)`` predicts more of them, and
-``extraction.settings`` are the other parameters of the rule set.
+The easiest way to write such a class is to derive it from
+:class:`skescore.extractors.BaseExtractor` and to implement only the algorithm: ``_extract`` creates
+the rules from the rows (``extraction.X``) and the black box's predictions for them
+(``extraction.predictions``: numbers, or indices of ``extraction.classes``);
+``extraction.query(points)`` returns further predictions, and ``extraction.settings`` are the other
+parameters of the rule set.
 
 >>> import numpy as np
 >>> from sklearn.linear_model import LogisticRegression
@@ -50,14 +51,14 @@ or indices of ``extraction.classes``); ``extraction.query(points)`` predicts mor
 ...         return RuleSet(rules, ordered=False, disjoint=True, **extraction.settings)
 >>> outcomes = check_extractor(
 ...     Halves(LogisticRegression()),
-...     exclude=["check_hash_seed", "check_pickle"],  # which need a class in a module
+...     exclude=["check_hash_seed", "check_pickle"],  # which require a class in a module
 ... )
 >>> sorted({outcome.status for outcome in outcomes})
 ['passed', 'skipped']
 
-Name the class in the entry-point group ``skescore.extractors`` of its package, and every search
-and the command line know it; see :mod:`skescore.registry` for what else it may say of itself.
-:func:`skescore.register_extractor` does the same in a running program::
+Declare the class in the entry-point group ``skescore.extractors`` of its package to make it
+available to every search and the command line; :mod:`skescore.registry` lists its optional
+attributes. :func:`skescore.register_extractor` does the same at run time::
 
     [project.entry-points."skescore.extractors"]
     halves = "their_package:Halves"

@@ -1,4 +1,4 @@
-"""Checks of the contract of extractors, run at once or as tests of pytest."""
+"""Checks of the contract of extractors, to run at once or as pytest tests."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ COLUMNS = ("width (cm)", "2nd", "it's a «size»")
 
 
 def check(function: Check) -> Check:
-    """Add a function to the suite; an error of the extractor in it becomes a finding."""
+    """Add a function to the suite; an error of the extractor in it becomes a failure."""
 
     @functools.wraps(function)
     def checked(name: str, extractor: Any) -> None:
@@ -71,7 +71,7 @@ def check(function: Check) -> Check:
             raise
         except Exception as error:
             raise AssertionError(
-                f"{name}: {function.__name__} met an unexpected {type(error).__name__}: {error}"
+                f"{name}: {function.__name__} raised an unexpected {type(error).__name__}: {error}"
             ) from error
 
     CHECKS.append(checked)
@@ -145,10 +145,7 @@ def around(extractor: Any, black_box: Any, **parameters: Any) -> Any:
 
 
 def fitted(extractor: Any, **parameters: Any) -> Any:
-    """Copy an extractor and fit it on the sample.
-
-    That its rules are a rule set is the business of one check; others cannot go on without.
-    """
+    """Copy an extractor and fit it on the sample, whether or not its rules are a rule set."""
     task, X, y = sample_of(extractor)
     copied = around(extractor, neighbors(task), **parameters)
     copied.fit(X, y)
@@ -195,7 +192,7 @@ class _Recording(BaseEstimator):
 
 
 class RecordingClassifier(ClassifierMixin, _Recording):
-    """See :class:`_Recording`; the classes are 0 and 1."""
+    """Recording black box with the classes 0 and 1."""
 
     def fit(self, X: Any, y: Any) -> Any:
         """Record the rows and the classes."""
@@ -203,12 +200,12 @@ class RecordingClassifier(ClassifierMixin, _Recording):
         return super().fit(X, y)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict 1 where the first column is positive."""
+        """Predict 1 if the first column is positive."""
         return (self._first(X) > 0).astype(int)
 
 
 class RecordingRegressor(RegressorMixin, _Recording):
-    """See :class:`_Recording`."""
+    """Recording black box for regression."""
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict twice the first column, truncated to integers."""
@@ -233,12 +230,12 @@ def check_parameters(name: str, extractor: Any) -> None:
         rebuilt = type(extractor)(**values)
     except (TypeError, ValueError) as error:
         raise AssertionError(
-            f"{name}: the constructor must store parameters and leave checking them to fit, but "
+            f"{name}: the constructor must store parameters and leave their checks to fit, but "
             f"it raised {type(error).__name__}: {error}"
         ) from error
     stored = rebuilt.get_params(deep=False)
     changed = [key for key, value in values.items() if stored.get(key) is not value]
-    expect(not changed, name, f"the constructor must store {changed} as they come.")
+    expect(not changed, name, f"the constructor must store {changed} unchanged.")
 
 
 @check
@@ -303,13 +300,13 @@ def _expect_not_fitted(name: str, extractor: Any, method: str, arguments: Any) -
             "first."
         ) from error
     raise AssertionError(
-        f"{name}: {method} before fit must raise NotFittedError, but it gave {value!r}."
+        f"{name}: {method} before fit must raise NotFittedError, but it returned {value!r}."
     )
 
 
 @check
 def check_clone(name: str, extractor: Any) -> None:
-    """Check that a clone has the parameters but no fitted attributes."""
+    """Check that a clone has the same parameters but no fitted attributes."""
     copied = clone(fitted(extractor))
     same = set(copied.get_params(deep=False)) == set(extractor.get_params(deep=False))
     expect(same, name, "a clone must have the same parameters.")
@@ -326,8 +323,8 @@ def check_kind(name: str, extractor: Any) -> None:
     expect(
         right == (task == "classification", task == "regression"),
         name,
-        f"around a black box for {task}, scikit-learn's (is_classifier, is_regressor) give {right}:"
-        " let __sklearn_tags__ follow the black box's.",
+        f"around a black box for {task}, scikit-learn's (is_classifier, is_regressor) return "
+        f"{right}: let __sklearn_tags__ follow the black box's.",
     )
     if task == "regression":
         expect(not hasattr(copied, "predict_proba"), name, "a regressor has no predict_proba.")
@@ -340,8 +337,8 @@ def check_rules(name: str, extractor: Any) -> None:
     copied = around(extractor, neighbors(task)).fit(X, y)
     rules: Any = getattr(copied, "rules_", None)
     expect(isinstance(rules, RuleSet), name, f"rules_ must be a RuleSet, got {rules!r:.80}.")
-    expect(as_ruleset(copied) == rules, name, "as_ruleset(extractor) must give rules_.")
-    expect(len(rules) >= 1, name, f"rules_ must hold a rule for {len(X)} rows.")
+    expect(as_ruleset(copied) == rules, name, "as_ruleset(extractor) must return rules_.")
+    expect(len(rules) >= 1, name, f"rules_ must have at least one rule for {len(X)} rows.")
     expect(rules.task == task, name, f"rules_.task must be {task!r}, got {rules.task!r}.")
     n_features = getattr(copied, "n_features_in_", None)
     expect(
@@ -373,7 +370,7 @@ def check_domain(name: str, extractor: Any) -> None:
     expect(
         holds.all(),
         name,
-        f"rules_.domain must hold the training rows, but {domain} does not along the features "
+        f"rules_.domain must contain the training rows, but {domain} does not along the features "
         f"{np.flatnonzero(~holds).tolist()}.",
     )
 
@@ -397,8 +394,8 @@ def check_sizes(name: str, extractor: Any) -> None:
         expect(
             np.isclose(actual, right, rtol=1e-9, atol=1e-9),
             name,
-            f"{attribute} must be {right!r}, what its {len(rules)} rules give on the training "
-            f"data, got {actual!r}. The fallback is no rule.",
+            f"{attribute} must be {right!r}, as {len(rules)} rules have on the training data, got "
+            f"{actual!r}. The fallback is not a rule.",
         )
 
 
@@ -476,19 +473,19 @@ def check_predictions_follow_rules(name: str, extractor: Any) -> None:
     expect(
         covered.dtype == bool and np.array_equal(covered, copied.rules_.covers(rows)),
         name,
-        f"covers must give rules_.covers, truth values of shape {(len(rows),)}, got "
+        f"covers must return rules_.covers, booleans of shape {(len(rows),)}, got "
         f"{covered.dtype} of shape {covered.shape}.",
     )
     y_pred = np.asarray(copied.predict(rows))
     expect(
         y_pred.shape == (len(rows),),
         name,
-        f"predict must give every row one value, {(len(rows),)}, got shape {y_pred.shape}.",
+        f"predict must return one value per row, {(len(rows),)}, got shape {y_pred.shape}.",
     )
     expect(
         _are_equal(y_pred[covered], copied.rules_.predict(rows[covered])),
         name,
-        "predict must give what rules_.predict gives, where a rule holds.",
+        "predict must return the predictions of rules_.predict for covered rows.",
     )
 
 
@@ -503,21 +500,21 @@ def check_uncovered_rows(name: str, extractor: Any) -> None:
     y_pred = np.asarray(copied.predict(rows))
     if task == "classification":
         unknown = sorted(set(y_pred.tolist()) - set(copied.rules_.classes or ()), key=repr)
-        expect(not unknown, name, f"predict must give classes only, got {unknown[:3]}.")
+        expect(not unknown, name, f"predict must return only classes, got {unknown[:3]}.")
     else:
         good = y_pred.dtype.kind in "fiu" and np.isfinite(y_pred).all()
-        expect(good, name, "predict must give every row a finite number.")
+        expect(good, name, "predict must return a finite number for every row.")
     lost = ~np.asarray(copied.covers(rows))
     if lost.any():
         expect(
             copied.rules_.fallback is not None,
             name,
-            f"no rule holds for {lost.sum()} of {len(rows)} rows, so rules_ needs a fallback.",
+            f"{lost.sum()} of {len(rows)} rows are uncovered, so rules_ needs a fallback.",
         )
         expect(
             _are_equal(y_pred[lost], copied.rules_.predict(rows[lost])),
             name,
-            "predict must give what rules_.fallback says, where no rule holds.",
+            "predict must return the prediction of rules_.fallback for uncovered rows.",
         )
 
 
@@ -548,8 +545,8 @@ def check_uncovered_policies(name: str, extractor: Any) -> None:
         expect(
             is_valid <= {policy == "nearest"},
             name,
-            f"uncovered={policy!r} must predict rows without a rule "
-            + ("as the nearest rule does." if policy == "nearest" else "with no class or NaN."),
+            f"uncovered={policy!r} must predict uncovered rows "
+            + ("by the nearest rule." if policy == "nearest" else "by no class or NaN."),
         )
 
 
@@ -569,7 +566,7 @@ def check_queries_no_black_box(name: str, extractor: Any) -> None:
         expect(
             len(black_box.received_columns_) == queried,
             name,
-            f"{method} must need the rules alone, but it queried the black box.",
+            f"{method} must need only the rules, but it queried the black box.",
         )
 
 
@@ -626,7 +623,7 @@ def check_fidelity(name: str, extractor: Any) -> None:
 def check_labels(name: str, extractor: Any) -> None:
     """Check that labels of every type are returned and do not change the rules."""
     if task_of(extractor) != "classification":
-        skip("labels are of classification")
+        skip("labels are for classification")
     X, y = sample("classification")
     plain = fitted(extractor)
     for kind, labels in LABELS.items():
@@ -635,7 +632,7 @@ def check_labels(name: str, extractor: Any) -> None:
         expect(
             y_pred.dtype.kind == labels.dtype.kind,
             name,
-            f"labels that are {kind} must be predicted as such ({labels.dtype}), got "
+            f"labels that are {kind} must be predicted with this type ({labels.dtype}), got "
             f"{y_pred.dtype}.",
         )
         outputs = [rule.output for rule in copied.rules_]
@@ -644,7 +641,7 @@ def check_labels(name: str, extractor: Any) -> None:
         if conditions != [rule.conditions for rule in plain.rules_] or outputs != expected:
             need_reproducible(extractor)
             raise AssertionError(
-                f"{name}: rules must not depend on what classes are called, but those for "
+                f"{name}: rules must not depend on the names of classes, but those for "
                 f"{labels.tolist()} differ from those for [0, 1]:\n{copied.rules_}\n{plain.rules_}"
             )
 
@@ -660,7 +657,7 @@ def check_json(name: str, extractor: Any) -> None:
     expect(
         _are_equal(traveled.predict(covered), copied.rules_.predict(covered)),
         name,
-        "rules must predict the same after a journey through JSON.",
+        "rules must predict the same after a conversion to JSON and back.",
     )
 
 
@@ -692,7 +689,7 @@ def check_pickle(name: str, extractor: Any) -> None:
         for method in ("predict", "covers", "predict_proba", "fidelity"):
             if hasattr(copied, method):
                 same = np.array_equal(getattr(other, method)(X), getattr(copied, method)(X))
-                expect(same, name, f"{method} must give the same after {how}.")
+                expect(same, name, f"{method} must return the same after {how}.")
 
 
 @check
@@ -710,7 +707,7 @@ def check_grid_search(name: str, extractor: Any) -> None:
     ).fit(X, y)
     for score in ("ice", "neg_fire"):
         scores = search.cv_results_[f"mean_test_{score}"]
-        expect(np.isfinite(scores).all(), name, f"a search by {score} gave the scores {scores}.")
+        expect(np.isfinite(scores).all(), name, f"a search by {score} has the scores {scores}.")
     expected = around(
         extractor,
         neighbors(task).set_params(
@@ -723,7 +720,7 @@ def check_grid_search(name: str, extractor: Any) -> None:
 
 @check
 def check_pipeline(name: str, extractor: Any) -> None:
-    """Check that rules behind a scaler can be shown in the caller's units."""
+    """Check that rules after a scaler can be shown in the caller's units."""
     task, X, y = sample_of(extractor)
     X = X * [1.0, 50.0, 0.02] + [0.0, 1000.0, 3.0]
     pipeline = make_pipeline(StandardScaler(), around(extractor, neighbors(task))).fit(X, y)
@@ -731,14 +728,14 @@ def check_pipeline(name: str, extractor: Any) -> None:
     y_pred = np.asarray(pipeline.predict(X))
     expect(y_pred.shape == (len(X),), name, "a Pipeline with a scaler must predict every row.")
     readable = as_ruleset(pipeline)
-    # A row exactly on an edge of a box may change sides when the edge is converted to other units.
+    # A row exactly on the border of a box may change sides when units are converted.
     covered = readable.covers(X) & rules.covers(scaled)
     actual, expected = readable.predict(X[covered]), rules.predict(scaled[covered])
     same = actual == expected if task == "classification" else np.isclose(actual, expected)
     expect(
         covered.sum() >= 0.9 * rules.covers(scaled).sum() and np.mean(same) >= 0.9,
         name,
-        "as_ruleset(pipeline) must predict as the rules do, in the units of the Pipeline's input.",
+        "as_ruleset(pipeline) must predict like the rules, in the units of the Pipeline's input.",
     )
     score = make_ice_scorer()(pipeline, X, y)
     expect(np.isfinite(score), name, f"the ICE score of a Pipeline with a scaler is {score}.")
@@ -758,7 +755,7 @@ def check_feature_names(name: str, extractor: Any) -> None:
     expect(names == COLUMNS, name, f"feature_names_in_ must be the columns {COLUMNS}, got {names}.")
     of_array = fitted(extractor)
     of_array.rules_ = of_array.rules_.replace(feature_names=COLUMNS)
-    text = "a DataFrame must give the rules of an array, but for the names."
+    text = "a DataFrame must give the rules of an array, except for the names."
     expect_same_rules(name, extractor, of_frame, of_array, text)
 
 
@@ -780,8 +777,8 @@ def check_column_order(name: str, extractor: Any) -> None:
         expect(
             actual == expected,
             name,
-            f"{method} mixed up columns in another order: refuse them with a ValueError, or look "
-            "them up by their names.",
+            f"{method} mixed up columns in another order: reject them with a ValueError, or match "
+            "them by name.",
         )
         _expect_refused(name, f"{method} for columns of other names", call, renamed)
 
@@ -790,15 +787,15 @@ def _expect_refused(name: str, defect: str, call: Callable[..., Any], *arguments
     try:
         call(*arguments)
     except ValueError as error:
-        expect(str(error).strip(), name, f"{defect} must be refused with a text that says why.")
+        expect(str(error).strip(), name, f"{defect} must be rejected with an error message.")
         return
     except Exception as error:
         raise AssertionError(
-            f"{name}: {defect} must be refused with a ValueError, but it raised "
+            f"{name}: {defect} must be rejected with a ValueError, but it raised "
             f"{type(error).__name__}: {error}"
         ) from error
     raise AssertionError(
-        f"{name}: {defect} must be refused with a ValueError, but it went through."
+        f"{name}: {defect} must be rejected with a ValueError, but it was accepted."
     )
 
 
@@ -811,7 +808,7 @@ def check_missing_values(name: str, extractor: Any) -> None:
         copied = with_rules(around(extractor, tree(task)).fit(X, y))
         y_pred = np.asarray(copied.predict(X))
         is_complete = y_pred.shape == (len(X),) and bool((y_pred == y_pred).all())
-        expect(is_complete, name, "predict must give one prediction per row, with or without NaN.")
+        expect(is_complete, name, "predict must return one prediction per row, also with NaN.")
         X, _ = sample(task)
         copied = with_rules(around(extractor, tree(task)).fit(X, y))
         for column in range(X.shape[1]):
@@ -824,7 +821,7 @@ def check_missing_values(name: str, extractor: Any) -> None:
             is_same = _are_equal(
                 np.asarray(actual)[is_covered], np.asarray(expected_labels)[is_covered]
             )
-            expect(is_same, name, "predict must leave NaN as it is, as rules_ does.")
+            expect(is_same, name, "predict must handle NaN as rules_ does.")
         return
     copied = with_rules(around(extractor, tree(task)).fit(X, y))
     X[3, 1] = np.nan
@@ -859,7 +856,7 @@ def check_unusable_targets(name: str, extractor: Any) -> None:
 
 
 def _expect_sound(name: str, copied: Any, X: np.ndarray, context: str) -> None:
-    """Raise an error unless rules satisfy what holds for any data."""
+    """Raise an error unless rules have the properties required for any data."""
     y_pred = np.asarray(with_rules(copied).predict(X))
     expect(y_pred.shape == (len(X),), name, f"predict must predict every row of {context}.")
     completeness = getattr(copied, "completeness_", 1.0)
@@ -877,7 +874,7 @@ def check_constant_features(name: str, extractor: Any) -> None:
 
 @check
 def check_one_prediction(name: str, extractor: Any) -> None:
-    """Check the rules of a black box with constant predictions, and the warning for a class."""
+    """Check the rules of a black box with constant predictions, and the warning for one class."""
     task, X, y = sample_of(extractor)
     constant = (
         DummyClassifier(strategy="constant", constant=1)
@@ -894,7 +891,7 @@ def check_one_prediction(name: str, extractor: Any) -> None:
         f"rules of a black box that always predicts {expected[0]} must predict that.",
     )
     warned = task == "regression" or any(issubclass(w.category, UserWarning) for w in caught)
-    text = "fit must warn (UserWarning) of a black box that predicts one class only."
+    text = "fit must warn (UserWarning) about a black box that predicts only one class."
     expect(warned, name, text)
 
 
@@ -909,7 +906,7 @@ def check_duplicate_rows(name: str, extractor: Any) -> None:
 
 @check
 def check_tiny_data(name: str, extractor: Any) -> None:
-    """Check that two rows, or one column, give rules or a ValueError with a reason."""
+    """Check that two rows, or one column, lead to rules or a ValueError with a message."""
     task, X, y = sample_of(extractor)
     two = [int(np.argmin(y)), int(np.argmax(y))]
     for label, rows, target in (
@@ -919,10 +916,10 @@ def check_tiny_data(name: str, extractor: Any) -> None:
         copied = around(extractor, tree(task))
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # a warning of few rows is allowed
+                warnings.simplefilter("ignore", UserWarning)  # warnings about few rows are allowed
                 copied.fit(rows, target)
         except ValueError as error:
-            expect(str(error).strip(), name, f"{label} must be refused with a text that says why.")
+            expect(str(error).strip(), name, f"{label} must be rejected with an error message.")
             continue
         _expect_sound(name, copied, rows, label)
 
@@ -960,14 +957,14 @@ def check_frozen_black_box(name: str, extractor: Any) -> None:
     expected = around(extractor, FrozenEstimator(model)).fit(X, y)
     refitted = around(extractor, FrozenEstimator(model)).fit(X, y[::-1].copy())
     same = np.array_equal(model.predict(rows_around(X)), before)
-    expect(same, name, "fit must leave a FrozenEstimator's model as it is.")
+    expect(same, name, "fit must not change the model of a FrozenEstimator.")
     expect_same_rules(
         name,
         extractor,
         refitted,
         expected,
         "rules must come from the black box's predictions: they changed with another target, "
-        "though the FrozenEstimator predicts the same.",
+        "although the predictions of the FrozenEstimator did not.",
     )
 
 
@@ -1003,7 +1000,7 @@ def check_callable_black_box(name: str, extractor: Any) -> None:
         extractor,
         from_callable,
         expected,
-        "rules of a function must be those of the model behind.",
+        "rules of a function must be those of the model that it calls.",
     )
 
 
@@ -1025,8 +1022,8 @@ def check_container(name: str, extractor: Any) -> None:
     expect(
         not strange,
         name,
-        f"fitted on a DataFrame, the black box must be shown DataFrames with the columns {columns},"
-        f" but it was shown {strange[:1]}.",
+        f"fitted on a DataFrame, the black box must get DataFrames with the columns {columns}, but "
+        f"it got {strange[:1]}.",
     )
 
 
@@ -1046,8 +1043,8 @@ def check_reproducible(name: str, extractor: Any) -> None:
     expect(
         all(other == rules[0] for other in rules[1:]),
         name,
-        "fits on the same rows must give the same rules. Draw random numbers from "
-        "sklearn.utils.check_random_state(self.random_state) alone, and loop over no sets.",
+        "fits on the same rows must give the same rules. Draw random numbers only from "
+        "sklearn.utils.check_random_state(self.random_state), and do not iterate over sets.",
     )
 
 
@@ -1064,9 +1061,9 @@ def check_global_random_state(name: str, extractor: Any) -> None:
         fitted(extractor)
         after: Any = np.random.get_state()
         same = np.array_equal(before[1], after[1]) and before[2:] == after[2:]
-        expect(same, name, "fit must leave NumPy's global generator alone.")
+        expect(same, name, "fit must not change NumPy's global generator.")
         same = before_in_python == random.getstate()
-        expect(same, name, "fit must leave Python's global generator alone.")
+        expect(same, name, "fit must not change Python's global generator.")
     finally:
         np.random.set_state(state)
         random.setstate(kept_by_python)
@@ -1131,7 +1128,7 @@ def check_hash_seed(name: str, extractor: Any) -> None:
     if any(output != expected for output, _ in outputs):
         need_reproducible(extractor)
         raise AssertionError(
-            f"{name}: rules must not depend on PYTHONHASHSEED: sort what comes out of a set."
+            f"{name}: rules must not depend on PYTHONHASHSEED: sort the elements of sets."
         )
 
 
@@ -1144,11 +1141,11 @@ class CheckOutcome(NamedTuple):
     Parameters
     ----------
     check : str
-        Its name.
+        Name of the check.
     status : {"passed", "skipped"}
-        Skipped where the extractor lacks what is checked.
+        A check is skipped if the extractor lacks the checked feature.
     reason : str, default=""
-        Why it was skipped.
+        Reason why it was skipped.
     """
 
     check: str
@@ -1159,23 +1156,23 @@ class CheckOutcome(NamedTuple):
 def extractor_checks(*, exclude: Iterable[str] = ()) -> Iterator[Check]:
     """Yield the checks of the contract of extractors.
 
-    Use it to run them one by one; :func:`check_extractor` runs all.
+    Use it to run them one by one; :func:`check_extractor` runs all of them.
 
     Parameters
     ----------
     exclude : iterable of str, default=()
-        Names of checks to leave out.
+        Names of checks to skip.
 
     Yields
     ------
     callable
-        ``check(name, extractor)`` raises an AssertionError that starts with the name, or
-        ``unittest.SkipTest`` where the extractor lacks what is checked.
+        Function ``check(name, extractor)`` that raises an AssertionError starting with the name, or
+        ``unittest.SkipTest`` if the extractor lacks the checked feature.
 
     Raises
     ------
     ValueError
-        If there is no check of an excluded name.
+        If `exclude` contains an unknown name.
 
     Examples
     --------
@@ -1194,41 +1191,41 @@ def extractor_checks(*, exclude: Iterable[str] = ()) -> Iterator[Check]:
 def check_extractor(extractor: Any, *, exclude: Iterable[str] = ()) -> tuple[CheckOutcome, ...]:
     """Run all checks on an extractor and raise an error if one fails.
 
-    Use it in a test of your own extractor, or :func:`parametrize_with_extractor_checks` for a test
+    Use it in a test of your own extractor. :func:`parametrize_with_extractor_checks` creates a test
     per check.
 
     Parameters
     ----------
     extractor : extractor
-        An instance, not fitted, around any black box: classifier or regressor decides which of
-        the two is checked. Checks work on copies around small black boxes of their own. Choose
-        parameters by which it is quick on a hundred rows.
+        Unfitted instance with any black box, whose kind (classifier or regressor) determines what
+        is checked. Checks work on copies with their own small black boxes. Choose parameters with
+        which it is fast on a hundred rows.
     exclude : iterable of str, default=()
-        Names of checks to leave out.
+        Names of checks to skip.
 
     Returns
     -------
     tuple of CheckOutcome
-        What was checked, and what was skipped for which reason.
+        Outcomes of the checks, with the reasons of skipped ones.
 
     Raises
     ------
     AssertionError
-        If checks fail: one error for all of them. Its cause is the first one.
+        If checks fail. The error lists all failures, and its cause is the first one.
     TypeError
-        If the extractor is a class or no estimator, or its black box is no classifier or
-        regressor.
+        If the extractor is a class or not an estimator, or its black box is neither a classifier
+        nor a regressor.
     ValueError
-        If there is no check of an excluded name.
+        If `exclude` contains an unknown name.
 
     Notes
     -----
-    An extractor needs no base class of ours. ``fit(X, y=None)``, ``predict``, ``covers``,
-    ``rules_``, ``get_params`` and ``set_params`` with the black box as ``estimator``, and
-    scikit-learn's tags must be there. ``predict_proba``, ``score``, ``fidelity``, ``n_rules_``,
+    An extractor needs no base class of this package. Required are ``fit(X, y=None)``, ``predict``,
+    ``covers``, ``rules_``, ``get_params`` and ``set_params`` with the black box as ``estimator``,
+    and scikit-learn's tags. ``predict_proba``, ``score``, ``fidelity``, ``n_rules_``,
     ``coverage_``, ``completeness_`` and the parameters ``uncovered``, ``batch_size``, ``n_jobs``
-    and ``random_state`` are checked where they are there. ``check_hash_seed`` takes some seconds:
-    it starts two processes.
+    and ``random_state`` are checked if they exist. ``check_hash_seed`` takes some seconds, as it
+    starts two processes.
 
     Examples
     --------
@@ -1267,21 +1264,22 @@ def parametrize_with_extractor_checks(
     Parameters
     ----------
     extractors : sequence of extractors
-        As :func:`check_extractor` takes them.
+        Instances, see :func:`check_extractor`.
     exclude : iterable of str, default=()
-        Names of checks to leave out.
+        Names of checks to skip.
 
     Returns
     -------
     pytest.MarkDecorator
-        For a test with the arguments ``extractor`` and ``check`` that calls ``check(extractor)``.
+        Decorator of a test with arguments ``extractor`` and ``check`` that calls
+        ``check(extractor)``.
 
     Raises
     ------
     ImportError
         If pytest is not installed.
     TypeError, ValueError
-        As :func:`check_extractor`.
+        See :func:`check_extractor`.
 
     Examples
     --------
