@@ -1,6 +1,6 @@
 """Symbolic knowledge extraction: rules of a black box, their scores and the best trade-off.
 
-The names below are imported when they are first used, so ``import skescore`` costs nothing.
+Public names are imported when they are first used, so ``import skescore`` is fast.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from skescore._views import register_view
 
-#: Where each public name lives.
+#: Module of each public name.
 _HOMES = {
     "CARTExtractor": "extractors",
     "CREAMClusterer": "extractors",

@@ -1,4 +1,4 @@
-"""Tables whose entries are also found by the names that another library uses."""
+"""Tables whose entries can also be looked up by the names of another library."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: Names of measures of single rules in RuleKit that differ from ours in more than their case.
+#: RuleKit's names of measures of single rules that differ from ours in more than case.
 RULEKIT_RULE_MEASURES: Mapping[str, str] = MappingProxyType({"cnsignificnce": "cn2_significance"})
-#: Names of measures of predictions in RuleKit that differ from ours in more than their case.
+#: RuleKit's names of measures of predictions that differ from ours in more than case.
 RULEKIT_PERFORMANCE_METRICS: Mapping[str, str] = MappingProxyType(
     {
         "absoluteerror": "mean_absolute_error",
@@ -24,14 +24,14 @@ RULEKIT_PERFORMANCE_METRICS: Mapping[str, str] = MappingProxyType(
 
 
 class AliasedTable(Mapping[str, T]):
-    """A table by name that also finds an entry by an alias, in any case and without underscores.
+    """A table by name that also finds entries by aliases, ignoring case and underscores.
 
-    Its length and its iteration are those of the names alone.
+    Its length and iteration cover only the names.
 
     Parameters
     ----------
     entries : mapping of str to object
-        The entries by name; those that are added later are found as well.
+        The entries by name; entries added later are found too.
     aliases : mapping of str to str
         Names by alias, in lower case and without underscores.
 
@@ -60,7 +60,7 @@ class AliasedTable(Mapping[str, T]):
 
 
 def canonical_name(name: str, names: Mapping[str, T], aliases: Mapping[str, str]) -> str:
-    """Return the name that an alias stands for; the alias itself if there is none."""
+    """Return the name of an alias; the alias itself if there is no such name."""
     if not isinstance(name, str) or name in names:
         return name
     key = _without_case(name)

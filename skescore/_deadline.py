@@ -1,4 +1,4 @@
-"""A time limit that long computations check, so that they can be stopped."""
+"""Time limit that long computations check, so that they can be stopped."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextvars import ContextVar
 
 __all__ = ["ExtractionTimeoutError", "check_deadline", "time_limit"]
 
-#: The moment at which what runs now has to stop, on a clock that nobody sets; None for never.
+#: Time on the monotonic clock at which running computations must stop; None for no limit.
 _DEADLINE: ContextVar[float | None] = ContextVar("skescore_deadline", default=None)
 
 
 class ExtractionTimeoutError(TimeoutError):
-    """Raised by an extraction that exceeds its :func:`time_limit`."""
+    """Error of an extraction that exceeds its :func:`time_limit`."""
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
-"""Pieces of HTML with which results show themselves in notebooks.
+"""HTML elements of the notebook views of results.
 
-They need neither scripts nor other files. Texts are escaped, and the style applies only inside of
-the view. Text and lines have the color of the notebook, whether it is light or dark.
+Views need neither scripts nor other files. Text is escaped, and the style applies only inside the
+view. Text and lines have the color of the notebook, whether it is light or dark.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = [
     "warnings_html",
 ]
 
-#: Tables with more columns may be wider than a notebook.
+#: Number of columns above which tables may be wider than a notebook.
 _MAX_FIXED_COLUMNS = 5
 _LIGHT = "--good:#2e7d5b;--bad:#d9584e;--sampled:#d99a2b;--accent:#2450c8;--alert:#b3261e;"
 _DARK = "--good:#5cc193;--bad:#f07f76;--sampled:#e9b872;--accent:#93b4ff;--alert:#ff9d94;"
@@ -115,7 +115,7 @@ div.skescore-view svg text{fill:currentColor;font-size:12px}
 
 
 class Html(str):
-    """Text that is HTML already, which the functions of this module do not escape."""
+    """Text that already is HTML, which the functions of this module do not escape."""
 
     __slots__ = ()
 
@@ -125,14 +125,14 @@ def _escaped(text: str) -> str:
 
 
 def notebook_view(parts: Iterable[str], footer: str = "") -> Html:
-    """Return parts of a view with their style.
+    """Return the parts of a view with their style.
 
     Parameters
     ----------
     parts : iterable of str
         HTML, or texts, which become paragraphs.
     footer : str, default=""
-        HTML with a style of its own, below the view.
+        HTML with its own style, below the view.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def notebook_view(parts: Iterable[str], footer: str = "") -> Html:
 
 
 def page_html(title: str, parts: Iterable[str]) -> str:
-    """Return a view as a page of its own."""
+    """Return a view as a complete page."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -172,12 +172,12 @@ def bold_html(text: str) -> Html:
 
 
 def details_html(summary: str, *parts: Html) -> Html:
-    """Return parts that are shown on demand."""
+    """Return parts that are collapsed below a summary."""
     return Html(f"<details><summary>{escape(summary)}</summary>{''.join(parts)}</details>")
 
 
 def warnings_html(texts: Sequence[str]) -> list[Html]:
-    """Return a box with warnings; nothing without warnings."""
+    """Return a box with warnings; an empty list without warnings."""
     if not texts:
         return []
     items = "".join(f"<li>{escape(text)}</li>" for text in texts)
@@ -190,12 +190,12 @@ def tiles_html(tiles: Iterable[tuple[str, str, str]]) -> Html:
     Parameters
     ----------
     tiles : iterable of tuple of str
-        The figure, what it is, and a remark, which may be empty.
+        Figure, description, and remark, which may be empty.
 
     Returns
     -------
     Html
-        A list.
+        HTML list.
     """
     items = [
         f"<li><b>{escape(figure)}</b><span>{escape(text)}</span>"
@@ -207,12 +207,12 @@ def tiles_html(tiles: Iterable[tuple[str, str, str]]) -> Html:
 
 
 def bar_html(shares: Mapping[str, float]) -> Html:
-    """Return a bar of parts; the text next to it must state the same.
+    """Return a bar of parts; the text next to it must state the same shares.
 
     Parameters
     ----------
     shares : mapping of str to float
-        Shares of the width by kind, which is the class of the style.
+        Shares of the width by kind, which is a CSS class.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def table_html(
     numbers : sequence of str, default=()
         Headings of columns that are aligned to the right.
     kind : str, default=""
-        Class of the table.
+        CSS class of the table.
 
     Returns
     -------

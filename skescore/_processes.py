@@ -32,13 +32,13 @@ __all__ = [
 
 #: Environment variable that keeps Python from importing modules of the current folder.
 _SAFE_PATH = "PYTHONSAFEPATH"
-#: One entry for each block in which this module, and not the user, has set the variable.
+#: One entry per block in which this module, not the user, has set the variable.
 _SET: list[bool] = []
-#: Seconds after which a process without work ends.
+#: Seconds after which an idle process ends.
 _IDLE_SECONDS = 300
 #: Environment variables for the number of threads of numerical libraries.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-#: Seconds that a worker has to return its trials after its parent has ended.
+#: Seconds in which a worker returns its trials after its parent has ended.
 _SHUTDOWN_SECONDS = 10.0
 #: The parent process, once this process watches it.
 _WATCHED: list[psutil.Process] = []
@@ -55,8 +55,8 @@ sys.exit(main())
 def worker_command(words: Sequence[str]) -> list[str]:
     """Return the command line of a worker process, which ends when its input is closed.
 
-    The folder of this package is the last one in the search path of modules, and the current folder
-    is not in it. So a file ``optuna.py`` next to the data is never imported.
+    The folder of this package is the last entry of the module search path, which does not contain
+    the current folder. So a file ``optuna.py`` next to the data is never imported.
     """
     folder = str(Path(__file__).parents[1])
     return [sys.executable, "-P", "-c", _PROGRAM, folder, *words]
@@ -100,7 +100,7 @@ def terminated_like_interrupted() -> Iterator[None]:
 
 
 def own_environment() -> dict[str, str]:
-    """Return the user's original environment, for programs of the user."""
+    """Return the original environment of the user, for the user's programs."""
     saved = dict(os.environ)
     if _SET:
         saved.pop(_SAFE_PATH, None)
@@ -116,7 +116,7 @@ def _await_end_of_input() -> None:
     with contextlib.suppress(OSError):
         while os.read(0, 4096):
             pass
-    if os.name == "posix":  # a signal also interrupts a main thread that sleeps
+    if os.name == "posix":  # a signal also interrupts a sleeping main thread
         os.kill(os.getpid(), signal.SIGINT)
     else:
         _thread.interrupt_main()
@@ -139,15 +139,15 @@ def end_with_parent(parent: int) -> None:
 
 def parallel(n_jobs: int | None, **options: Any) -> Parallel:
     """Return joblib's Parallel with processes that end with this one, even if idle."""
-    from joblib import Parallel  # imported late, because commands such as --help do not need it
+    from joblib import Parallel  # imported late, as commands such as --help do not need it
 
     return Parallel(n_jobs, initializer=_begin, initargs=(os.getpid(),), **options)
 
 
 def single_process(n_threads: int) -> ProcessPoolExecutor:
-    """Return an executor with one process, which ends with this one and starts again when needed.
+    """Return an executor with one process, which ends with this one and restarts when needed.
 
-    Its numerical libraries use `n_threads` threads, unless the environment says otherwise.
+    Its numerical libraries use `n_threads` threads, unless the environment overrides this.
     """
     from joblib.externals.loky import ProcessPoolExecutor
 
@@ -161,16 +161,16 @@ def single_process(n_threads: int) -> ProcessPoolExecutor:
 
 
 def _begin(parent: int) -> None:
-    """End this process when its parent ends, also if it ended before this process started."""
+    """End this process when its parent ends, even if that was before this process started."""
     if os.getppid() != parent and current_process().name.startswith("Loky"):
         os._exit(1)
     end_with_parent(parent)
 
 
 def _begin_with_memory(parent: int) -> None:
-    """Begin a process that may keep large tables and intermediate results in memory.
+    """Start a process that may keep large tables and intermediate results in memory.
 
-    By default, loky replaces a process that has grown by 300 MB, because it may have a leak.
+    By default, loky replaces a process that has grown by 300 MB, as it may have a memory leak.
     """
     from joblib.externals.loky import process_executor
 

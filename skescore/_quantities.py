@@ -1,6 +1,6 @@
-"""Quantities that are measured of every candidate, declared once.
+"""Quantities that are measured for every candidate.
 
-Leaderboards, files, plots, the report's page and the limits of a search derive from this table.
+Leaderboards, files, plots, the report page and the limits of a search derive from this table.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ __all__ = [
 
 @dataclass(frozen=True)
 class QuantityLimit:
-    """A limit that the winner of a search may have to keep.
+    """Limit that the winner of a search has to respect.
 
     Parameters
     ----------
     parameter : str
-        Parameter of searches, also the option of the command line.
+        Parameter of searches, also the command-line option.
     text : str
-        The limit in words, with ``{value:g}`` and ``{s}`` for the plural of the unit.
+        Description of the limit, with ``{value:g}`` and ``{s}`` for the plural of the unit.
     help : str
         Help of the option.
     smallest : float, optional
-        Smallest limit that makes sense.
+        Smallest useful limit.
     of_final_rules : bool, default=False
-        Compare the limit with the rules extracted from all rows where there are some, otherwise
-        with the mean over the folds.
+        Whether the limit applies to the rules extracted from all rows, if there are any. Otherwise
+        it applies to the mean over the folds.
     """
 
     parameter: str
@@ -47,7 +47,7 @@ class QuantityLimit:
 
 @dataclass(frozen=True)
 class MeasuredQuantity:
-    """A number that is measured of every candidate on every fold.
+    """Number that is measured for every candidate on every fold.
 
     Parameters
     ----------
@@ -58,15 +58,15 @@ class MeasuredQuantity:
     heading : str
         Heading of a column.
     greater_is_better : bool, default=False
-        Direction.
+        Whether larger values are better.
     is_cost : bool, default=False
-        Whether it measures the extraction, not the rules.
+        Whether it measures the extraction instead of the rules.
     is_score_part : bool, default=True
         Whether a score may depend on it. Results of a search may lack other quantities.
     is_count : bool, default=False
-        Whether single measurements are whole numbers.
+        Whether single measurements are integers.
     is_printed : bool, default=False
-        Whether the leaderboard that ``skescore tune`` prints has a column of it.
+        Whether the leaderboard printed by ``skescore tune`` has a column for it.
     digits : int, default=3
         Decimal places in tables.
     complement : str, default=""
@@ -74,7 +74,7 @@ class MeasuredQuantity:
     complement_label : str, default=""
         Label of an axis with the complement.
     limit : QuantityLimit, optional
-        Limit that a search can set: an upper one where less is better, otherwise a lower one.
+        Limit that a search can set: an upper limit if less is better, otherwise a lower limit.
     """
 
     name: str
@@ -96,7 +96,7 @@ class MeasuredQuantity:
         return 1.0 if self.greater_is_better else -1.0
 
 
-#: Labels of what the built-in scores take of the predictions.
+#: Labels of the built-in scores' measures of the predictions.
 _PREDICTION_LABELS = {
     "performance": "predictive performance p",
     "loss": "predictive loss p",
@@ -174,7 +174,7 @@ MAX_DISAGREEMENT = QuantityLimit(
     "the data disagrees with the model, by the upper bound",
     0.0,
 )
-#: Quantity that a verification after the search measures, of some candidates on all rows.
+#: Quantity measured by a verification after the search, for some candidates on all rows.
 DISAGREEMENT = MeasuredQuantity(
     "disagreement",
     "disagreement (share of the neighborhood of the data, upper bound)",
@@ -191,13 +191,12 @@ def measured_quantities(*, costs: bool = True) -> dict[str, MeasuredQuantity]:
     Parameters
     ----------
     costs : bool, default=True
-        Include quantities that no score depends on, such as the costs of extraction. Without them,
-        these are the parts of all scores.
+        Whether to include quantities on which no score depends, such as the costs of extraction.
 
     Returns
     -------
     dict of str to MeasuredQuantity
-        First what the registered scores take of the predictions.
+        Quantities by name, first the measures of the predictions of the registered scores.
     """
     quantities = {
         spec.kept_as: MeasuredQuantity(
@@ -221,7 +220,7 @@ def limited_quantities() -> dict[str, MeasuredQuantity]:
     Returns
     -------
     dict of str to MeasuredQuantity
-        Upper limits first.
+        Quantities by parameter, upper limits first.
     """
     quantities = measured_quantities().values()
     return {

@@ -1,8 +1,8 @@
-"""Random points that depend on their place in the algorithm, not on the order of drawing.
+"""Random points that depend on their position in the algorithm, not on the order of drawing.
 
-Every unit of work (a cell, a strip) has a key made from its place in the structure; its points are
-a hash of the seed, that key and their number. So batching, parallel work and the order in which
-units are visited cannot change results, and a million units cost one vectorized pass.
+Every unit of work (a cell, a strip) has a key derived from its position in the structure; its
+points are hashes of the seed, the key and their number. So batching, parallel work and the order of
+the units cannot change results, and a million units are drawn in one vectorized pass.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from sklearn.utils import check_random_state
 __all__ = ["ASSIGNMENTS", "FORMULAS", "child_generator"]
 
 
-#: Formulas and assignments draw from streams of their own, so that a benchmark that takes more of
-#: the one keeps the other as it was.
+#: Formulas and assignments have separate streams, so that a benchmark with more of one keeps the
+#: other unchanged.
 FORMULAS = 0
 ASSIGNMENTS = 1
 
@@ -24,8 +24,8 @@ ASSIGNMENTS = 1
 def child_generator(random_state: Any, stream: int) -> np.random.Generator:
     """Return the random generator for one purpose.
 
-    Of a number and a seed sequence the stream is a child. Generators are used, and moved on, as
-    they are. None draws from the operating system.
+    For a number or a seed sequence, the stream is a child. Generators are used and advanced. None
+    uses entropy of the operating system.
     """
     if isinstance(random_state, np.random.Generator):
         return random_state
@@ -39,7 +39,7 @@ def child_generator(random_state: Any, stream: int) -> np.random.Generator:
         seed = None if random_state is None else int(random_state)
         return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream,)))
     raise ValueError(
-        f"random_state must be None, a whole number >= 0, a Generator, a SeedSequence or a "
+        f"random_state must be None, an integer >= 0, a Generator, a SeedSequence or a "
         f"RandomState, got {random_state!r}. Pass random_state=0 for the same result every time."
     )
 
@@ -48,7 +48,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 def draw_seed(random_state: Any) -> int:
-    """Turn scikit-learn's `random_state` into one integer."""
+    """Convert scikit-learn's `random_state` to one integer."""
     try:
         generator = check_random_state(random_state)
     except (TypeError, ValueError) as error:
@@ -84,8 +84,8 @@ def uniform_points(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw uniform points in boxes.
 
-    Gives the points, box by box, and the box of each. They depend on the structural key of the box
-    alone.
+    Return the points, box by box, and the box of each point. They depend only on the structural key
+    of the box.
     """
     owner = np.repeat(np.arange(len(counts)), counts)
     number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)

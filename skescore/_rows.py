@@ -1,4 +1,4 @@
-"""Rows of tables: repeat them by weight, select them, order them by content, and average them."""
+"""Rows of tables: repetition by weight, selection, order by content, and averages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skescore._validation import row_weights
 
 #: Number of repeated rows per row if weights are not integers.
 _PER_ROW = 4
-#: Largest number of repeated rows for which integer weights are used directly.
+#: Maximum number of repeated rows for which integer weights are used directly.
 _MOST_ROWS = 5_000_000
 
 
@@ -40,10 +40,10 @@ def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
     -----
     Integer weights with a sum of at most five million are used directly. Other weights are
     multiplied by a common factor :math:`f` and rounded: a row of weight :math:`w` is repeated
-    :math:`wf` times, rounded to the nearest integer, and at least once if :math:`w > 0`. The
-    repeated rows number about :math:`4n`. If the lightest row would count half a row or more, the
-    factor is changed so that it counts whole rows, and the rows number between :math:`8n/3` and
-    :math:`8n`. The rounding error of a row of mean weight is at most 1/8 (3/16) of its weight, and
+    :math:`wf` times, rounded to the nearest integer, and at least once if :math:`w > 0`. There are
+    about :math:`4n` repeated rows. If the lightest row would count half a row or more, the factor
+    is changed so that it counts an integer number of rows; there are then between :math:`8n/3` and
+    :math:`8n` rows. The relative rounding error of a row of mean weight is at most 1/8 (3/16), and
     0 if all weights are equal.
 
     Examples
@@ -76,10 +76,10 @@ def take_rows(values: Any, row_index: np.ndarray) -> Any:
 
 
 def content_order(*columns: np.ndarray) -> np.ndarray:
-    """Return an order of rows that depends on their content alone.
+    """Return an order of rows that depends only on their content.
 
-    Rows are sorted by a hash of the ranks of their values, so that the order is as good as random,
-    equal rows are neighbors, and neither the units nor the given order of the rows matter.
+    Rows are sorted by a hash of the ranks of their values. So the order is effectively random,
+    equal rows are neighbors, and neither units nor the original order matter.
 
     Parameters
     ----------
@@ -98,9 +98,9 @@ def content_order(*columns: np.ndarray) -> np.ndarray:
 
 
 def scale_to_unit(values: np.ndarray) -> tuple[np.ndarray, int]:
-    """Divide numbers by a power of two near the largest, so that their squares are floats.
+    """Divide numbers by a power of two near the largest, so that their squares do not overflow.
 
-    Ratios of the scaled numbers are equal to those of the numbers to the last bit.
+    The scaling is exact, so ratios do not change.
 
     Parameters
     ----------

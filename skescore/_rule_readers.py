@@ -1,7 +1,7 @@
-"""Declaration of what can be read as rules: one record per kind of model, one per kind of file.
+"""Declarations of the readers of rules: one record per kind of model or file.
 
 ``as_ruleset``, ``options_from_rows``, ``skescore import`` and its help derive from these records.
-Add a kind by writing its reader and appending a record. Nothing heavy is imported here, so that the
+To add a kind, write its reader and append a record. The module is cheap to import, so that the
 command line can list the kinds quickly.
 """
 
@@ -18,14 +18,14 @@ RULESET_FORMAT = "skescore.RuleSet"
 
 @dataclass(frozen=True)
 class ModelReader:
-    """A kind of model that can be read as rules.
+    """Reader of a kind of model as rules.
 
     Parameters
     ----------
     name : str
         Name of the library or of the kind of model in documentation and messages.
     class_path : str
-        Package, module or full name of the class; subclasses match, too. The library is never
+        Package, module or full name of the class; subclasses match too. The library is never
         imported, because a model can only exist if its library has been imported.
     function : str
         Reading function as ``"module:function"``, relative to ``skescore.rules.importers``. It
@@ -33,7 +33,7 @@ class ModelReader:
     models : str
         Models that the reader supports, for the documentation.
     options_from_rows : callable, optional
-        Takes the model and rows, and returns options of `function` that the rows determine.
+        Function of the model and rows that returns options of `function`.
     """
 
     name: str
@@ -58,7 +58,7 @@ class RuleFileReader:
     description : str
         What such a file contains, for the help text of the command line.
     title : str
-        What its rules are called in results.
+        Name of its rules in results.
     function : str
         Reading function as ``"module:function"``, relative to ``skescore.rules.importers``. It
         takes the text of the file, or the table, and returns a RuleSet.
@@ -67,9 +67,9 @@ class RuleFileReader:
     extensions : tuple of str, default=()
         Extensions of such files; JSON is recognized by its content.
     fields : mapping of str to str or None, default={}
-        Fields by which its JSON is recognized, with the value if that must be equal.
+        Fields by which its JSON is recognized, with the required value or None.
     is_list : bool, default=False
-        Whether its JSON may be a list of objects, of which one must have the fields.
+        Whether its JSON may be a list of objects, one of which must have the fields.
     """
 
     kind: str
@@ -107,7 +107,7 @@ def _reading_function(location: str) -> Callable[..., Any]:
 
 
 def _missing_from_rows(model: Any, X: Any) -> dict[str, Any]:
-    """Ask for rules on missing values if rows have any; trees do not store whether they saw any."""
+    """Request rules on missing values if rows have any, which trees do not store."""
     import numpy as np
     import pandas as pd
 
@@ -116,11 +116,11 @@ def _missing_from_rows(model: Any, X: Any) -> dict[str, Any]:
 
 
 def _rows_themselves(model: Any, X: Any) -> dict[str, Any]:
-    """Pass the rows on: CatBoost stores only hashes of categories."""
+    """Pass the rows, as CatBoost stores only hashes of categories."""
     return {"X": X}
 
 
-#: The first record whose class path fits a class, or else one of its base classes, reads the model.
+#: The first record whose class path matches a class, or one of its base classes, reads the model.
 MODEL_READERS = (
     ModelReader(
         "scikit-learn trees",

@@ -1,8 +1,8 @@
-"""Declaration of the languages in which rules can be written: one record per language.
+"""Declarations of the languages in which rules can be written: one record per language.
 
-``RuleSet.to`` and ``skescore rules --to`` derive from these records. Add a language by writing a
-method of RuleSet and appending a record. Nothing heavy is imported here, so that the command line
-can list the languages quickly.
+``RuleSet.to`` and ``skescore rules --to`` derive from these records. To add a language, write a
+method of RuleSet and append a record. The module is cheap to import, so that the command line can
+list the languages quickly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from skescore._text import csv_of
 
 @dataclass(frozen=True)
 class RuleWriter:
-    """A language in which rules can be written.
+    """Writer of rules in a language.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class RuleWriter:
         Name of a method of RuleSet, or a function of the rule set and options. It returns text, or
         bytes if the format is binary.
     description : str
-        What is written, for the help text of the command line.
+        Description of the result, for the help text of the command line.
     tasks : tuple of str
         Tasks whose rules can be written.
     options : tuple of str
@@ -37,7 +37,7 @@ class RuleWriter:
     is_exact : bool
         Whether programs read the text, so that the terminal must not wrap or change it.
     is_binary : bool
-        Whether the function returns bytes, which go to a file only.
+        Whether the function returns bytes, which can only be written to a file.
     """
 
     name: str
@@ -50,7 +50,7 @@ class RuleWriter:
     is_binary: bool = False
 
     def write(self, ruleset: Any, **options: Any) -> Any:
-        """Write a rule set as text, or as bytes if the format is binary."""
+        """Return a rule set as text, or as bytes if the format is binary."""
         if ruleset.task not in self.tasks:
             raise ValueError(
                 f"{self.name!r} is for {' and '.join(self.tasks)}, got rules for {ruleset.task}."
@@ -80,7 +80,7 @@ def _exporter(name: str) -> Callable[..., Any]:
 def _write_dbt(ruleset: Any, table: str | Sequence[str] | None = None, **options: Any) -> str:
     if table is None:
         raise ValueError(
-            "dbt needs the name of the model with the rows, got none. Pass table='model', or "
+            "dbt requires the name of the model with the rows, got none. Pass table='model', or "
             "table='source.table'; on the command line --table."
         )
     model = table if isinstance(table, str) else ".".join(table)

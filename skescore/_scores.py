@@ -1,8 +1,8 @@
 """Scores of rule sets: one :class:`ScoreSpec` per score, from which everything else is derived.
 
-NumPy functions, scorers, pruning, searches, benches, survival scores, the command line and the
-report's page read :data:`SCORE_SPECS`. To add a built-in score, add one entry there. The module
-stays light, so that the command line can show the scores before NumPy is imported.
+NumPy functions, scorers, pruning, searches, benchmarks, survival scores, the command line and the
+report page use :data:`SCORE_SPECS`. To add a built-in score, add one entry there. The module is
+cheap to import, so that the command line can show the scores before NumPy is imported.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = [
 ]
 
 
-#: Quotients of decimal numbers are off by one or two units in the last place, computed ones by a
-#: few more. The tolerance is relative and stays far below half a step up to 1e13 steps.
+#: Quotients of decimal numbers are wrong by one or two units in the last place, computed ones by
+#: slightly more. The tolerance is relative and far below half a step up to 1e13 steps.
 _STEP_TOLERANCE_ULPS = 32
 #: Binary operators: precedence and notation.
 _OPERATORS = {"+": (1, " + "), "-": (1, " − "), "*": (2, " · "), "/": (2, " / "), "**": (3, "^")}
-#: Functions of one argument: notation, with ``{}`` for the argument.
+#: Functions of one argument, with the notation; ``{}`` is the argument.
 _FUNCTIONS = {
     "ceil": "⌈{}⌉",
     "exp": "e^({})",
@@ -50,7 +50,7 @@ _ATOM = 4
 
 
 class Expression:
-    """Formula of a score; build one with operators from :class:`Variable`.
+    """Formula of a score; create one with operators on :class:`Variable`.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Expression:
         return _Operation("**", _expression(other), self)
 
     def ceil(self) -> Expression:
-        """Round up to a whole number; values within float noise of one count as that number."""
+        """Round up to an integer, after removing rounding errors."""
         return _Function("ceil", self)
 
     def exp(self) -> Expression:
@@ -136,7 +136,7 @@ class Expression:
         raise NotImplementedError
 
     def to_text(self, symbols: Mapping[str, str] | None = None) -> str:
-        """Write the formula for readers, with other symbols for some of the variables."""
+        """Return the formula as text, with other symbols for some of the variables."""
         return self._text(symbols or {})[0]
 
     def _text(self, symbols: Mapping[str, str]) -> tuple[str, int]:
@@ -299,12 +299,12 @@ class _Function(Expression):
 
 
 def _expression(value: Any) -> Expression:
-    """Turn a number into a constant; expressions are returned as they are."""
+    """Convert a number to a constant; return expressions unchanged."""
     return value if isinstance(value, Expression) else _Constant(float(value))
 
 
 def _ceil(value: Any, expression: Expression, values: Mapping[str, Any]) -> Any:
-    """Round up after removing float noise."""
+    """Round up after removing rounding errors."""
     import numpy as np
 
     numbers = np.asarray(value)
@@ -318,7 +318,7 @@ def _ceil(value: Any, expression: Expression, values: Mapping[str, Any]) -> Any:
 
 
 def _is_whole(numbers: Any) -> Any:
-    """Return which numbers are whole but for float noise."""
+    """Return which numbers are integers up to rounding."""
     import numpy as np
 
     tolerance = _STEP_TOLERANCE_ULPS * np.finfo(np.float64).eps
@@ -327,7 +327,7 @@ def _is_whole(numbers: Any) -> Any:
 
 #: Kinds of completeness: share of the domain's volume, or share of the rows.
 COMPLETENESSES = ("volume", "instances")
-#: Treatments of rows without a rule in a score.
+#: Treatments of uncovered rows in a score.
 UNCOVERED = ("ignore", "penalize")
 _TASKS = ("classification", "regression")
 #: Smallest size at which a score is evaluated that is defined for any size above 0.
@@ -344,15 +344,15 @@ _DOMAINS: dict[str, dict[str, Any]] = {
 _REMEDIES = {
     "loss": "Pass an error such as 1 - accuracy or the mean absolute error, not a score.",
     "performance": "Pass a score whose best value is 1, such as accuracy, F1 or R2.",
-    "n_rules": "Knowledge without rules has no score: leave it out or score it apart.",
+    "n_rules": "A rule set without rules has no score: omit it or score it separately.",
     "completeness": "Pass a share, not a percentage: 0.39 for 39 %.",
-    "weight": "Pass 1.0 to leave it neutral.",
+    "weight": "Pass 1.0 for a neutral weight.",
 }
 
 
 @dataclass(frozen=True)
 class Weight:
-    """A weight of a score, which users may choose; any number above 0.
+    """A weight of a score, any number above 0.
 
     Parameters
     ----------
@@ -363,11 +363,11 @@ class Weight:
     symbol : str, optional
         Notation in formulas; by default its name.
     default : float, default=1.0
-        The neutral value.
+        Neutral value.
     direction : {1, -1, 0}, default=0
         1 if larger values favor better predictions, -1 if they favor fewer rules, 0 if neither.
     within : tuple of (float, float), default=(0.1, 10.0)
-        Range that plots and analyses of the weights show by default.
+        Default range in plots and analyses of the weights.
     """
 
     name: str
@@ -387,39 +387,39 @@ class ScoreSpec:
     name : str
         Name of the score, such as ``"fire"``.
     formula : Expression or callable
-        An expression over :class:`Variable` ``"p"`` (the loss or performance), ``"r"`` (the size),
+        Expression over :class:`Variable` ``"p"`` (the loss or performance), ``"r"`` (the size),
         ``"c"`` (the completeness) and the names of the weights; or ``formula(prediction, size,
         completeness, **weights)``, without ``completeness`` for a score that does not use it. A
-        callable takes floats and arrays. The score must not improve with a worse prediction, a
-        larger size or less completeness. Pages of reports compute an expression for any weights;
-        of a callable they show the recorded values.
+        callable accepts floats and arrays. The score must not improve with a worse prediction, a
+        larger size or less completeness. Report pages compute an expression for any weights, but
+        show only the recorded values of a callable.
     greater_is_better : bool
-        False for a score whose scorer is negated.
+        False for a score that scorers negate.
     prediction : {"loss", "performance"}
         Measure of the prediction: 0 is the best loss, 1 the best performance.
     metrics : dict of str to str
-        The default metric by task, a name of :data:`skescore.metrics.PREDICTION_METRICS`.
+        Default metric by task, a name of :data:`skescore.metrics.PREDICTION_METRICS`.
     uses_completeness : bool, optional
-        Whether the formula has a completeness. By default read off an expression, and True for a
-        callable.
+        Whether the formula has a completeness. By default inferred from an expression, and True for
+        a callable.
     weights : tuple of Weight, default=()
-        Weights of the score, in the order in which they are shown.
+        Weights of the score in display order.
     uncovered : {"ignore", "penalize"}, default="ignore"
-        Default treatment of rows without a rule.
+        Default treatment of uncovered rows.
     label : str, optional
         Name in texts; by default `name`.
     kept_as : str, optional
-        Column under which searches and benches keep the measure of the prediction; by default
+        Column in which searches and benchmarks store the measure of the prediction; by default
         ``"loss_NAME"`` or ``"performance_NAME"``.
     text : str, optional
-        The formula for readers, with p, r and c; by default written from an expression.
+        Formula for readers, with p, r and c; by default derived from an expression.
     least_size : float, default=0.0
         Smallest size for which the score is defined; 0 for any size above 0.
 
     Raises
     ------
     ValueError
-        If a name is unknown, or the formula gives no number for perfect rules.
+        If a name is unknown, or the score of perfect rules is not a number.
 
     Examples
     --------
@@ -518,7 +518,7 @@ class ScoreSpec:
         Returns
         -------
         float or ndarray of float
-            A Python float when all arguments are scalars, otherwise an array.
+            A Python float if all arguments are scalars, otherwise an array.
 
         Raises
         ------
@@ -540,25 +540,25 @@ class ScoreSpec:
         Parameters
         ----------
         prediction, size, completeness, weights
-            As for :meth:`value`.
+            See :meth:`value`.
 
         Returns
         -------
         dict of str to float or ndarray
-            By argument: the prediction's name, ``"n_rules"``, ``"completeness"`` and the weights,
-            as far as the score uses them.
+            Derivatives by argument: the prediction's name, ``"n_rules"``, ``"completeness"`` and
+            the weights, as far as the score uses them.
 
         Raises
         ------
         TypeError
-            If the formula is a function, whose derivatives are not known.
+            If the formula is a function, whose derivatives are unknown.
         ValueError, TypeError
             If an argument is not a number in its domain, or the shapes do not broadcast.
         """
         if not isinstance(self.formula, Expression):
             raise TypeError(
-                f"The formula of {self.name!r} is a function. Its slopes are known if the formula "
-                "is an expression of skescore.scorers.Variable."
+                f"The formula of {self.name!r} is a function, which has no known slopes. Use an "
+                "expression of skescore.scorers.Variable."
             )
         chosen = {name: weights[name] for name in self.weight_names}
         arguments = self._arguments(prediction, size, completeness, chosen)
@@ -585,7 +585,7 @@ class ScoreSpec:
 
     @property
     def sign(self) -> float:
-        """1 if greater is better, -1 if less is."""
+        """1 if greater is better, -1 if less is better."""
         return 1.0 if self.greater_is_better else -1.0
 
     def signed(self, value: Any) -> Any:
@@ -593,31 +593,31 @@ class ScoreSpec:
         return value if self.greater_is_better else -value
 
     def best(self, weights: Mapping[str, Any], *, any_size: bool = False) -> float:
-        """Compute the score of perfect rules: of one rule, or of the smallest possible size."""
+        """Compute the score of perfect rules with one rule, or with the smallest possible size."""
         size = max(self.least_size, _ANY_SIZE) if any_size else 1.0
         return float(self.value(0.0 if self.prediction == "loss" else 1.0, size, 1.0, weights))
 
     def parts(self, completeness: str = "volume") -> tuple[str, ...]:
-        """Return the names of the kept columns from which the score is computed."""
+        """Return the names of the stored columns from which the score is computed."""
         share = (f"completeness_{completeness}",) if self.uses_completeness else ()
         return self.kept_as, "size", *share
 
     def of_parts(
         self, parts: Mapping[str, Any], weights: Mapping[str, Any], completeness: str = "volume"
     ) -> Any:
-        """Compute the score from kept columns, see :meth:`parts`."""
+        """Compute the score from stored columns, see :meth:`parts`."""
         import numpy as np
 
         share = parts[f"completeness_{completeness}"] if self.uses_completeness else None
         return np.asarray(self.value(parts[self.kept_as], parts["size"], share, weights))
 
     def check_weights(self, weights: Mapping[str, Any]) -> dict[str, Any]:
-        """Check the chosen weights and add the defaults of the others.
+        """Check the given weights and add the defaults of the others.
 
         Parameters
         ----------
         weights : dict of str to float
-            The chosen weights.
+            Weights by name.
 
         Returns
         -------
@@ -629,7 +629,7 @@ class ScoreSpec:
         TypeError
             If the score has no such weight.
         ValueError
-            If a weight is out of its range, or the score of perfect rules is no finite number.
+            If a weight is out of range, or the score of perfect rules is not a finite number.
         """
         unknown = sorted(set(weights) - set(self.weight_names))
         if unknown:
@@ -659,7 +659,7 @@ def evaluate_formula(
     Returns
     -------
     float or ndarray of float
-        A Python float when all arguments are scalars, otherwise an array.
+        A Python float if all arguments are scalars, otherwise an array.
     """
     import numpy as np
 
@@ -675,7 +675,7 @@ def evaluate_formula(
                 domain = {"low": least_size, "strict": least_size == 0.0}
             values[variable] = as_numbers(name, value, **domain, remedy=_REMEDIES[kind])
     check_shapes(**{arguments[variable][0]: value for variable, value in values.items()})
-    # An exponent that overflows gives a sigmoid of 0; an undefined score is NaN.
+    # If an exponent overflows, the sigmoid is 0; an undefined score is NaN.
     with np.errstate(all="ignore"):
         return plain(np.asarray(formula.evaluate(values)))
 
@@ -685,7 +685,7 @@ _p, _r, _c = Variable("p"), Variable("r"), Variable("c")
 ICE_PERFORMANCE = (5.0 * (Variable("phi") * (1.0 - _p) - 1.0)).falling_sigmoid()
 ICE_READABILITY = (0.3 * (Variable("rho") * _r) - 5.0).falling_sigmoid()
 
-#: The scores by name, built-in and registered ones.
+#: Built-in and registered scores by name.
 SCORE_SPECS: dict[str, ScoreSpec] = {
     spec.name: spec
     for spec in (
@@ -735,12 +735,12 @@ SCORE_SPECS: dict[str, ScoreSpec] = {
 
 
 def find_score(score: str | ScoreSpec) -> ScoreSpec:
-    """Find a score by its name; a :class:`ScoreSpec` is returned as it is.
+    """Find a score by its name; return a :class:`ScoreSpec` unchanged.
 
     Parameters
     ----------
     score : str or ScoreSpec
-        A name in :data:`SCORE_SPECS`, or a score of your own.
+        A name in :data:`SCORE_SPECS`, or a user-defined score.
 
     Returns
     -------
@@ -772,7 +772,7 @@ def all_weights(chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
     Parameters
     ----------
     chosen : dict of str to float, optional
-        The chosen weights by name.
+        Given weights by name.
 
     Returns
     -------

@@ -13,7 +13,7 @@ __all__ = ["make_group_splitter", "make_time_splitter"]
 def make_group_splitter(
     n_folds: int, groups: Any, y: Any = None, *, random_state: int | None = None
 ) -> Any:
-    """Make a splitter that puts all rows of a group into the same fold.
+    """Create a splitter that puts all rows of a group into the same fold.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def make_group_splitter(
     groups : array-like of shape (n_rows,)
         Group of each row.
     y : array-like of shape (n_rows,), optional
-        Classes, whose shares the folds preserve as far as the groups allow. None for regression.
+        Classes, whose shares the folds preserve as far as the groups allow; None in regression.
     random_state : int, optional
         Seed with which the groups are shuffled; None does not shuffle them.
 
@@ -53,14 +53,14 @@ def make_group_splitter(
 
 
 def make_time_splitter(n_folds: int, n_rows: int) -> Any:
-    """Make a splitter whose held-out rows come after the training rows.
+    """Create a splitter whose held-out rows come after the training rows.
 
     Parameters
     ----------
     n_folds : int
         Number of folds.
     n_rows : int
-        Number of rows, which must be in the order of time.
+        Number of rows, which must be in chronological order.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def make_time_splitter(n_folds: int, n_rows: int) -> Any:
 
     if n_rows <= n_folds:
         raise ValueError(
-            f"Folds in the order of time need more rows than folds ({n_folds}), got {n_rows} rows. "
+            f"Chronological folds need more rows than folds ({n_folds}), got {n_rows} rows. "
             "Pass fewer folds (cv, on the command line: --cv)."
         )
     return TimeSeriesSplit(n_folds)

@@ -49,7 +49,7 @@ def without_formula(text: str) -> str:
 
 
 def csv_of(table: Any) -> str:
-    r"""Write a data frame without its index as CSV that contains no spreadsheet formulas.
+    r"""Return a data frame without its index as CSV that contains no spreadsheet formulas.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def cell_text(cell: str) -> str:
 def did_you_mean(name: object, known_names: Iterable[str]) -> str:
     """Return the closing sentence of an error about an unknown name.
 
-    Use it wherever a name is looked up in a table: algorithms, scores, data sets, columns.
+    Use it if a name is looked up in a table: algorithms, scores, data sets, columns.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Parameter checks of the whole package.
 
 A wrong type is a TypeError; a value out of range, or none of the named choices, is a ValueError.
-Errors name the parameter, the rule, the value and, where one is passed, the remedy. Checks return
-the value as Python's own type, so that equality, hashes and JSON do not depend on NumPy's dtypes.
+Errors name the parameter, the rule, the value and an optional remedy. Checks return the value as a
+Python type, so that equality, hashes and JSON do not depend on NumPy's dtypes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from skescore._text import nearest
 
 TASKS = ("classification", "regression")
 
-#: From this number on, floats do not represent all integers.
+#: Number from which floats do not represent all integers.
 LARGEST_EXACT = 2.0**53
 
 #: Largest accepted integer; larger ones would fail later in NumPy and scikit-learn.
@@ -34,7 +34,7 @@ def python_value(value: Any) -> Any:
 
 
 def label_order(label: Any) -> tuple[bool, Any]:
-    """Return the sort key of a label: numbers by size, then texts."""
+    """Return the sort key of a label: numbers by size, then strings."""
     return isinstance(label, str), label
 
 
@@ -154,10 +154,10 @@ def check_number(
     optional: bool = False,
     remedy: str = "",
 ) -> float | None:
-    """Return a number within the limits as a float; text and bools raise a TypeError.
+    """Return a number within the limits as a float; strings and bools raise a TypeError.
 
-    The limits `low` and `high` are inclusive, `above` and `below` exclusive. NaN is
-    refused; infinity is accepted unless `finite`, and None if `optional`.
+    The limits `low` and `high` are inclusive, `above` and `below` exclusive. NaN is rejected;
+    infinity is accepted unless `finite`, and None if `optional`.
     """
     if value is None and optional:
         return None
@@ -190,7 +190,7 @@ def _number_rule(
     finite: bool,
     optional: bool,
 ) -> str:
-    """Describe the accepted numbers in words."""
+    """Describe the accepted numbers."""
     ends = []
     if above is not None:
         ends.append(f"above {above:g}")
@@ -220,7 +220,7 @@ def check_feature(value: Any) -> int:
 
 
 def check_label(name: str, value: Any) -> Any:
-    """Return a class label or category: text, a bool or a finite number."""
+    """Return a class label or category: a string, a bool or a finite number."""
     value = python_value(value)
     if not isinstance(value, str | bool | int | float):
         raise TypeError(_message(name, "a str, int, float or bool", value, ""))
@@ -230,7 +230,7 @@ def check_label(name: str, value: Any) -> Any:
 
 
 def check_sequence(name: str, value: Any, of: str, *, remedy: str = "") -> tuple[Any, ...]:
-    """Return an iterable as a tuple; a text, which is a single item, raises a TypeError.
+    """Return an iterable as a tuple; a string, which is a single item, raises a TypeError.
 
     `of` describes the items in the error, such as ``"names"``.
     """
@@ -260,10 +260,10 @@ def as_numbers(
 ) -> NDArray[np.float64]:
     """Return `value` as a float array whose entries all lie in the domain of the argument.
 
-    NaN and plus infinity never do; minus infinity does if there is no lower bound.
+    NaN and plus infinity are always rejected; minus infinity only if there is a lower bound.
     """
     if type(value) is float and low <= value <= high and low != value < np.inf:
-        return np.asarray(value)  # most calls are about one number, well within
+        return np.asarray(value)  # most calls are about a single number within the limits
     array = _float_array(name, value)
     inside = (array > low if strict else array >= low) & (array <= high) & (array < np.inf)
     if not inside.all():
@@ -279,7 +279,7 @@ def as_numbers(
 
 
 def _float_array(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """Convert to floats; unlike NumPy, reject True and the text '3'."""
+    """Convert to floats; unlike NumPy, reject True and the string '3'."""
     if np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries. Fill or drop them first.")
     try:
@@ -332,7 +332,7 @@ def row_weights(sample_weight: Any, n_rows: int, *, finite_sum: bool = True) -> 
     Their sum must be finite too, unless the caller scales them.
     """
     if np.ma.is_masked(sample_weight):
-        raise ValueError("sample_weight must have no masked entries. Weigh such rows 0.")
+        raise ValueError("sample_weight must have no masked entries. Set such weights to 0.")
     check_only_numbers("sample_weight", np.asarray(sample_weight))
     weights = np.asarray(sample_weight, dtype=float)
     if weights.shape != (n_rows,):
@@ -344,7 +344,7 @@ def row_weights(sample_weight: Any, n_rows: int, *, finite_sum: bool = True) -> 
     if len(wrong):
         raise ValueError(
             "sample_weight must be finite and zero or more, got "
-            f"{float(weights[wrong[0]])!r} for row {int(wrong[0])}. Drop such rows or weigh them 0."
+            f"{float(weights[wrong[0]])!r} for row {int(wrong[0])}. Drop such rows or use weight 0."
         )
     with np.errstate(over="ignore"):
         total = weights.sum()
@@ -356,12 +356,12 @@ def row_weights(sample_weight: Any, n_rows: int, *, finite_sum: bool = True) -> 
     return weights
 
 
-#: Values that NumPy would convert to floats, or to floats without a part of them.
+#: Types that NumPy would convert to floats, possibly losing information.
 NON_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
 
 
 def check_only_numbers(name: str, values: NDArray[Any]) -> None:
-    """Raise a TypeError if an array holds texts, dates, durations or complex numbers."""
+    """Raise a TypeError if an array holds strings, dates, durations or complex numbers."""
     kind = values.dtype.kind
     if kind in "biuf":
         return
@@ -379,9 +379,9 @@ def check_only_numbers(name: str, values: NDArray[Any]) -> None:
 def one_dimension(name: str, values: Any) -> NDArray[Any]:
     """Return labels or predictions as an array without masked values or conversion.
 
-    NumPy alone would look behind the mask of a masked array, and turn all of a list into texts
-    where some are: 1 into ``"1"``, and NaN into ``"nan"``, which is one more class. It would also
-    round large integers beside floats, or beside integers of another range, to floats.
+    NumPy alone would ignore the mask of a masked array, and convert all elements of a list to
+    strings if some are: 1 to ``"1"``, and NaN to ``"nan"``, which is one more class. It would also
+    round large integers to floats next to floats, or next to integers of another range.
     """
     if np.ma.is_masked(values):
         raise ValueError(f"{name} must have no masked entries. Fill or drop them first.")
@@ -399,14 +399,14 @@ def one_dimension(name: str, values: Any) -> NDArray[Any]:
 
 def without_index(labels: Any) -> Any:
     """Return labels of pandas, polars or Arrow as an array or list, and others unchanged."""
-    if hasattr(labels, "to_pylist"):  # Arrow refuses to copy text to an array by itself
+    if hasattr(labels, "to_pylist"):  # Arrow does not copy strings to an array by default
         return labels.to_pylist()
     return labels.to_numpy() if hasattr(labels, "to_numpy") else labels
 
 
 def whole_labels(name: str, values: Any) -> NDArray[Any]:
     """Return class labels as an array; missing labels raise a ValueError."""
-    import pandas as pd  # what only reads words or numbers can do without
+    import pandas as pd  # imported late, as modules that only read names do not need it
 
     labels = one_dimension(name, values)
     missing = np.flatnonzero(pd.isna(labels))
@@ -419,21 +419,21 @@ def whole_labels(name: str, values: Any) -> NDArray[Any]:
 
 
 def plain_target(y: Any) -> Any:
-    """Return a target as an array without masked values or conversion to text."""
+    """Return a target as an array without masked values or conversion to strings."""
     return one_dimension("y", y) if isinstance(y, list | tuple | np.ma.MaskedArray) else y
 
 
 def own_rows(values: Any) -> Any:
     """Copy rows or labels for foreign code, which may change them in place.
 
-    What has no ``copy``, such as a table of polars, which nobody can write to, is given as it is.
+    Objects without ``copy``, such as polars tables, which are immutable, are returned unchanged.
     """
     if isinstance(values, list):
         return deepcopy(values)
     return values.copy() if hasattr(values, "copy") else values
 
 
-#: The squares of larger numbers, and sums of them, are no floats.
+#: Magnitude above which squares of numbers, and sums of them, overflow.
 LARGEST_SQUARED = 1e150
 
 
@@ -443,7 +443,7 @@ def check_squares(name: str, numbers: NDArray[np.float64]) -> None:
     Parameters
     ----------
     name : str
-        What they are, for the message.
+        Name of the numbers in the message.
     numbers : ndarray of float
         The numbers, finite.
     """

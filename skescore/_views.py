@@ -1,6 +1,6 @@
 """Views of results (plots, reports, HTML) by name.
 
-Results show themselves through this table, so that they do not import the packages that draw them.
+Results use this table, so that they do not import the packages that draw them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def register_view(name: str, view: str | Callable[..., Any]) -> None:
     name : str
         Name of the view, such as ``"search.plot"``. A later registration replaces an earlier one.
     view : callable or str
-        The function, or ``"module:function"`` to import it on first use.
+        Function, or ``"module:function"`` to import it on first use.
     """
     _VIEWS[name] = view
 
 
 def find_view(name: str) -> Callable[..., Any]:
-    """Return the function that was registered under a name."""
+    """Return the function registered under a name."""
     view = _VIEWS[name]
     if isinstance(view, str):
         module, _, function = view.partition(":")

@@ -1,4 +1,4 @@
-"""Labels of categories in the JSON of XGBoost's models."""
+"""Labels of categories in the JSON of XGBoost models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["stored_categories"]
 
 
 def stored_categories(learner: Mapping[str, Any]) -> dict[int, list[Any] | str]:
-    """Return the labels of each categorical feature, or a text why they are not stored.
+    """Return the labels of each categorical feature, or the reason why they are not stored.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""The extractors by name, for searches, benchmarks, the command line and tests.
+"""Extractors by name, for searches, benchmarks, the command line and tests.
 
 There are four kinds of names. Built-in extractors are in :data:`EXTRACTORS`; searches try those
-that are ``by_default``. The extractors in :data:`PSYKE_EXTRACTORS` need an extra of this package.
-:func:`register_extractor` adds a name to the running program. Installed packages add names through
-an entry point of the group ``skescore.extractors``::
+that are ``by_default``. The extractors in :data:`PSYKE_EXTRACTORS` require an extra of this
+package. :func:`register_extractor` adds a name at run time. Installed packages add names through an
+entry point of the group ``skescore.extractors``::
 
     [project.entry-points."skescore.extractors"]
     their-name = "their_package:TheirExtractor"
@@ -47,19 +47,19 @@ __all__ = [
     "suitable_extractors",
 ]
 
-#: The entry-point group by which installed packages register extractors.
+#: Entry-point group in which installed packages declare extractors.
 ENTRY_POINT_GROUP = "skescore.extractors"
 
 _TASKS = ("classification", "regression")
 
 
 class ExtractorSpec(NamedTuple):
-    """A registered extractor.
+    """Specification of a registered extractor.
 
     Parameters
     ----------
     location : str
-        ``"module:Class"``; imported when it is used, unless the class has been registered.
+        ``"module:Class"``; imported on first use, unless the class has been registered.
     tasks : tuple of str
         Tasks for which it extracts rules.
     summary : str
@@ -72,17 +72,17 @@ class ExtractorSpec(NamedTuple):
         Extra of this package that installs its dependencies.
     search_space : mapping or callable, optional
         Optuna distributions by parameter, or a function of ``(n_rows, y, task)`` that returns them.
-        None: the ``search_space`` of the class.
+        By default the ``search_space`` of the class.
     label : str, optional
-        Name in texts and plots; None: the registered name.
+        Name in texts and plots; by default the registered name.
     by_default : bool, default=True
-        Whether searches and benchmarks try it where no names are given.
+        Whether searches and benchmarks use it if no names are given.
     small_tables : tuple of str, default=()
-        Tasks for which searches try it by default on tables of at most :data:`SMALL_TABLE` rows.
-        It would take too long on larger tables and in benchmarks.
+        Tasks for which searches use it by default on tables of at most :data:`SMALL_TABLE` rows. It
+        would take too long on larger tables and in benchmarks.
     is_costly : bool, default=False
-        Whether an extraction takes several times as long as one of most others. A search gives it
-        more than a first round of trials only if it leads.
+        Whether an extraction takes several times as long as most others. A search gives it more
+        than a first round of trials only if it leads.
     """
 
     location: str
@@ -98,7 +98,7 @@ class ExtractorSpec(NamedTuple):
     is_costly: bool = False
 
 
-#: Where the built-in extractors are. A new one is one line here.
+#: Modules and classes of the built-in extractors.
 _LOCATIONS = {
     "cart": "skescore.extractors:CARTExtractor",
     "cream": "skescore.extractors:CREAMExtractor",
@@ -111,18 +111,18 @@ _LOCATIONS = {
     "real": "skescore.extractors:REALExtractor",
     "trepan": "skescore.extractors:TrepanExtractor",
 }
-#: Built-in extractors that take long, with the tasks for which searches try them on small tables.
+#: Slow built-in extractors, with the tasks for which searches use them on small tables.
 _SLOW = {"optimal-list": ("classification",), "optimal-tree": ("classification",)}
 #: Built-in extractors that take several times as long as most others.
 _COSTLY = ("iter", "optimal-list", "optimal-tree", "real")
-#: Number of rows up to which searches also try extractors that take long.
+#: Maximum number of rows for which searches also use slow extractors.
 SMALL_TABLE = 1000
-#: Extractors that searches and benchmarks try where no names are given, whatever the table.
+#: Extractors that searches and benchmarks use by default, for any table.
 DEFAULT_EXTRACTORS = tuple(name for name in _LOCATIONS if name not in _SLOW)
 
 
 class _BuiltInSpecs(UserDict[str, ExtractorSpec]):
-    """Specifications by name, read from the class of an extractor when they are first needed."""
+    """Specifications by name, read from the class of an extractor on first use."""
 
     def __getitem__(self, name: str) -> ExtractorSpec:
         if name in _LOCATIONS and name not in self.data:
@@ -160,7 +160,7 @@ def _built_in_label(name: str) -> str:
     return _LOCATIONS[name].partition(":")[2].removesuffix("Extractor")
 
 
-#: The built-in extractors. Iteration over the names imports nothing.
+#: Built-in extractors. Iteration over the names imports nothing.
 EXTRACTORS: MutableMapping[str, ExtractorSpec] = _BuiltInSpecs()
 
 
@@ -175,7 +175,7 @@ def _psyke(label: str, tasks: tuple[str, ...], summary: str) -> ExtractorSpec:
     )
 
 
-#: PSyKE's algorithms. Searches try them only where they are named, because they need an extra.
+#: PSyKE's algorithms. Searches use them only by name, because they require an extra.
 PSYKE_EXTRACTORS: dict[str, ExtractorSpec] = {
     f"psyke:{label.lower()}": _psyke(label, tasks, summary)
     for label, tasks, summary in (
@@ -195,7 +195,7 @@ PSYKE_EXTRACTORS: dict[str, ExtractorSpec] = {
 }
 
 
-#: Specifications and classes that :func:`register_extractor` has added.
+#: Specifications and classes added by :func:`register_extractor`.
 _REGISTERED: dict[str, tuple[ExtractorSpec, type]] = {}
 
 
@@ -208,21 +208,21 @@ def register_extractor(
 ) -> None:
     """Register your own extractor under a name that searches and benchmarks accept.
 
-    The registration lasts until the program ends. A package should use an entry point instead.
+    The registration lasts until the program ends. Packages should use an entry point instead.
 
     Parameters
     ----------
     name : str
-        A name that no other extractor has.
+        Name that no other extractor has.
     extractor_class : type
-        A class with ``fit`` whose first parameter is the black box, and with ``tasks``, such as
+        Class with ``fit`` whose first parameter is the black box, and with ``tasks``, such as
         ``("classification",)``. :func:`skescore.testing.check_extractor` checks its instances.
     search_space : mapping or callable, optional
         Optuna distributions by parameter, or a function of ``(n_rows, y, task)`` that returns them.
         By default the ``search_space`` of the class, if it has one.
     replace : bool, default=False
-        Whether to replace an extractor that this program registered under the same name before, for
-        example in a notebook cell that is run twice.
+        Whether to replace an extractor that was registered under the same name before, for example
+        if a notebook cell is run twice.
 
     Raises
     ------
@@ -263,10 +263,9 @@ def register_extractor(
 
 
 def extractor_names() -> tuple[str, ...]:
-    """List the names of all extractors.
+    """List the names of all extractors: built-in, PSyKE, registered, and of installed packages.
 
-    These are the built-in extractors, those of PSyKE, registered ones, and those of installed
-    packages. Nothing is imported, so the list includes extractors whose import would fail.
+    Nothing is imported, so the list includes extractors whose import would fail.
 
     Returns
     -------
@@ -290,7 +289,7 @@ def suitable_extractors(
     n_rows: int | None = None,
     plugins: bool = False,
 ) -> tuple[str, ...]:
-    """List the extractors that searches try by default.
+    """List the extractors that searches use by default.
 
     Parameters
     ----------
@@ -303,12 +302,12 @@ def suitable_extractors(
         ones.
     plugins : bool, default=False
         Whether to include registered extractors and those of installed packages, which are then
-        imported. Without them the names are the same on every machine.
+        imported. Without them, the names are the same on every machine.
 
     Returns
     -------
     tuple of str
-        Names of built-in extractors, then of the others.
+        Names, built-in extractors first.
 
     Raises
     ------
@@ -373,7 +372,7 @@ def registered_name(extractor: Any) -> str | None:
     return None
 
 
-#: Suffix of rules that were extracted again from rows of disagreement.
+#: Suffix of rules that were extracted again with rows of disagreement.
 _WITNESSES = " + witnesses"
 
 
@@ -383,12 +382,12 @@ def extractor_label(name: str) -> str:
     Parameters
     ----------
     name : str
-        One of :func:`extractor_names`, or any other name.
+        A name in :func:`extractor_names`, or any other name.
 
     Returns
     -------
     str
-        The label; `name` itself if there is none. Nothing is imported.
+        Label; `name` itself if there is none. Nothing is imported.
 
     Examples
     --------
@@ -404,12 +403,12 @@ def extractor_label(name: str) -> str:
 
 
 def extractor_spec(name: str) -> ExtractorSpec:
-    """Look up the specification of an extractor.
+    """Return the specification of an extractor.
 
     Parameters
     ----------
     name : str
-        One of :func:`extractor_names`. Its class is imported.
+        A name in :func:`extractor_names`. Its class is imported.
 
     Returns
     -------
@@ -419,11 +418,11 @@ def extractor_spec(name: str) -> ExtractorSpec:
     Raises
     ------
     ValueError
-        If there is no such extractor, or an installed package claims a name that another has.
+        If there is no such extractor, or an installed package uses a name that is taken.
     ImportError
         If an installed package's extractor cannot be imported.
     TypeError
-        If it is not a class with ``fit``, or does not declare its tasks.
+        If the entry is not a class with ``fit``, or does not declare its tasks.
 
     Examples
     --------
@@ -454,23 +453,23 @@ def extractor_spec(name: str) -> ExtractorSpec:
 
 
 def extractor_class(name: str) -> Any:
-    """Find an extractor by its name.
+    """Return the class of an extractor.
 
     Parameters
     ----------
     name : str
-        One of :func:`extractor_names`.
+        A name in :func:`extractor_names`.
 
     Returns
     -------
     type
-        The class. Some names also fix parameters, such as ``"psyke:gridex"``;
-        :func:`make_extractor` sets these.
+        Class of the extractor. Some names also fix parameters, such as ``"psyke:gridex"``, which
+        :func:`make_extractor` sets.
 
     Raises
     ------
     ValueError, ImportError, TypeError
-        As :func:`extractor_spec`.
+        See :func:`extractor_spec`.
 
     Examples
     --------
@@ -483,12 +482,12 @@ def extractor_class(name: str) -> Any:
 
 
 def make_extractor(name: str, estimator: Any, **parameters: Any) -> Any:
-    """Make the extractor of a name around a black box.
+    """Create an extractor for a black box.
 
     Parameters
     ----------
     name : str
-        One of :func:`extractor_names`.
+        A name in :func:`extractor_names`.
     estimator : estimator
         The black box.
     **parameters
@@ -502,7 +501,7 @@ def make_extractor(name: str, estimator: Any, **parameters: Any) -> Any:
     Raises
     ------
     ValueError, ImportError, TypeError
-        As :func:`extractor_spec`; a TypeError also for a parameter that the extractor does not
+        See :func:`extractor_spec`; a TypeError also for a parameter that the extractor does not
         have or that the name fixes.
 
     Examples
@@ -555,7 +554,7 @@ def _plugin_spec(entry: EntryPoint) -> ExtractorSpec:
     )
     try:
         kind = entry.load()
-    except Exception as error:  # a module of another package may raise anything when imported
+    except Exception as error:  # importing a module of another package may raise anything
         raise ImportError(
             f"{who} cannot be imported ({type(error).__name__}: {error}). Reinstall, upgrade or "
             "uninstall that package."
@@ -564,7 +563,7 @@ def _plugin_spec(entry: EntryPoint) -> ExtractorSpec:
 
 
 def _read_spec(kind: Any, location: str, who: str) -> ExtractorSpec:
-    """Read the specification from a class; error messages begin with `who`."""
+    """Read the specification of a class; error messages begin with `who`."""
     if not (inspect.isclass(kind) and callable(getattr(kind, "fit", None))):
         raise TypeError(f"{who} must be a class with fit, got {kind!r}.")
     tasks = getattr(kind, "tasks", None)
@@ -577,7 +576,7 @@ def _read_spec(kind: Any, location: str, who: str) -> ExtractorSpec:
             f"{who} must declare its tasks in a class attribute such as tasks = {_TASKS!r}, with "
             f"at least one of {listed(_TASKS)}, got {tasks!r}."
         )
-    # An inherited docstring describes the parent.
+    # An inherited docstring describes the parent class.
     text = inspect.cleandoc(vars(kind).get("__doc__") or kind.__name__)
     takes_categories = bool(getattr(kind, "takes_categories", False))
     return ExtractorSpec(location, tuple(tasks), text.partition("\n")[0], takes_categories)

@@ -164,7 +164,7 @@ def test_random_formula_accepts_all_random_states():
         ({"weights": {"and": 0}}, "weights must have a positive sum"),
         ({"weights": {"xor": 1}, "family": "monotone"}, "must leave out 'xor'"),
         ({"p_not": 1.5}, r"p_not must be a number from 0 to 1, got 1\.5"),
-        ({"random_state": -1}, "random_state must be None, a whole number >= 0"),
+        ({"random_state": -1}, "random_state must be None, an integer >= 0"),
         ({"random_state": "0"}, "got '0'"),
         ({"arity": 30, "n_inputs": 40, "read_once": False}, "arity must be at most 24"),
     ],

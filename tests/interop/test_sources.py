@@ -123,11 +123,11 @@ def test_postgresql_is_read_by_sqlalchemy(database: str) -> None:
 
 def test_postgresql_errors_contain_no_password(database: str, postgresql: Any) -> None:
     url = store(database, here.table_of(here.CLASSES))
-    with pytest.raises(SourceError, match="no part of it was") as caught:
+    with pytest.raises(SourceError, match="no partial result was used") as caught:
         count_source(here.CLASSES, url.replace("some rows", "no_such"), "label")
     assert postgresql.password not in str(caught.value)
     wrong = f"{postgresql.url('postgres', 'wr0ng')}?table=t"
-    with pytest.raises(SourceError, match="no part of it was") as caught:
+    with pytest.raises(SourceError, match="no partial result was used") as caught:
         count_source(here.CLASSES, wrong, "label")
     assert "wr0ng" not in str(caught.value)
 
@@ -147,11 +147,11 @@ def test_postgresql_lost_connection_raises_error(database: str) -> None:
             'CASE WHEN dead THEN 0 ELSE "size" END AS "size", color, label FROM dying'
         )
     dying = url.replace("some rows", "dying_rows")
-    with pytest.raises(SourceError, match="no part of it was"):
+    with pytest.raises(SourceError, match="no partial result was used"):
         count_source(here.CLASSES, dying, "label")
-    with pytest.raises(SourceError, match="no part of it was"):
+    with pytest.raises(SourceError, match="no partial result was used"):
         extract_source(CARTExtractor(None), dying, "label")
-    with pytest.raises(SourceError, match="no part of it was"):
+    with pytest.raises(SourceError, match="no partial result was used"):
         sample_source(dying, "label", features=["size"])
 
 
@@ -342,7 +342,7 @@ def test_spark_errors_are_source_errors(spark: Any) -> None:
         count_source(here.CLASSES, in_spark(spark, frame), black_box=len)
     broken = in_spark(spark, frame).selectExpr("*", "raise_error('gone') AS never")
     broken = broken.selectExpr("other", "size + length(never) AS size", "color", "label")
-    with pytest.raises(SourceError, match="no part of it was"):
+    with pytest.raises(SourceError, match="no partial result was used"):
         count_source(here.CLASSES, broken, "label")
 
 
@@ -451,7 +451,7 @@ def test_dask_replaces_killed_workers_or_raises_error(tmp_path: Path) -> None:
         counts = count_source(here.CLASSES, parts, black_box=black_box)
         assert Path(mark).is_dir()
         here.same_numbers(here.CLASSES, counts, X, black_box(X))
-        with pytest.raises(SourceError, match="no part of it was: KilledWorker"):
+        with pytest.raises(SourceError, match="no partial result was used: KilledWorker"):
             count_source(here.CLASSES, parts, black_box=deadly)
 
 
@@ -472,6 +472,6 @@ def test_dask_failing_part_raises_error() -> None:
     parts = dask.dataframe.from_pandas(frame, npartitions=4)
     with (
         dask.config.set(scheduler="synchronous"),
-        pytest.raises(SourceError, match=r"no part of it was: FileNotFoundError"),
+        pytest.raises(SourceError, match=r"no partial result was used: FileNotFoundError"),
     ):
         count_source(here.CLASSES, parts, black_box=missing_in_a_part)

@@ -59,7 +59,7 @@ def test_dbt_reads_boolean_columns():
 
 def test_dbt_needs_a_model():
     rules = RuleSet([Rule([], "a")], ["x"], task="classification")
-    with pytest.raises(ValueError, match="dbt needs the name"):
+    with pytest.raises(ValueError, match="dbt requires the name"):
         rules.to("dbt")
     for name in ("", "a.b.c", "a."):
         with pytest.raises(ValueError, match="model must be"):
