@@ -28,8 +28,7 @@ def install_commands(extra: str, options: str = "") -> tuple[str, ...]:
     """Return the commands that install an extra, in the order in which to run them.
 
     The commands name packages instead of the extra, so they work in any folder, however skescore
-    was installed. If the installed skescore does not list an extra, it is read from the source
-    folder.
+    was installed. Extras that the installed skescore does not list are read from the source folder.
 
     Examples
     --------

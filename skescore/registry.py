@@ -298,8 +298,7 @@ def suitable_extractors(
     categories : bool, default=False
         Whether there are categorical columns.
     n_rows : int, optional
-        Number of rows. For small tables the list includes slow extractors, after the other built-in
-        ones.
+        Number of rows. For small tables, slow extractors follow the other built-in extractors.
     plugins : bool, default=False
         Whether to include registered extractors and those of installed packages, which are then
         imported. Without them, the names are the same on every machine.

@@ -2,8 +2,7 @@
 
 A *flip set* of a row is a set of inputs whose joint flip changes the decision; it is *minimal* if
 no proper subset is one. The degree of responsibility of an input is one over the size of the
-smallest minimal flip set that contains it. Sets of n inputs are represented by the bits of an
-integer.
+smallest minimal flip set that contains it. Sets of inputs are represented by bits of an integer.
 """
 
 from __future__ import annotations
@@ -130,8 +129,7 @@ def responsibility(
     Raises
     ------
     ValueError
-        If the method does not fit the model, there are too many inputs for it, or an argument is
-        invalid.
+        If the method does not fit the model or the number of inputs, or an argument is invalid.
     TypeError
         If the model is a regressor, or cannot be queried.
 

@@ -167,8 +167,7 @@ def sufficient_subsets(
     drawn from `X`. A beam search adds features until the agreement on 400 such rows reaches the
     `confidence`, removes features that are not needed, and confirms the set on `n_samples` other
     rows; if that fails, the search continues. Without any one of its features, a subset does not
-    have the required agreement on the 400 rows. A smaller subset may exist that the beam search
-    does not find.
+    have the required agreement on the 400 rows. The beam search may miss a smaller subset.
 
     References
     ----------

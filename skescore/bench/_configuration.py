@@ -260,8 +260,7 @@ class BenchConfig:
     seeds : tuple of int, default=(0,)
         Seeds of folds, black boxes and extractors.
     folds : int, default=5
-        2 or more: cross-validation. 1: one split, see `test_size`. 0: rules are scored on their
-        training rows.
+        At least 2: cross-validation. 1: one split, see `test_size`. 0: scores on the training rows.
     test_size : float, default=0.5
         Held-out share of the rows if `folds` is 1.
     name : str, default="bench"

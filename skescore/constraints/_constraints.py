@@ -69,15 +69,13 @@ class Constraints:
     max_conditions : int or mapping of label to int, optional
         Largest number of conditions per rule; with a mapping, per rule of that class.
     max_features : int or mapping of label to int, optional
-        Largest number of different features in all rules; with a mapping, in the rules of that
-        class.
+        Largest number of different features in all rules; with a mapping, in the rules of a class.
     max_rules : int, optional
         Largest number of rules.
     max_rules_per_class : int or mapping of label to int, optional
         Largest number of rules of each class.
     min_support : int or float, optional
-        Smallest number of rows that each rule decides; a number between 0 and 1 is a share of the
-        rows.
+        Smallest number of rows that each rule decides; a number between 0 and 1 is a share.
     min_precision : float, optional
         Smallest share of the rows that a rule decides whose label is the class of the rule, from 0
         to 1; each rule must then decide at least one row. Classification only. Labels are those

@@ -106,8 +106,7 @@ class DecisionRegions:
         Yields
         ------
         list of int
-            Cells of each feature of the space, followed by the cells of the feature in the upper
-            row.
+            Cells of each feature of the space, then the cells of the feature in the upper row.
         """
         n = len(self.space.features)
         j = self.space.index[feature]

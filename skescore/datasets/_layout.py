@@ -348,8 +348,7 @@ def _group_end(
     """Return the last column of a group whose name stands above its first column.
 
     Without merged cells in its row, a group ends before the next name of its row or of one above.
-    It ends earlier if its first names also occur in other groups of the row, and its last ones do
-    not.
+    It ends earlier if only its first names also occur in other groups of the row.
     """
     if merged and merged.get(level):
         return merged[level].get(first, first)

@@ -502,8 +502,7 @@ class Dataset:
     n_rows_dropped : int, default=0
         Number of rows dropped because of missing cells.
     findings : tuple of str, default=()
-        Messages for the user about the reading of the table and about features that rules should
-        not use.
+        Messages for the user about the reading of the table and features that rules should not use.
     preparation : Preparation, optional
         Record that lets other rows be read in the same way.
     groups : pandas.Series, optional
@@ -637,12 +636,10 @@ def load_dataset(
     task : {"auto", "classification", "regression"}, default="auto"
         Task of the target. "auto" chooses regression for numbers if any is not an integer, if there
         are more than 20 unique values, or more than half as many as rows; strings, booleans and
-        other integers are classes. Pass the task if that choice is wrong, as for counts from 0 to
-        10.
+        other integers are classes. Pass the task if this is wrong, as for counts from 0 to 10.
     missing : {"keep", "error", "drop"}, default="keep"
         "keep" leaves missing values of features as NaN and drops rows without a target, "error"
-        rejects missing values, "drop" drops every row with a missing value in a column that is
-        read.
+        rejects missing values, "drop" drops every row with a missing value in a read column.
     sep : str, optional
         Separator of the columns of a text file, see :func:`read_table`.
     encoding : str, optional

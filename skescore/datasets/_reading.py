@@ -264,8 +264,7 @@ class ColumnReading:
     first : str, optional
         Day from which days are counted, as ``2024-01-31``.
     parts : tuple of str, default=()
-        Features derived from a date: ``"year"``, ``"month"``, ``"weekday"``, ``"hour"``,
-        ``"days"``.
+        Date features: ``"year"``, ``"month"``, ``"weekday"``, ``"hour"``, ``"days"``.
     unit : str, default=""
         Unit written after the numbers.
     """
@@ -304,8 +303,7 @@ class Preparation:
         Decimal sign of a text file, which determines how ambiguous numbers of another file
         (``1,234``) are read. None if it is unknown.
     labels : mapping of str to str, default={}
-        New names of target classes. Texts such as ``"NA"`` that occur here are classes, not missing
-        values.
+        New names of target classes. Texts such as ``"NA"`` in it are classes, not missing values.
     target : ColumnReading, optional
         How texts of the target were read as numbers. None for other targets.
     classes : tuple, default=()
@@ -2089,8 +2087,7 @@ def read_table(
         Column to predict. It is never dropped or grouped, and not part of the `preparation`.
     sep : str, optional
         Separator of the columns of a text file: one character, ``"tab"`` or ``"space"``. By
-        default, comma, semicolon, tab, vertical bar or blanks are detected from the header and
-        first rows.
+        default, comma, semicolon, tab, vertical bar or blanks are detected.
     encoding : str, optional
         Encoding of a text file. By default UTF-8, UTF-16 with its byte order mark, or Windows-1252
         is detected.

@@ -46,8 +46,7 @@ class RuleEditor:
     rules : RuleSet, or any model that :func:`skescore.rules.as_ruleset` reads
         Rules to edit.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        Rows in the units of the rules. Statistics are counted on them, and new rules are extracted
-        from them.
+        Rows in the units of the rules, from which statistics are counted and new rules extracted.
     y : array-like of shape (n_rows,), optional
         Labels or numbers of these rows in the data.
     black_box : estimator or callable, optional

@@ -35,8 +35,7 @@ class Price:
         Bounds of the price: the best score of all rules of the kind and size, minus the best score
         of those that satisfy the constraints. `upper` is infinite if no such rules were found.
     unconstrained, constrained : tuple of two float
-        Score of the best rules found, and proven bound on the score, without and with the
-        constraints.
+        Score of the best rules found, and proven bound on it, without and with the constraints.
     rules : RuleSet or None
         Best rules found that satisfy the constraints.
     free_rules : RuleSet or None

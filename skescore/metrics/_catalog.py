@@ -818,8 +818,7 @@ def performance_report(
     -------
     DataFrame
         One row per metric, indexed by name: ``value``, ``better`` ("greater" or "smaller"),
-        ``best``
-        and ``formula``.
+        ``best`` and ``formula``.
 
     Raises
     ------

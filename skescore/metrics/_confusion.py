@@ -136,8 +136,7 @@ class RuleConfusion:
         Parameters
         ----------
         correction : str, optional
-            Correction for multiple tests, see :func:`skescore.metrics.adjust_p_values`; none by
-            default.
+            Correction for multiple tests, see :func:`skescore.metrics.adjust_p_values`.
         untested : float, default=NaN
             Regression: raw p-value of a rule that cannot be tested because it covers at most one
             row or all labels are equal. NaN excludes it from the correction; RuleKit uses 0.0.

@@ -338,8 +338,7 @@ def prediction_loss(
         True and predicted labels or numbers.
     metric : str or callable
         A metric of :data:`PREDICTION_METRICS` (of a performance, 1 minus its value), or
-        ``metric(y_true, y_pred)`` that returns a loss and also gets ``sample_weight`` if there are
-        weights.
+        ``metric(y_true, y_pred)`` that returns a loss and also gets any ``sample_weight``.
     task : {"classification", "regression"}
         Task of the rules.
     covered : array-like of bool, shape (n_rows,), optional

@@ -251,8 +251,7 @@ def characteristics(
     Raises
     ------
     ValueError
-        If the measure or a time is unknown, or the level, rows, labels, weights or times are
-        invalid.
+        If the measure or a time is unknown, or level, rows, labels, weights or times are invalid.
     TypeError
         If a time is not a number.
 

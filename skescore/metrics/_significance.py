@@ -280,8 +280,7 @@ def adjust_p_values(p_values: ArrayLike, correction: str = "fdr_bh") -> Numbers:
     Raises
     ------
     ValueError
-        If a p-value lies outside 0 to 1, the array is not one-dimensional, or there is no such
-        correction.
+        If p-values are not from 0 to 1 or not one-dimensional, or the correction is unknown.
     TypeError
         If an argument is not a number (booleans included).
 

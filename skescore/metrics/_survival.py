@@ -178,8 +178,7 @@ def survival_report(
         ``text``
             Premise of the rule.
         ``rows``, ``events``
-            Rows assigned to the rule (all rows it covers if the rules are unordered), and events
-            among them.
+            Rows assigned to the rule (if the rules are unordered, all it covers), and their events.
         ``median``, ``other_median``
             Median survival of these rows and of all others; infinite if it is not reached, NaN
             without rows.

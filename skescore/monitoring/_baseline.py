@@ -197,8 +197,7 @@ class RuleBaseline:
         for the final rule that decides it, but the prediction compared with its label and with the
         model comes from rules and a model of its fold, fitted without the row. As these have fewer
         training rows, the rates of error and disagreement are slightly overestimated on average, so
-        alarms are raised later, but not more often. :meth:`from_rows` with held-out rows avoids
-        this.
+        alarms are raised later, but not more often. :meth:`from_rows` avoids this.
 
         Parameters
         ----------

@@ -238,8 +238,7 @@ def find_changes(
     baseline : RuleBaseline
         Held-out counts of the rules.
     search : ExtractorSearchCV
-        A finished search on new rows. Their labels are used; without labels, the predictions of
-        the black box.
+        A finished search on new rows. Without labels, the predictions of the black box are used.
     alpha : float, default=0.05
         Largest probability that unchanged rules are reported.
 

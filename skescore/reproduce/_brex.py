@@ -479,8 +479,7 @@ def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
     Returns
     -------
     dict of int to list of TableLine
-        For each table of the run, the rows of the paper, each followed by our rows with the same
-        name.
+        For each table of the run, the rows of the paper, each followed by our rows of that name.
     """
     result: dict[int, list[TableLine]] = {}
     for table in sorted({row.table for row in run.rows}):
@@ -623,8 +622,7 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
     run : BrexRun
         Results of Tables 3 or 4.
     kinds : {"formula", "three-valued", "two-valued", "zero-one"}, default="formula"
-        Methods to plot: those that query the formula itself, or those that explain a kind of
-        network.
+        Methods to plot: those that query the formula, or those that explain a kind of network.
     axes : sequence of matplotlib Axes, optional
         Axes for each table of the run; by default a new figure.
 

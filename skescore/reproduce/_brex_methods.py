@@ -113,8 +113,7 @@ def _signs(formula: Formula, X: Bits) -> Floats:
 def kleene_shapley(formula: Formula, X: Bits) -> Floats:
     """Compute exact Shapley values of the game whose absent inputs are Unassigned.
 
-    The worth is 1 if the formula has the row's decision, -1 if it has the other, and 0 if it is
-    Unassigned.
+    The worth is 1 if the formula has the row's decision, -1 for the other, and 0 for Unassigned.
     """
     absent = _absent_masks(formula)
     worth = np.empty((len(X), len(absent)))

@@ -134,8 +134,7 @@ def reproduce_fire(
     n_jobs : int, default=1
         Number of processes. Results do not depend on it.
     path : Path, optional
-        File to which every measurement is appended. With the same file, an interrupted run is
-        resumed.
+        File to which measurements are appended, so that an interrupted run can be resumed.
     progress : callable, optional
         Function that is called as ``progress(key, done, total, seconds_left)``.
 

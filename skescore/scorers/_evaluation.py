@@ -366,8 +366,7 @@ def evaluate_rules(
     NotFittedError
         If the estimator is not fitted yet.
     ValueError
-        If there are no rows, y or the weights have a wrong shape, or no label of y is a class of
-        the rules.
+        If there are no rows, y or the weights have a wrong shape, or y has no class of the rules.
     """
     if isinstance(X, RuleCounts):
         if reference == "black_box":

@@ -230,8 +230,7 @@ def make_performance_scorer(
         negated. ``{name: function}`` is a function of ``(y_true, y_pred)`` of which greater is
         better, such as those of ``sklearn.metrics``; it gets `sample_weight` if there is one.
     reference : {"data", "black_box"}, default="data"
-        Whether to compare with y, or with the black box's predictions (fidelity), which requires an
-        extractor.
+        Whether to compare with y, or with the predictions of an extractor's black box (fidelity).
     undefined : float, default=NaN
         Score if the measure is undefined, such as the specificity without negatives; not negated. A
         score of NaN comes with an ``UndefinedMetricWarning``.

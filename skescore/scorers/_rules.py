@@ -516,8 +516,7 @@ def make_knowledge_scorer(
     undefined : float, default=NaN
         Score without rules or rows.
     scorers : sequence of RuleScorer, default=()
-        Further scorers of single scores, with their own settings; their scores need not be
-        registered.
+        Further scorers of single scores with other settings; the scores need not be registered.
     **weights : float
         Weights of the scores: ``psi`` of FiRe, ``phi`` and ``rho`` of ICE.
 
@@ -615,15 +614,13 @@ def make_rule_scorer(
 ) -> RuleScorer:
     """Create a scorer of the quality of single rules, on average or of the worst.
 
-    Use it if people read the rules one by one. It ignores the number of rules and of uncovered
-    rows.
+    Use it if people read the rules one by one. It ignores the numbers of rules and uncovered rows.
 
     Parameters
     ----------
     measure : str, RuleMeasure or dict of one name to a callable, default="c2"
-        A name in :data:`skescore.metrics.RULE_MEASURES`, or a user-defined measure ``{"name":
-        function}`` with ``function(p, n, P, N)`` of arrays, of which greater is better. A loss is
-        negated.
+        A name in :data:`skescore.metrics.RULE_MEASURES`, or a measure ``{"name": function}`` with
+        ``function(p, n, P, N)`` of arrays, of which greater is better. A loss is negated.
     aggregate : {"mean", "min", "median", "max", "weighted"} or callable, default="mean"
         Aggregate of the values of all rules; "weighted" is the mean weighted by the rows that each
         rule covers. A callable gets the array of values; greater must be better.

@@ -84,8 +84,7 @@ def make_survival_scorer(
     Parameters
     ----------
     score : {"brier", "skill", "ice", "fire", "q", ...}, default="brier"
-        Score of :func:`survival_scores`; losses (Brier, FiRe and Q) are negated, so that greater is
-        better.
+        Score of :func:`survival_scores`; losses (Brier, FiRe and Q) are negated.
     curves : tuple (X, y), optional
         For estimators whose ``rules_`` are a plain RuleSet: rows and outcomes from which curves are
         estimated. They must not be among the rows that the search scores.

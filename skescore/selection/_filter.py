@@ -105,8 +105,7 @@ def significant_rules(
     """Keep the rules that are statistically significant.
 
     Use it to drop rules that may be due to chance. The test is Fisher's exact test for classes, the
-    chi-square test of variance for numbers. For a valid test, use other rows than the training
-    rows.
+    chi-square test of variance for numbers. For a valid test, use held-out rows.
 
     Parameters
     ----------
@@ -119,8 +118,7 @@ def significant_rules(
     alpha : float, default=0.05
         Significance level, between 0 and 1.
     correction : str or None, default="fdr_bh"
-        Correction for multiple tests: "fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer", or None for
-        no correction.
+        Correction for multiple tests: "fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer", or None.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive; the tests treat weights as numbers of rows.
     assigned : bool, default=False

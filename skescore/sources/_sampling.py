@@ -32,8 +32,7 @@ class SourceSample:
     n_rows : int
         Number of rows of the source.
     strata : dict
-        Numbers of drawn rows and of all rows by class. In regression, there is one stratum with the
-        key None.
+        Numbers of drawn rows and of all rows by class. In regression, the only key is None.
     weights : ndarray of float or None
         Number of rows of the source that each row represents, times its own weight; None if all
         represent equally many.
@@ -114,8 +113,7 @@ def sample_source(
     sample_weight : str, optional
         Column of weights; rows of weight 0 are ignored.
     least_per_class : int, default=100
-        Minimum number of rows of a rare class, if it has as many; 0 draws all classes in
-        proportion.
+        Minimum number of rows of a rare class, if available; 0 draws all classes in proportion.
     random_state : int, default=0
         Seed of the sample. In DuckDB, PostgreSQL and SQLite, the sample depends only on the rows
         and the seed; in other databases, it may differ between calls. If rows are read in batches,

@@ -80,8 +80,7 @@ class SqlTable:
     run : callable
         Function that returns all rows of a query.
     stream : callable, optional
-        Function that reads the rows of a query in Arrow batches; only for databases in this
-        process.
+        Function that reads a query in Arrow batches; only for databases in this process.
     random : str
         SQL expression of a random number from 0 to 1; ``{}`` is the seed.
     """

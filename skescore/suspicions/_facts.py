@@ -120,8 +120,7 @@ class ResultFacts:
     constant_quality : mapping of str to float
         The same measures of the best constant prediction.
     fidelity : float
-        Agreement of the rules with the black box on held-out or generated rows: a share of rows,
-        or R².
+        Agreement of the rules with the black box on held-out or generated rows: a share, or R².
     n_rules : int
         Number of rules.
     is_fidelity_search : bool, default=False

@@ -146,8 +146,7 @@ def pooled_interval(
     Parameters
     ----------
     intervals : sequence of ShareInterval
-        Intervals of disjoint regions, whose error probabilities sum to at most
-        ``1 - confidence``.
+        Intervals of disjoint regions, whose error probabilities sum to at most ``1 - confidence``.
     masses : sequence of float
         Masses of the regions.
     confidence : float

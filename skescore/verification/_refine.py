@@ -451,8 +451,7 @@ def complements(condition: Condition, codes: RowCodes) -> list[Condition]:
     Returns
     -------
     list of Condition
-        The conditions. They accept missing values if the column has any and `condition` rejects
-        them.
+        The conditions. They accept missing values if the column has any that `condition` rejects.
     """
     j = condition.features[0]
     has_missing = bool(np.isnan(codes.matrix[:, j]).any())

@@ -88,8 +88,7 @@ def choose_verified(
     until the upper bound of the disagreement near the data is at most the limit. If none respects
     it, the one with the least disagreement becomes the winner. The leaderboard gets a column
     ``disagreement``, with NaN for candidates that were not verified. If the extraction from all
-    rows or the verification fails, the column ``error`` has the reason, and the next candidate
-    follows.
+    rows or the verification fails, column ``error`` has the reason, and the next candidate follows.
 
     Parameters
     ----------

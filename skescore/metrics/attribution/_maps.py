@@ -155,8 +155,7 @@ def jensen_shannon_divergence(
     Raises
     ------
     ValueError
-        If the shapes or names of the maps do not match, or they are not finite; if an option is
-        unknown.
+        If shapes or names of the maps do not match, they are not finite, or an option is unknown.
     TypeError
         If the maps do not hold numbers.
 
@@ -382,8 +381,7 @@ def attribution_agreement(
     Raises
     ------
     ValueError
-        If the shapes or names of the maps do not match, they are not finite, or an option is
-        invalid.
+        If shapes or names of the maps do not match, they are not finite, or an option is invalid.
 
     Notes
     -----
