@@ -87,8 +87,7 @@ def averaged_responsibility(
 ) -> AveragedResponsibility:
     """Average degrees of responsibility over the nearest rows with another decision.
 
-    Use it to avoid dependence on a single contrast: the standard deviation shows which degrees
-    depend on the contrast.
+    Use it instead of a single contrast: the standard deviation shows which degrees depend on it.
 
     Parameters
     ----------

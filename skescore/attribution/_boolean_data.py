@@ -62,8 +62,7 @@ def random_formula(
     extra : int, optional
         Number of leaves that repeat an input; by default 0 for read-once formulas and 3 for others.
     shape : {"balanced", "chain", "uniform"}, default="uniform"
-        Where the list of leaves is split recursively: in the middle, before the last leaf, or at a
-        random position.
+        Recursive split of the list of leaves: in the middle, before the last leaf, or at random.
     weights : mapping of str to float, optional
         Relative frequencies of ``"and"``, ``"or"`` and ``"xor"``; missing operators are not used.
         By default, all operators of the family are equally likely.
@@ -75,8 +74,7 @@ def random_formula(
     Returns
     -------
     Formula
-        The formula, in which each input affects some row; formulas with repeated inputs are drawn
-        again until this holds.
+        The formula, in which each input affects some row; other formulas are drawn again.
 
     Raises
     ------
@@ -365,8 +363,7 @@ def make_boolean_dataset(
     formula : Formula
         Formula that labels the rows.
     n_samples : int, optional
-        Number of rows, drawn uniformly; by default all assignments in the order of
-        `all_assignments`.
+        Number of rows, drawn uniformly; by default all rows of `all_assignments`.
     coding : {"01", "+-1"}, default="01"
         Encoding of false and true in `X`. Labels are 0 and 1 in both.
     replace : bool, default=False

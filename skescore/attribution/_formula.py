@@ -297,8 +297,7 @@ class Formula:
 
     Use it as a model in which the correct explanation of every prediction is known. Create it with
     `Formula.parse`, `Formula.from_expr`, `variable` or `random_formula`, and combine formulas with
-    ``& | ^ ~``. Formulas are immutable. They are equal if their structures are equal, not if their
-    truth tables are.
+    ``& | ^ ~``. Formulas are immutable. Equality compares structures, not truth tables.
 
     Parameters
     ----------

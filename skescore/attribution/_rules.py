@@ -188,8 +188,7 @@ Premise = dict[int, int]
 def _premises(ruleset: RuleSet, cells: list[_FeatureCells]) -> list[tuple[int, Premise]] | None:
     """Return all rules as premises over cells, in the order in which they apply.
 
-    None if that is not possible: rules vote, a condition combines several features, or there would
-    be too many premises.
+    None if rules vote, a condition combines several features, or there would be too many premises.
     """
     if ruleset.voting is not None:
         return None

@@ -486,8 +486,7 @@ class Dataset:
     Parameters
     ----------
     X : pandas.DataFrame
-        Features as float64 or int64, or strings for categories, without infinite values; missing
-        values are NaN.
+        Features as float64, int64 or strings, without infinite values; missing values are NaN.
     y : pandas.Series
         Labels (str, int or bool) or a float64 target; same index as `X`.
     task : {"classification", "regression"}

@@ -1648,9 +1648,8 @@ class ReadingOptions:
         Column with the groups of rows that belong together, such as patients. It is a feature only
         if `features` names it.
     time : str, optional
-        Column of dates or numbers by which rows are ordered. From dates, only month, weekday and
-        hour become features, since days and years do not repeat; a number is a feature only if
-        `features` names it.
+        Column of dates or numbers by which rows are ordered. Of dates, only month, weekday and
+        hour become features; numbers become a feature only if `features` names the column.
     since : str or float, optional
         First date or number of `time` to read; earlier rows are dropped.
     header : int or sequence of int, optional

@@ -103,8 +103,7 @@ def refit(
     max_rules : int, optional
         Largest number of rules; by default the current number.
     limits : SolverLimits, optional
-        Limits of the search; by default about 5 seconds, counted as work, so the result is the same
-        on every machine.
+        Limits of the search; by default about 5 seconds, counted as work and thus reproducible.
 
     Returns
     -------

@@ -101,9 +101,8 @@ def rule_calibration(
 ) -> RuleCalibration:
     r"""Compare the share printed with each rule with its share on held-out rows.
 
-    Use it before anyone relies on "98 % agree with the model", which was counted on the rows that
-    the rule was learned from. FiRe and ICE evaluate the list as a whole, not the statistics of its
-    rules.
+    Use it before anyone relies on "98 % agree with the model", which was counted on the training
+    rows. FiRe and ICE evaluate the list as a whole, not the statistics of its rules.
 
     Parameters
     ----------

@@ -204,8 +204,7 @@ def variance_p_value(
     Parameters
     ----------
     expected_sd : float or array-like, >= 0
-        Standard deviation of the labels of all rows, covered ones included. RuleKit uses that of
-        a sample (``ddof=1``).
+        Standard deviation of the labels of all rows. RuleKit uses that of a sample (``ddof=1``).
     sample_sd : float or array-like, >= 0
         Standard deviation of the labels of covered rows. RuleKit uses that of a population
         (``ddof=0``), so its p-values are smaller than textbook values.

@@ -52,8 +52,7 @@ class HorizonTest:
     Attributes
     ----------
     is_reached : ndarray of bool, shape (n_monitors,)
-        Whether the test has succeeded, so the capital of every candidate is at least
-        ``1 / target``.
+        Whether the test has succeeded: the capital of every candidate is at least ``1 / target``.
 
     Examples
     --------

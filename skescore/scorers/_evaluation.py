@@ -137,8 +137,7 @@ class RuleEvaluation:
     def _check_predictions(self) -> None:
         """Raise a ValueError if a covered row with positive weight has no finite prediction.
 
-        This happens if a linear rule needs a value that is missing. The error names the index of
-        the first such row.
+        This happens if a linear rule needs a missing value. The error names the first such row.
         """
         counts = self.covered
         if self.sample_weight is not None:

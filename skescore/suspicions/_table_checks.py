@@ -228,8 +228,7 @@ def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> boo
     """Return whether repeated rows are copies and not equal by chance.
 
     Signs of equality by chance: Rows also repeat after the values of columns are permuted. Many
-    more rows are equal if one column with few values is ignored. Most repetitions belong to a few
-    frequent rows.
+    more rows are equal if one column with few values is ignored. Most repeat a few frequent rows.
     """
     generator = np.random.default_rng(0)
     varying = [name for name, column in table.items() if column.nunique() > 1]

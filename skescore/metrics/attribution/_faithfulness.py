@@ -180,8 +180,7 @@ def faithfulness(
         supports statistics of reference rows, groups of columns and tokenizers.
     target : Target, label or int, or one for each row, default=None
         The class whose probability is measured; by default the predicted class of the row. A
-        :class:`Target` also sets the explained class of the attributions, the link of logits, and
-        the scale of numbers.
+        :class:`Target` also sets the explained class of the attributions, the link and the scale.
     measures : sequence of str, default=None
         Names of measures, see the Notes; by default the first three.
     rationales : Rationales, default=None

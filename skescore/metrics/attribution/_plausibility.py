@@ -48,8 +48,7 @@ def plausibility(
         Number of tokens with the highest scores in the discrete explanation. ``"mean"`` is the
         average length of the rationales, rounded, at least 1.
     only_positive : bool, default=True
-        Whether the discrete explanation excludes scores that are not positive, which then count as
-        0 in the curves.
+        Whether the discrete explanation excludes scores of 0 or less, which count as 0 in curves.
     measures : sequence of str, default=None
         Names of measures, see the Notes; by default the first three, or the first two with
         ``average="micro"``.
