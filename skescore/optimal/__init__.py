@@ -1,8 +1,8 @@
-"""Optimal rules: trees and lists with the least loss in a stated space of rules, with a proof.
+"""Optimal rules: trees and lists with the smallest loss in a stated space of rules, with a proof.
 
-A :class:`Frontier` holds, for every number of rules, a proven lower bound of the loss, the least
-loss found, and rules that have it. An :class:`F1Bound` holds a proven upper bound of the weighted
-F1 of trees. Both hold for the rows they were computed on, never for new ones.
+A :class:`Frontier` holds a proven lower bound of the loss, the smallest loss found, and rules with
+this loss, for every number of rules. An :class:`F1Bound` holds a proven upper bound on the weighted
+F1 of trees. Both apply only to the rows that they were computed on, not to new rows.
 """
 
 from skescore.optimal._cuts import Cuts, Tests, candidate_cuts
@@ -12,7 +12,7 @@ from skescore.optimal._lists import optimal_lists
 from skescore.optimal._problem import SearchSpace, SolverLimits, losses_of_partitions
 from skescore.optimal._trees import grow_trees, optimal_trees
 
-#: Search for the rules of each kind; all of them have the same signature.
+#: Search for each kind of rules; all searches have the same signature.
 SOLVERS = dict(zip(KINDS, (optimal_trees, optimal_lists), strict=True))
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Cuts: the tests of single features from which the rules of a search space are built."""
+"""Cuts: the tests of single features that the rules of a search space consist of."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skescore.rules._conditions import is_missing
 
 
 def halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return numbers between neighboring values: at least the lower, less than the higher."""
+    """Return numbers halfway between neighbors, at least the lower and below the higher."""
     middle = low / 2 + high / 2
     return np.where((low <= middle) & (middle < high), middle, low)
 
@@ -40,21 +40,21 @@ def pack(rows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Tests:
-    """Binary tests, and the rows for which each of them holds.
+    """Binary tests and the rows for which each test holds.
 
     Parameters
     ----------
     conditions : tuple of conditions
         Condition of each test.
     negations : tuple of conditions
-        Condition that holds exactly where the condition of the test does not hold.
+        Condition that holds for exactly the rows for which the condition does not hold.
     rows : ndarray of uint64, shape (n_tests, n_words)
-        Bit set of the rows where the condition holds; the first row is the lowest bit.
+        Bit set of the rows for which the condition holds; the first row is the lowest bit.
     n_rows : int
         Number of rows.
     """
 
-    __test__ = False  # pytest would collect the class.
+    __test__ = False  # pytest must not collect the class
 
     conditions: tuple[Condition, ...]
     negations: tuple[Condition, ...]
@@ -67,22 +67,23 @@ class Tests:
 
 @dataclass(frozen=True)
 class Cuts:
-    """Cuts of the features of a table: the space of the conditions of rules.
+    """Cuts of the features of a table, which define the possible conditions of rules.
 
-    A number is compared with its cuts, ``x ≤ c`` or ``x > c``; a category with each of its values,
-    ``x = v`` or ``x ≠ v``. For a feature with missing values there are also ``x is missing`` and
-    ``x is known``, and each of its comparisons with and without ``or missing``.
+    Conditions are ``x ≤ c`` and ``x > c`` for the cuts c of a numeric feature, and ``x = v`` and
+    ``x ≠ v`` for the values v of a categorical feature. For a feature with missing values, there
+    are also ``x is missing`` and ``x is known``, and all conditions with and without ``or
+    missing``.
 
     Parameters
     ----------
     n_features : int
         Number of columns of the table.
     thresholds : mapping of int to tuple of float
-        The cuts of numeric features, increasing.
+        Increasing cuts of numeric features.
     categories : mapping of int to tuple
-        The values of categorical features.
+        Values of categorical features.
     missing_features : tuple of int
-        The features with missing values.
+        Features with missing values.
     category_sets : mapping of int to tuple of tuple, default={}
         Sets of values of categorical features, each a further test ``x in {v, w}``.
     """
@@ -157,8 +158,7 @@ class Cuts:
     def tests(self, X: Any) -> Tests:
         """Evaluate each test on the rows of a table.
 
-        Tests that do not split the rows are left out, and so are tests that split them as an
-        earlier test does.
+        Tests that do not split the rows, or split them like an earlier test, are omitted.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class Cuts:
         Returns
         -------
         Tests
-            In the order of :meth:`pairs`.
+            The tests, in the order of :meth:`pairs`.
         """
         table = RowTable.of(X, column_names(X))
         partitions: set[bytes] = set()
@@ -192,7 +192,7 @@ class Cuts:
     def check_missing_features(self, X: Any) -> None:
         """Raise an error if a feature with cuts has missing values that no test separates.
 
-        Without such a test, a missing value satisfies neither a comparison nor its negation.
+        Without such a test, missing values would satisfy neither a comparison nor its negation.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class Cuts:
         Returns
         -------
         Cuts
-            Their cuts, with the same number of columns.
+            Cuts of these features, with the same number of columns.
         """
 
         def chosen(part: Mapping[int, Any]) -> dict[int, Any]:
@@ -249,16 +249,16 @@ class Cuts:
         Parameters
         ----------
         rulesets : iterable of RuleSet
-            Rules about the columns of X, in the same order.
+            Rules on the columns of X, in the same order.
         X : array-like, DataFrame or RowTable of shape (n_rows, n_features)
             The rows. Thresholds are moved halfway between the neighboring values that they
-            separate, so that no two cuts divide the rows in the same way; cuts that separate no
-            rows are left out.
+            separate, so that no two cuts divide the rows in the same way. Cuts that separate no
+            rows are omitted.
 
         Returns
         -------
         Cuts
-            All cuts of these and of the rules.
+            These cuts and those of the rules.
         """
         table = RowTable.of(X, column_names(X))
         conditions = [
@@ -309,7 +309,7 @@ class Cuts:
 
 
 def _elementary(conditions: Iterable[Condition]) -> Iterator[Interval | OneOf | Missing]:
-    """Yield the tests of single features, also those within other conditions."""
+    """Yield the tests of single features, including those nested in other conditions."""
     for condition in conditions:
         if isinstance(condition, AtLeast):
             yield from _elementary(condition.conditions)
@@ -318,7 +318,7 @@ def _elementary(conditions: Iterable[Condition]) -> Iterator[Interval | OneOf | 
 
 
 def _bounds_of(condition: Condition) -> list[float]:
-    """Return the thresholds c of the tests x ≤ c that an interval consists of."""
+    """Return the thresholds of an interval, in the form of tests ``x ≤ c``."""
     if not isinstance(condition, Interval):
         return []
     lower, upper = condition.lower, condition.upper
@@ -339,12 +339,12 @@ def candidate_cuts(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows; NaN or None for missing values.
     per_feature : int, optional
-        Largest number of cuts of a numeric feature: those nearest to its quantiles. By default it
-        is cut between any two neighboring values. Categorical features always have all their
-        values.
+        Largest number of cuts of a numeric feature; the cuts nearest to its quantiles are used. By
+        default there are cuts between all neighboring values. Categorical features always have all
+        their values.
     categories : sequence of int, optional
-        Indices of the categorical columns; by default those that hold text or booleans, or are
-        declared categories.
+        Indices of the categorical columns; by default those of text, booleans or declared
+        categories.
 
     Returns
     -------
@@ -380,7 +380,7 @@ def candidate_cuts(
         if j in declared or column.dtype.kind in "OUTb":
             has_text = any(isinstance(value, str) for value in observed.tolist())
             if j not in declared and not has_text:
-                try:  # An object column may hold numbers and None.
+                try:  # an object column may hold numbers and None
                     thresholds[j] = _cuts_between(observed.astype(float), per_feature)
                     continue
                 except (TypeError, ValueError):
@@ -396,7 +396,7 @@ def column_names(X: Any) -> list[str]:
     """Return the names of the columns; those of an array are x0, x1, ..."""
     if isinstance(X, RowTable):
         return list(X.names)
-    # The `columns` of a table of Arrow are its data.
+    # The attribute `columns` of an Arrow table holds its data.
     columns = getattr(X, "column_names", getattr(X, "columns", None))
     if columns is not None:
         return [str(name) for name in columns]
@@ -412,7 +412,7 @@ def _categorical_columns(X: Any) -> list[int]:
 
 
 def _cuts_between(observed: np.ndarray, max_cuts: int | None) -> tuple[float, ...]:
-    """Return cuts halfway between neighboring values, or only those nearest to the quantiles."""
+    """Return cuts halfway between neighboring values, at most `max_cuts` near quantiles."""
     values, counts = np.unique(observed, return_counts=True)
     cuts = halfway(values[:-1], values[1:])
     if max_cuts is not None and len(cuts) > max_cuts:

@@ -1,10 +1,10 @@
-"""Upper bounds of the weighted F1 of decision trees with a limited number of leaves.
+"""Upper bounds on the weighted F1 of decision trees with a limited number of leaves.
 
-The weighted F1 is not a sum over leaves: the false alarms of one leaf reduce the value of the hits
-of other leaves with the same class. But where the number of rows predicted for each class lies
-between a lower and an upper limit, sums over leaves bound the F1, and the search for optimal trees
-maximizes these sums. Lagrange multipliers penalize trees that exceed the limits. Branch and bound
-narrows the limits of one class at a time where the bound is not tight enough.
+The weighted F1 is not a sum over leaves: false positives in one leaf reduce the value of the hits
+in other leaves with the same class. But if the number of rows predicted for each class is between a
+lower and an upper limit, sums over leaves bound the F1, and the search for optimal trees maximizes
+these sums. Lagrange multipliers penalize trees that exceed the limits. Branch and bound narrows the
+limits of one class at a time until the bound is tight enough.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _ROUNDING_ERROR = 2e-6
 
 @dataclass(frozen=True, eq=False)
 class F1Bound:
-    """Proven upper bound of the weighted F1 of decision trees with a limited number of leaves.
+    """Proven upper bound on the weighted F1 of decision trees with a limited number of leaves.
 
     Parameters
     ----------
     max_leaves : int
-        Largest number of leaves the bound covers.
+        Largest number of leaves that the bound covers.
     upper_bound : float
         No tree with at most `max_leaves` leaves has a larger weighted F1.
     incumbent : float
@@ -45,11 +45,11 @@ class F1Bound:
     rules : RuleSet or None
         Leaves of the best tree found.
     proof : mapping
-        The branch-and-bound tree as JSON values: ``"classes"``, ``"target"`` and its ``"root"``.
-        An inner node divides the number of rows predicted for a class (``"class"``): in the first
-        of its ``"branches"`` it is at most the first number of ``"between"``, in the other at least
-        the second. A leaf has the Lagrange ``"multipliers"`` of the classes, and the classes with a
-        ``"linear"`` bound.
+        Branch-and-bound tree as JSON values, with ``"classes"``, ``"target"`` and ``"root"``. An
+        inner node branches on the number of rows predicted for a class (``"class"``): in the first
+        of its ``"branches"``, this number is at most the first of ``"between"``; in the other, at
+        least the second. A leaf has the Lagrange ``"multipliers"`` of the classes, and the classes
+        with a ``"linear"`` bound.
     seconds : float
         Wall time of the search.
     """
@@ -84,11 +84,11 @@ def bound_f1_of_trees(
     max_leaves : int
         Largest number of leaves, at least 1.
     target : float, default=0.0
-        An upper bound that suffices: the search ends when it is proven, or when a tree with a
-        larger F1 is found. With 0 it ends with the first tree.
+        Upper bound that suffices: the search ends when it is proven, or when a tree with a larger
+        F1 is found. With 0, it ends with the first tree.
     cuts : Cuts, int or None, default=16
-        Cuts of the features; an integer is passed to :func:`candidate_cuts`, None cuts between any
-        two neighboring values.
+        Cuts of the features; an integer is passed to :func:`candidate_cuts`. None: cuts between all
+        neighboring values.
     classes : sequence, optional
         The labels, in the order of the rules' class counts; by default the sorted labels of y.
     sample_weight : array-like of shape (n_rows,), optional
@@ -104,12 +104,12 @@ def bound_f1_of_trees(
     Raises
     ------
     ValueError, TypeError
-        If the rows or a parameter cannot be used.
+        If the rows or a parameter are invalid.
 
     Notes
     -----
-    Let class k have the weight :math:`n_k` of the total W, let :math:`q_k` be the weight predicted
-    as class k and :math:`t_k` the hits among these, so that
+    Let :math:`n_k` be the weight of class k, W the total weight, :math:`q_k` the weight predicted
+    as class k, and :math:`t_k` the hits among these, so that
     :math:`W F / 2 = \sum_k n_k t_k / (n_k + q_k)`. If :math:`l_k \leq q_k \leq u_k`, the term of
     class k is bounded by two sums over its leaves:
 
@@ -119,10 +119,10 @@ def bound_f1_of_trees(
       :math:`t_k / (n_k + q_k)`; it is at most 1/2, as :math:`t_k \leq \min(n_k, q_k)`.
 
     Lagrange multipliers of the limits add further sums over leaves. The search of
-    :func:`optimal_trees` maximizes the total. Its bounds apply, because each added row increases
-    the weight of a leaf less its gain by a number between 0 and a constant. Rows of one class gain
-    at most :math:`n_k c_k / (n_k + c_k)`, which bounds the gain of fewer leaves than classes. If
-    F > f, each class has an F1 of at least :math:`1 - W (1 - f) / n_k`; the initial limits follow.
+    :func:`optimal_trees` maximizes the total; its bounds hold because each added row increases the
+    weight of a leaf minus its gain by a number between 0 and a constant. Rows of one class gain at
+    most :math:`n_k c_k / (n_k + c_k)`, which bounds the gain of fewer leaves than classes. Initial
+    limits: if F > f, each class has an F1 of at least :math:`1 - W (1 - f) / n_k`.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class _CountLimits:
 
     @classmethod
     def tightened(cls, low: np.ndarray, high: np.ndarray, total: float) -> _CountLimits:
-        """Tighten limits with the equation that all predicted weights sum to the total."""
+        """Tighten limits by the condition that all predicted weights sum to the total."""
         for _ in range(3):
             low = np.maximum(low, total - (high.sum() - high))
             high = np.minimum(high, total - (low.sum() - low))
@@ -187,7 +187,7 @@ class _CountLimits:
         return bool((self.low > self.high + 1e-9 * self.total).any())
 
     def branch(self, k: int, upper: float, lower: float) -> tuple[_CountLimits, _CountLimits]:
-        """Return the limits with at most `upper`, and with at least `lower`, of class k."""
+        """Return the limits for at most `upper`, and for at least `lower`, of class k."""
         low, high = self.low.copy(), self.high.copy()
         high[k], low[k] = upper, lower
         return (
@@ -197,7 +197,7 @@ class _CountLimits:
 
 
 class _LagrangianLoss(Misclassification):
-    """Weight of the rows less the gains of the leaves in the relaxed weighted F1.
+    """Weight of the rows minus the gains of the leaves in the relaxed weighted F1.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ class _LagrangianLoss(Misclassification):
             + np.where(multipliers > 0, multipliers * high, multipliers * low).sum()
             - row_cost.min() * n.sum()
         )
-        # Each row is predicted once, so that only differences between the costs matter.
+        # Each row is predicted once, so only differences between costs matter.
         self._row_cost = row_cost - row_cost.min()
         self.max_costs = counts.sum(axis=1) * (1.25 + float(self._row_cost.max()))
         self.min_costs = self.loss_of_sums(counts)
@@ -254,9 +254,9 @@ class _LagrangianLoss(Misclassification):
     def bounds_by_leaves(self, sums: np.ndarray, max_leaves: int) -> np.ndarray:
         """Return lower bounds of the loss for 2, 3, ... leaves.
 
-        Each predicted class gains at most as much as a pure leaf with all its rows would. As the
-        gain is convex in the weight of the other classes above the lower limits, one leaf contains
-        all these rows in the best case.
+        Each predicted class gains at most as much as a pure leaf with all its rows. Because the
+        gain is convex in the weight of the other classes above the lower limits, the best case is
+        that one leaf contains all these rows.
         """
         weight = sums.sum(axis=-1)
         pure = np.maximum(self._gains_of_hits(sums, np.maximum(sums, self._low), sums), 0.0)
@@ -278,7 +278,7 @@ class _LagrangianLoss(Misclassification):
     def _gains_of_hits(
         self, hits: np.ndarray, predicted: np.ndarray, charged: np.ndarray
     ) -> np.ndarray:
-        """Return the gains of hits among predicted rows, less the costs of the charged rows."""
+        """Return the gains of hits among predicted rows, minus the costs of the charged rows."""
         curved = self._n * hits / np.maximum(self._n + predicted, 1e-300)
         gains = np.where(self._is_linear, self._linear_gain * hits, curved)
         return np.asarray(gains - self._row_cost * charged)
@@ -312,7 +312,7 @@ class _Node:
     multipliers : ndarray of shape (n_classes,)
         Lagrange multipliers of the parent node.
     proof : dict
-        Part of the proof that the node fills in.
+        Part of the proof, which the node fills in.
     """
 
     limits: _CountLimits
@@ -377,7 +377,7 @@ class _F1BranchAndBound:
         return _CountLimits.tightened(f1 * n / (2 - f1), np.minimum(high, total), total)
 
     def _branch(self, node: _Node, k: int) -> list[_Node]:
-        """Divide the limits of class k near the count that the tree predicts."""
+        """Branch on the number of rows predicted as class k, near the number in the tree."""
         low, high = float(node.limits.low[k]), float(node.limits.high[k])
         margin = (high - low) / 10
         middle = min(max(float(node.predicted[k]), low + margin), high - margin)
@@ -401,7 +401,7 @@ class _F1BranchAndBound:
     def _bound_node(self, node: _Node) -> tuple[float, Any]:
         """Bound the F1 within the limits by subgradient steps on the multipliers.
 
-        The node keeps the best multipliers. The tree of the best bound is None if a limit of the
+        The node stores the best multipliers. The tree of the best bound is None if a limit of the
         search ended the steps.
         """
         limits, multipliers = node.limits, node.multipliers
@@ -435,7 +435,7 @@ class _F1BranchAndBound:
         return best_bound, best_tree
 
     def _choose_linear(self, node: _Node) -> np.ndarray:
-        """Return the classes whose linear bound is lower for the tree of the parent node."""
+        """Return the classes for which the linear bound is lower for the tree of the parent."""
         n, low, high = self._n, node.limits.low, node.limits.high
         hits, predicted = node.hits, node.predicted
         curved = n * (hits / np.maximum(n + np.where(low > 0, low, predicted), 1e-300))
@@ -465,7 +465,7 @@ class _F1BranchAndBound:
         return np.asarray(self._n * hits / np.maximum(self._n + predicted, 1e-300))
 
     def _update_incumbent(self, loss: _LagrangianLoss, tree: Any) -> None:
-        """Keep a tree if it is better, with the classes of the largest gain or weight."""
+        """Store a tree if it is better, with the classes of the largest gain or weight."""
         counts = self._search.leaf_stats(tree)
         for leaf_classes in (
             loss.gains_of_leaves(counts, counts.sum(axis=1)).argmax(axis=1),
@@ -480,8 +480,8 @@ class _F1BranchAndBound:
     def _choose_class(self, node: _Node, tree: Any) -> int | None:
         """Choose the class whose bound is farthest above its term in the F1 of the tree.
 
-        The node keeps the predictions of the tree. The result is None if all limits are too narrow
-        to be divided.
+        The node stores the predictions of the tree. The result is None if all limits are too narrow
+        to branch on.
         """
         low, high, n = node.limits.low, node.limits.high, self._n
         is_linear = np.zeros(len(n), dtype=bool)

@@ -13,7 +13,7 @@ from skescore.optimal._problem import LOSSES
 from skescore.rules import RuleSet
 
 KINDS = ("tree", "list")
-#: Largest rounding error of an optimum, in relation to its loss.
+#: Largest rounding error of an optimum, relative to its loss.
 RESOLUTION = 1e-3
 STATUSES = (
     "optimal",
@@ -31,9 +31,9 @@ STATUSES = (
 class Frontier:
     """Proven bounds of the smallest loss of one kind of rules, for each number of rules.
 
-    No rules of the kind from the stated space have a smaller loss on these rows than `lower`; the
-    incumbents `rules` have the loss `upper`. Each size is an upper limit: a list of two rules is
-    also a list of at most three rules. So neither bound grows with the number of rules.
+    No rules of this kind in the search space have a smaller loss on the rows than `lower`; the
+    incumbents `rules` have the loss `upper`. Sizes are upper limits: a list of two rules is also a
+    list of at most three rules. The bounds therefore do not grow with the number of rules.
 
     Parameters
     ----------
@@ -49,15 +49,15 @@ class Frontier:
     upper : array-like of shape (n_sizes,)
         Loss of the incumbents, which are upper bounds of the smallest loss.
     rules : sequence of RuleSet or None
-        Incumbents: rules with the loss `upper`, per size; None where only their loss is known.
+        Incumbents with the loss `upper`, per size; None if only their loss is known.
     total_weight : float
         Sum of the rows' weights.
     space : mapping
-        Space of the rules that were compared, as JSON values.
+        Search space, as JSON values.
     status : sequence of {"optimal", "target", "time_limit", "node_limit", "work_limit", \
 "memory_limit", "rounding", "interrupted"}
         Per size: "optimal" if both bounds are equal, "target" if the requested lower bound is
-        proven, "rounding" if rounding errors exceed what distinguishes the best rules, and
+        proven, "rounding" if rounding errors exceed the differences between the best rules, and
         otherwise the limit that ended the search.
     seconds : float, default=0.0
         Wall time of the search in seconds.
@@ -65,7 +65,7 @@ class Frontier:
     Raises
     ------
     ValueError
-        If the bounds contradict each other, grow with the number of rules or do not fit the status.
+        If the bounds contradict each other or the status, or grow with the number of rules.
 
     Examples
     --------
@@ -153,13 +153,13 @@ class Frontier:
         Parameters
         ----------
         other : Frontier
-            Another frontier of the same kind, loss, space, rows and sizes.
+            Frontier of the same kind, loss, space, rows and sizes.
 
         Returns
         -------
         Frontier
-            Per size the larger lower bound, the smaller upper bound with its rules, and the status
-            of this frontier, or "optimal" where both bounds are equal.
+            Per size, the larger lower bound, the smaller upper bound with its rules, and the status
+            of this frontier, or "optimal" if both bounds are equal.
         """
         if (self.kind, self.loss, self.sizes, self.space) != (
             other.kind,
@@ -170,7 +170,7 @@ class Frontier:
             raise ValueError("other must be a frontier of the same kind, loss, sizes and space.")
         lower = np.maximum(self.lower, other.lower)
         upper = np.minimum(self.upper, other.upper)
-        lower = np.minimum(lower, upper)  # Rounding can make a lower bound exceed its upper bound.
+        lower = np.minimum(lower, upper)  # because of rounding, lower may exceed upper
         pairs = zip(self.upper, other.upper, self.rules, other.rules, strict=True)
         rules = tuple(mine if a <= b else theirs for a, b, mine, theirs in pairs)
         status = tuple(np.where(lower == upper, "optimal", self.status).tolist())

@@ -1,8 +1,8 @@
-"""Optimal decision lists: proven bounds of the least loss of lists with a limited number of rules.
+"""Optimal decision lists: bounds of the smallest loss of lists with a limited number of rules.
 
 Branch and bound over the first rule, then over the first rule for the remaining rows, and so on.
-The last two rules are never enumerated: one matrix product gives the sums of all conjunctions of
-two tests over some rows, and with them the best conjunction.
+The last two rules are not enumerated: a single matrix product gives the sums over rows for all
+conjunctions of two tests, and thereby the best conjunction.
 """
 
 from __future__ import annotations
@@ -29,36 +29,35 @@ from skescore.optimal._frontier import RESOLUTION, Frontier
 from skescore.optimal._problem import SearchSpace, SolverLimits, TrainingRows, read_targets
 from skescore.rules import Condition, Rule, RuleSet, RuleStatistics
 
-#: Whole numbers below this are exact in single precision.
+#: Limit below which integers are exact in single precision.
 _EXACT_LIMIT = 2**24
-#: Beam search for first incumbents: lists kept per length, candidates considered for each of them,
-#: and the share of the rows in which the remaining rows of two kept lists must differ.
+#: Beam search for initial incumbents: beam width, candidates per list, and smallest difference
+#: between the remaining rows of two lists, as a share of the rows.
 _BEAM_WIDTH, _MAX_CANDIDATES, _MIN_DIFFERENCE = 8, 100, 0.02
 
-#: Share of limited resources for first incumbents.
+#: Share of the limits for initial incumbents.
 _INCUMBENT_SHARE = 0.7
-#: Largest number of first tests that are tried for a premise of three tests.
+#: Largest number of first tests that are tried for a premise with three tests.
 _MAX_FIRST_TESTS = 64
 #: Seconds of a common processor per multiplication in a matrix product, per entry of an array of
 #: premises, and per step.
 _PRODUCT, _ENTRY, _STEP = 5e-11, 3e-9, 1e-4
-#: Share by which the search exceeds the bound a child needs, as it also bounds similar premises.
+#: Relative excess over the required bound of a child, because it also bounds similar premises.
 _BOUND_MARGIN = 0.05
 
 
 class _Premises:
-    """All conjunctions of tests and negated tests, by number, and sums over their rows.
+    """Numbering of all conjunctions of tests and negated tests, and sums over their rows.
 
-    For tests ``t`` and two conditions, the numbers are an array (2, n_tests, n_tests):
-    ``(0, i, j)`` is ``t_i and t_j`` for i <= j (a single test for i = j), and
-    ``not t_i and not t_j`` for i > j; ``(1, i, j)`` is ``t_i and not t_j`` (``not t_i`` for i = j).
-    For three conditions one such array follows for each test, and one for its negation, with the
-    tests after it.
+    With two conditions, premises on tests ``t`` form an array of shape (2, n_tests, n_tests): ``(0,
+    i, j)`` is ``t_i and t_j`` for i <= j (a single test for i = j), and ``not t_i and not t_j`` for
+    i > j; ``(1, i, j)`` is ``t_i and not t_j`` (``not t_i`` for i = j). With three conditions,
+    further arrays follow: for each test and for its negation, one with the later tests.
 
     Parameters
     ----------
     tests : ndarray of bool, shape (n_rows, n_tests)
-        Rows where each test holds.
+        Rows for which each test holds.
     max_conditions : {1, 2, 3}
         Largest number of tests in a premise.
     dtype : dtype
@@ -70,7 +69,7 @@ class _Premises:
         self.test_masks = np.ascontiguousarray(tests.T, dtype=bool)
         self.max_conditions = max_conditions
         self.n_tests = m = tests.shape[1]
-        #: Per array of numbers: its first number, its third condition, and its first other test.
+        #: For each array: its first number, its third condition, and its first other test.
         self.blocks: list[tuple[int, tuple[tuple[int, bool], ...], int]] = [(0, (), 0)]
         self.size = 2 * m ** min(max_conditions, 2)
         if max_conditions == 3:
@@ -82,7 +81,7 @@ class _Premises:
         self._lower_triangle: Any = np.tri(m, k=-1, dtype=dtype) if max_conditions > 1 else None
 
     def sums(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Sum the values of some rows over the rows where each premise holds."""
+        """Sum the values of rows over the rows for which each premise holds."""
         table = self.table[rows]
         if self.max_conditions == 1:
             inside = values @ table
@@ -98,7 +97,7 @@ class _Premises:
         return sums
 
     def _sum_pairs(self, table: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
-        """Write the sums of the premises with two tests of a table to `out`."""
+        """Write the sums for all premises with two tests of a table to `out`."""
         m, total = table.shape[1], values.sum()
         all_ones = len(values) == 0 or (values[0] == 1 and (values == 1).all())
         weighted = table if all_ones else table * values[:, None]
@@ -113,7 +112,7 @@ class _Premises:
         first += neither
 
     def sides(self, number: int) -> list[tuple[int, bool]]:
-        """Return the tests of a premise, each with the value that it must have."""
+        """Return the tests of a premise and their required values."""
         if self.max_conditions == 1:
             block, i = divmod(number, self.n_tests)
             return [(i, block == 0)]
@@ -128,7 +127,7 @@ class _Premises:
         return [*third_condition, *([(i, True), (j, False)] if block else [(i, i < j), (j, i < j)])]
 
     def number(self, sides: Sequence[tuple[int, bool]]) -> int:
-        """Return the number of a premise from its tests and their values."""
+        """Return the number of a premise, given its tests and their required values."""
         sides = sorted(sides)
         if self.max_conditions == 1:
             ((i, side),) = sides
@@ -145,7 +144,7 @@ class _Premises:
         if i == j:
             is_negated = not i_side
         elif not i_side:
-            i, j = j, i  # Two negated tests are stored in descending order, others by their value.
+            i, j = j, i  # two negated tests are in descending order, others are ordered by value
         return begin + is_negated * m**2 + (i - first_test) * m + j - first_test
 
     def holds(self, number: int, rows: np.ndarray) -> np.ndarray:
@@ -157,9 +156,9 @@ class _Premises:
         return mask
 
     def find_redundant(self) -> np.ndarray:
-        """Return the mask of the premises that no list needs.
+        """Return a mask of redundant premises.
 
-        They hold for no row, for all rows, or for the same rows as a premise with fewer tests.
+        Redundant premises hold for no row, all rows, or the rows of a premise with fewer tests.
         """
         n_rows = len(self.table)
         n_covered = self.sums(np.arange(n_rows), np.ones(n_rows, dtype=self.table.dtype))
@@ -182,7 +181,7 @@ class _Premises:
                 ]
             )
             single = np.arange(size)
-            # With a third condition, the diagonal is a pair of the first array.
+            # With a third condition, the diagonal holds pairs that are also in the first array.
             equals_part[:, single, single] = bool(third_condition)
             if third_condition:
                 shape = equals_part.shape
@@ -192,7 +191,7 @@ class _Premises:
 
 
 class _PremiseLosses:
-    """Losses of the rows that each premise covers, and of the others, with one conclusion each.
+    """Losses of the covered and the remaining rows of each premise, with one output each.
 
     Parameters
     ----------
@@ -221,12 +220,12 @@ class _PremiseLosses:
         )
 
 
-#: Losses for a superset of some rows, and the rows that it has in addition.
+#: Losses for a superset of some rows, and the additional rows of the superset.
 _Superset = tuple[_PremiseLosses, np.ndarray]
 
 
 class _ListErrors:
-    """Weighted errors, above the errors that no list can avoid.
+    """Weighted errors in excess of the errors that no list can avoid.
 
     Parameters
     ----------
@@ -242,10 +241,10 @@ class _ListErrors:
         self.is_exact = bool((counts == np.round(counts)).all()) and total < _EXACT_LIMIT
         self.dtype = np.float32 if self.is_exact else np.float64
         self._gains = reduced.astype(self.dtype)
-        #: Sums per premise from which losses are computed.
+        #: Number of sums per premise from which losses are computed.
         self.n_sums = counts.shape[1]
         self._is_pure = bool(((reduced > 0).sum(axis=1) <= 1).all())
-        #: Products of the matrix of tests with itself, over all rows, that the sums need.
+        #: Number of products of the matrix of tests with itself, over all rows, for these sums.
         self.n_products = 1 if self._is_pure else counts.shape[1] + 1
         self._majority = reduced.argmax(axis=1)
         self.tolerance = 0.0 if self.is_exact else 1e-10 * max(float(total), 1e-300)
@@ -259,7 +258,7 @@ class _ListErrors:
         self, premises: _Premises, rows: np.ndarray, superset: _Superset | None = None
     ) -> _PremiseLosses:
         """Return the losses of the covered and the remaining rows of each premise."""
-        # Sums of whole numbers can be updated by the smaller set of rows without rounding errors.
+        # Sums of integers are computed without rounding errors, from the smaller set of rows.
         if self.is_exact and superset is not None and len(superset[1]) < len(rows):
             base: _PremiseLosses | None = superset[0]
             counted = superset[1]
@@ -293,7 +292,7 @@ class _ListErrors:
 
 
 class _ListSquaredErrors:
-    """Weighted squared errors of a constant, above those that no list can avoid.
+    """Weighted squared errors of a constant in excess of those that no list can avoid.
 
     Parameters
     ----------
@@ -413,7 +412,7 @@ class _ListNode:
     max_costs : ndarray of shape (n_premises,)
         Largest cost of the rows that each premise covers.
     remaining_bounds : ndarray of shape (n_premises,), optional
-        Lower bounds of the loss of the rows that each premise leaves; None for two rules.
+        Lower bounds of the loss of the remaining rows of each premise; None for two rules.
     """
 
     lower: float
@@ -438,11 +437,11 @@ class _ListSubproblem:
     similarity_bounds : ndarray, optional
         Lower bounds of the loss of the rows that each premise leaves.
     bound_of_fewer : float, default=0.0
-        Lower bound of the loss with one rule less.
+        Lower bound of the loss with one rule fewer.
     bounds_of_fewer : ndarray, optional
-        Lower bounds of the loss of the rows that each premise leaves, with one rule less.
+        Lower bounds of the loss of the remaining rows of each premise, with one rule fewer.
     superset : tuple, optional
-        Losses for a superset of the rows, and its additional rows.
+        Losses for a superset of the rows, and the additional rows.
     """
 
     rows: np.ndarray
@@ -467,15 +466,15 @@ class _ListSearch:
 
     def __init__(self, premises: _Premises, loss: Any) -> None:
         self.premises, self.loss = premises, loss
-        #: Limit that ended the search; None while it goes on.
+        #: Limit that ended the search; None while it continues.
         self.stopped_by: str | None = None
         self.deadline = math.inf
         self.node_limit = math.inf
         self.work_limit = math.inf
         self.n_nodes = 0
-        #: Counted work in seconds of a common processor.
+        #: Counted work in CPU seconds.
         self.work = 0.0
-        #: Vectors of bounds that a node may keep, and first rules that are tried at once.
+        #: Numbers of vectors of bounds that a node may store, and of first rules per batch.
         self.max_stored_bounds, self.batch_size = 0, 1
         #: Processes that solve the subproblems of a batch; None for this process.
         self.pool: Parallel | None = None
@@ -485,7 +484,7 @@ class _ListSearch:
         )
 
     def premise_losses(self, rows: np.ndarray, superset: _Superset | None = None) -> _PremiseLosses:
-        """Return the losses of each premise; redundant premises cost more than any list."""
+        """Return the losses of each premise; those of redundant premises exceed any list's loss."""
         self.n_nodes += 1
         self.work += self._work_of_losses(len(rows))
         losses: _PremiseLosses = self.loss.premise_losses(self.premises, rows, superset)
@@ -494,7 +493,7 @@ class _ListSearch:
 
     @contextmanager
     def limited_to(self, share: float) -> Iterator[None]:
-        """Limit a block to a share of the remaining time, nodes and work."""
+        """Limit a ``with`` block to a share of the remaining time, nodes and work."""
         limits = self.deadline, self.node_limit, self.work_limit
         used = time.monotonic(), self.n_nodes, self.work
         self.deadline, self.node_limit, self.work_limit = (
@@ -506,7 +505,7 @@ class _ListSearch:
             self.deadline, self.node_limit, self.work_limit = limits
 
     def _work_of_losses(self, n_rows: int) -> float:
-        """Return the work of the losses of all premises over some rows."""
+        """Return the work for the losses of all premises over some rows."""
         seconds_per_premise = _PRODUCT * self.loss.n_products * n_rows + _ENTRY * self.loss.n_sums
         return _STEP + self.premises.size * seconds_per_premise
 
@@ -523,10 +522,10 @@ class _ListSearch:
         return self.stopped_by is not None
 
     def solve(self, problem: _ListSubproblem) -> _ListNode:
-        """Find the list with the least loss, if that is below the target.
+        """Find the list with the smallest loss if it is below the target.
 
-        No list has a smaller loss than the `lower` of the node. If `lower` is below the target and
-        no limit ended the search, it is the least loss.
+        `lower` of the node is a lower bound. If it is below the target and no limit ended the
+        search, it is the smallest loss.
         """
         rows, n_rules = problem.rows, problem.n_rules
         losses = self.premise_losses(rows, problem.superset)
@@ -540,7 +539,7 @@ class _ListSearch:
         tolerance = self.loss.tolerance
         if n_rules == 2 or best <= tolerance:
             return _ListNode(best, best, premises, max_costs)
-        # The covered rows reduce the loss of the remaining rows by at most their largest cost.
+        # Removing the covered rows reduces the loss by at most their largest cost.
         bound_of_fewer = problem.bound_of_fewer
         known_bound = max(bound_of_fewer, best) if n_rules == 3 else bound_of_fewer
         lower = np.subtract(known_bound, max_costs, out=totals)
@@ -555,7 +554,7 @@ class _ListSearch:
             while not self.check_limits():
                 bound = min(best, problem.target)
                 margin = _BOUND_MARGIN * bound if n_rules > 3 else 0.0
-                if self.loss.is_exact:  # Losses are whole numbers.
+                if self.loss.is_exact:  # losses are integers
                     margin = math.floor(margin)
                 batch = self._choose_premises(rows, lower, max_costs, bound - tolerance, n_rules)
                 if not batch:
@@ -570,7 +569,7 @@ class _ListSearch:
                         best, premises = cost + child.upper, (a, *child.premises)
                     lower[a] = max(lower[a], cost + child.lower)
                     # Similarity bound: the remaining rows of another premise lack at most the rows
-                    # that it covers, which reduces their loss by at most their largest cost.
+                    # that it covers, which reduces the loss by at most their largest cost.
                     similar = np.subtract(covered, child.max_costs)
                     similar += child.lower
                     np.maximum(lower, similar, out=lower)
@@ -589,7 +588,7 @@ class _ListSearch:
         stored: _StoredBounds,
         losses: _PremiseLosses,
     ) -> _ListSubproblem:
-        """Return the subproblem of the rows that a premise leaves."""
+        """Return the subproblem of the remaining rows of a premise."""
         rows, bounds_of_fewer = problem.rows, problem.bounds_of_fewer
         holds = self.premises.holds(premise, rows)
         return _ListSubproblem(
@@ -610,11 +609,11 @@ class _ListSearch:
         bound: float,
         n_rules: int,
     ) -> list[int]:
-        """Choose first rules to branch on: those with the least bound, if possible dissimilar.
+        """Choose first rules to branch on, with the smallest bounds and if possible dissimilar.
 
-        Among ties the premise that covers most is chosen. Below the root, with three rules left,
-        the premise that covers most of all is chosen: all premises must be solved or bounded
-        there, and large premises bound more of the others.
+        Among premises with equal bounds, those that cover most rows are chosen. Below the root,
+        with three remaining rules, those that cover most rows are chosen regardless of bounds: all
+        premises must be solved or bounded there, and large premises bound more of the others.
         """
         if n_rules == 3 and len(rows) < len(self.premises.table):
             open_costs = np.where(lower < bound, max_costs, -1)
@@ -638,7 +637,7 @@ class _ListSearch:
             open_bounds = np.where(difference <= max_costs / 4, np.inf, open_bounds)
 
     def _solve_batch(self, children: list[_ListSubproblem]) -> list[_ListNode]:
-        """Solve subproblems, in other processes if there are any."""
+        """Solve subproblems, in other processes if available."""
         if len(children) == 1 and self.batch_size == 1:
             return [self.solve(children[0])]
         searches = []
@@ -663,11 +662,11 @@ class _ListSearch:
     # --- heuristics for the incumbent ---
 
     def loss_of(self, rows: np.ndarray, premises: Sequence[int]) -> float:
-        """Return the loss of a list, to which the last rule is added."""
+        """Return the loss of a list with an additional last rule."""
         return sum(self.loss.loss_of(part) for part in self._rows_by_rule(rows, premises))
 
     def _rows_by_rule(self, rows: np.ndarray, premises: Sequence[int]) -> Iterator[np.ndarray]:
-        """Yield the rows that each rule predicts, and then those of the last rule."""
+        """Yield the rows that each rule predicts, and those of the last rule."""
         for a in premises:
             mask = self.premises.holds(a, rows)
             yield rows[mask]
@@ -675,7 +674,7 @@ class _ListSearch:
         yield rows
 
     def insert(self, rows: np.ndarray, premises: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        """Insert the best further rule at the best position of a list."""
+        """Insert the best additional rule at the best position of a list."""
         parts = list(self._rows_by_rule(rows, premises))
         loss_before = np.cumsum([0.0] + [self.loss.loss_of(part) for part in parts])
         best, best_premises = math.inf, premises
@@ -693,9 +692,9 @@ class _ListSearch:
         return best, best_premises
 
     def grow(self, rows: np.ndarray, max_rules: int) -> list[tuple[int, ...]]:
-        """Find good lists of 2, 3, ... rules by a beam search.
+        """Find good lists with 2, 3, ... rules by a beam search.
 
-        Of lists that leave nearly the same rows, only the best stays in the beam.
+        Of lists with nearly the same remaining rows, only the best stays in the beam.
         """
         best_lists: list[tuple[int, ...]] = []
         beam: list[tuple[float, tuple[int, ...], np.ndarray]] = [(0.0, (), rows)]
@@ -727,7 +726,7 @@ class _ListSearch:
     def _dissimilar(
         self, candidates: list[tuple[float, float, tuple[int, ...], np.ndarray]], n_rows: int
     ) -> list[tuple[float, tuple[int, ...], np.ndarray]]:
-        """Choose the best candidates whose remaining rows differ."""
+        """Choose the best candidates with different remaining rows."""
         beam: list[tuple[float, tuple[int, ...], np.ndarray]] = []
         masks = np.zeros((0, len(self.premises.table)), dtype=bool)
         for _, loss_before, premises, rows in candidates:
@@ -743,7 +742,7 @@ class _ListSearch:
         return beam
 
     def improve(self, rows: np.ndarray, premises: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        """Replace one rule of a list at a time, as long as that reduces the loss."""
+        """Replace one rule of a list at a time as long as this reduces the loss."""
         best = self.loss_of(rows, premises)
         is_improved = True
         while is_improved and not self.check_limits():
@@ -757,22 +756,22 @@ class _ListSearch:
         return best, premises
 
     def separate(self, rows: np.ndarray, group: np.ndarray) -> tuple[int, ...]:
-        """Build a list whose rules cover one group of rows each.
+        """Create a list of rules that each cover one group of rows.
 
-        A rule that covers exactly one group stays possible when other groups are removed, so that
-        the list is found if the space contains one. Otherwise a rule covers nearly one group.
+        A rule that covers exactly one group remains possible if other groups are removed, so the
+        list is found if the space contains it. Otherwise rules cover groups approximately.
 
         Parameters
         ----------
         rows : ndarray of int
             The rows.
         group : ndarray of int
-            Group of each row; a smaller number is removed first where several could be.
+            Group of each row; among several possible groups, the smallest number is removed first.
 
         Returns
         -------
         tuple of int
-            The premises; the last group is left for the last rule.
+            Premises for all groups but the last, which the last rule covers.
         """
         premises: list[int] = []
         open_groups = np.unique(group[rows]).tolist()
@@ -797,7 +796,7 @@ class _ListSearch:
         sides = [(int(test), True) for test in yes] + [(int(test), False) for test in no]
         if not sides:
             return None
-        # Wrongly covered rows by test, as numbers for products.
+        # Wrongly covered rows by test, as numbers for matrix products.
         wrong = np.concatenate([outer[yes], ~outer[no]]).astype(np.float32)
         max_conditions = self.premises.max_conditions
         self.work += _STEP + _PRODUCT * len(sides) ** min(2, max_conditions) * wrong.shape[1]
@@ -819,7 +818,7 @@ class _ListSearch:
         return None
 
     def nearest_premise(self, rows: np.ndarray, mask: np.ndarray) -> int:
-        """Return the premise that covers most nearly the rows of a mask."""
+        """Return the premise whose rows differ least from the rows of a mask."""
         dtype = self.loss.dtype
         inner, outer = rows[mask], rows[~mask]
         distance = self.premises.sums(outer, self.loss.max_costs[outer].astype(dtype))
@@ -830,7 +829,7 @@ class _ListSearch:
 def _solve_alone(
     search: _ListSearch, problem: _ListSubproblem
 ) -> tuple[_ListNode, int, str | None]:
-    """Solve a subproblem with a search of its own."""
+    """Solve a subproblem with a separate search."""
     node = search.solve(problem)
     return node, search.n_nodes, search.stopped_by
 
@@ -838,13 +837,13 @@ def _solve_alone(
 def _solve_in_process(
     search: _ListSearch, problem: _ListSubproblem
 ) -> tuple[_ListNode, int, str | None]:
-    """Solve a subproblem in another process, whose number of threads must be limited, too."""
+    """Solve a subproblem in another process, in which threads must also be limited."""
     with threadpool_limits(1):
         return _solve_alone(search, problem)
 
 
 class _StoredBounds:
-    """Bounds of the rows that two premises leave, by the first of the premises.
+    """Bounds of the remaining rows of two premises, by the first premise.
 
     Parameters
     ----------
@@ -865,7 +864,7 @@ class _StoredBounds:
             self._nearest = np.zeros(n_premises, dtype=np.int32)
 
     def add(self, number: int, node: _ListNode) -> None:
-        """Store the bounds of the rows that a premise leaves."""
+        """Store the bounds of the remaining rows of a premise."""
         if node.remaining_bounds is None or len(self._numbers) >= self._capacity:
             return
         is_closer = node.max_costs < self._distance
@@ -875,11 +874,11 @@ class _StoredBounds:
         self._bounds.append(node.remaining_bounds)
 
     def bounds_after(self, number: int) -> np.ndarray | None:
-        """Return bounds of the rows that a premise and each further premise leave."""
+        """Return bounds of the remaining rows of a premise and each further premise."""
         if not self._numbers:
             return None
         bounds: np.ndarray = self._bounds[self._nearest[number]] - self._distance[number]
-        # Two premises leave the same rows in either order.
+        # The remaining rows of two premises do not depend on their order.
         swapped = [stored[number] for stored in self._bounds]
         bounds[self._numbers] = np.maximum(bounds[self._numbers], swapped)
         return bounds
@@ -897,12 +896,12 @@ def optimal_lists(
     targets: Sequence[float] | None = None,
     limits: SolverLimits | None = None,
 ) -> Frontier:
-    r"""Find decision lists with the least loss among all lists of at most 1, 2, 3, ... rules.
+    r"""Find decision lists with the smallest loss among lists with at most 1, 2, 3, ... rules.
 
     The first rule of a list that holds predicts; the last rule always holds and counts as a rule.
     The premise of each other rule is a conjunction of at most `max_conditions` tests of a feature
-    against a cut or a category; an interval with two bounds is two tests. Each rule predicts the
-    class, or number, with the least loss for its rows.
+    against a cut or a category; an interval with two bounds counts as two tests. Each rule predicts
+    the class or number with the smallest loss for its rows.
 
     Parameters
     ----------
@@ -920,43 +919,43 @@ def optimal_lists(
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row.
     start : sequence of RuleSet, default=()
-        Initial incumbents. A list that divides the rows in the same way is used if the space
-        contains one; otherwise premises are replaced by the nearest ones of the space.
+        Initial incumbents. If the space contains a list that divides the rows in the same way, it
+        is used; otherwise premises are replaced by the most similar ones of the space.
     targets : sequence of float, optional
         Lower bounds that suffice for 1, 2, ... rules: the search for a size ends when its bound is
-        proven. By default it ends when the least loss is proven.
+        proven. By default it ends when the smallest loss is proven.
     limits : SolverLimits, optional
         Limits of time, nodes, work and memory, and the number of processes. By default only the
-        memory is limited. Initial incumbents may use 70 % of the limits; of the rest, each size but
-        the last may use half of what remains.
+        memory is limited. Initial incumbents use at most 70 % of the limits; each size but the last
+        uses at most half of the remaining resources.
 
     Returns
     -------
     Frontier
-        For each number of rules a proven lower bound, and the best list found. A keyboard
-        interrupt ends the search like a limit.
+        Proven lower bound and best list found for each number of rules. A keyboard interrupt ends
+        the search like a limit.
 
     Raises
     ------
     ValueError, TypeError
-        If a parameter or the rows cannot be used.
+        If a parameter or the rows are invalid.
 
     Notes
     -----
-    Rows that no test separates form one equivalence class, with errors that no list can avoid. Let
-    :math:`f_q(S)` be the least loss of q rules on the rows S. Then
-    :math:`f_q(S) \leq f_q(T) + \sum_{i \in S \setminus T} c_i` and, for :math:`T \subseteq S`,
-    :math:`f_q(T) \leq f_q(S)`, where :math:`c_i` is the largest cost of row i. So a bound for the
-    rows that one premise leaves also bounds what similar premises leave (the similarity bound of
-    Demirović et al., 2022, for trees). The same inequality covers premises whose rows a better
-    premise contains, and other orders of the same premises. First rules are tried in the order of
-    their bounds. The best list of two rules, and its bound for all others, comes from one product
-    of the matrix of tests with itself.
+    Rows that no test separates form an equivalence class, with errors that no list can avoid. Let
+    :math:`f_q(S)` be the smallest loss of q rules on the rows S, and :math:`c_i` the largest cost
+    of row i. Then :math:`f_q(S) \leq f_q(T) + \sum_{i \in S \setminus T} c_i` and, for :math:`T
+    \subseteq S`, :math:`f_q(T) \leq f_q(S)`. A bound for the remaining rows of a premise therefore
+    also bounds the remaining rows of similar premises (for trees, this is the similarity bound of
+    Demirović et al., 2022), of premises whose rows a better premise contains, and of other orders
+    of the same premises. First rules are tried in the order of their bounds. The best list of two
+    rules, and a bound for all others, follow from one product of the matrix of tests with itself.
 
     Bounds are exact if weights are whole numbers with a sum below 2**24. Otherwise the proof
-    ignores differences of up to 1e-10 of the largest possible loss: "optimal" lists may exceed the
-    least loss by as much, and bounds of other sizes are reduced by 1e-9 of it. If that is more than
-    a thousandth of the loss, as next to an extreme outlier, the status is "rounding".
+    ignores differences of up to 1e-10 of the largest possible loss: the loss of "optimal" lists may
+    exceed the smallest loss by this amount, and bounds of other sizes are reduced by 1e-9 of the
+    largest possible loss. If this is more than a thousandth of the loss, for example because of an
+    extreme outlier, the status is "rounding".
 
     References
     ----------
@@ -986,7 +985,7 @@ def optimal_lists(
     target_bounds = read_targets(targets, max_rules)
     rows = TrainingRows.read(X, y, loss=loss, classes=classes, sample_weight=sample_weight)
     if not rows.weights.any():
-        raise ValueError("sample_weight must hold a positive number, got zeros only.")
+        raise ValueError("sample_weight must hold a positive number, got only zeros.")
     for rules in start:
         check_instance("start", rules, RuleSet)
     problem = _ListProblem(rows, space, X)
@@ -995,7 +994,7 @@ def optimal_lists(
         search.deadline, search.node_limit = limits.deadline(started), limits.node_limit
         search.work_limit = limits.work_limit
         search.batch_size = 1 if limits.is_deterministic else 4
-    # Products of small matrices gain nothing from threads.
+    # Products of small matrices are not faster with threads.
     with threadpool_limits(1), parallel(limits.n_jobs) as pool:
         if search is not None and max_rules > 3 and effective_n_jobs(limits.n_jobs) > 1:
             search.pool = pool
@@ -1010,9 +1009,9 @@ class _ListProblem:
     rows : TrainingRows
         The rows.
     space : SearchSpace
-        The space of lists.
+        Space of the lists.
     X : array-like or DataFrame
-        The rows as they were passed, from which cuts are chosen.
+        Original rows, from which cuts are chosen.
     """
 
     def __init__(self, rows: TrainingRows, space: SearchSpace, X: Any) -> None:
@@ -1036,14 +1035,14 @@ class _ListProblem:
         elif rows.loss == "squared_error":
             self._loss = _ListSquaredErrors(y, weights, group, len(points))
         else:
-            # Medians need the rows themselves.
+            # Medians require the rows instead of equivalence classes.
             self._loss = _ListAbsoluteErrors(y, weights)
             points, self._group[weighted] = bits.T[weighted], np.arange(len(weighted))
         self._points = points
         self._all_points = np.arange(len(points))
 
     def make_search(self, max_rules: int, memory_limit: float) -> _ListSearch | None:
-        """Return the search for the lists; None if its bounds need more memory."""
+        """Return the search for lists; None if its bounds exceed the memory limit."""
         n_points, n_tests = self._points.shape
         item_size = np.dtype(self._loss.dtype).itemsize
         vector_size = 2 * item_size * max(1, n_tests) ** self._max_conditions
@@ -1054,7 +1053,7 @@ class _ListProblem:
             return None
         premises = _Premises(self._points, self._max_conditions, self._loss.dtype)
         search = _ListSearch(premises, self._loss)
-        # Nodes store bounds at each level below the first and above the last two rules.
+        # Nodes store bounds at all levels except the first one and those of the last two rules.
         capacity = int(free_memory / vector_size / max(1, max_rules - 3))
         search.max_stored_bounds = min(256, capacity)
         return search
@@ -1066,7 +1065,7 @@ class _ListProblem:
         start: Sequence[RuleSet],
         started: float,
     ) -> Frontier:
-        """Search the lists of at most 1, 2, ... rules, each with the bounds for fewer rules."""
+        """Search the lists with at most 1, 2, ... rules, using the bounds for fewer rules."""
         loss, rows, max_rules = self._loss, self._all_points, len(targets)
         constant_loss = loss.loss_of(rows)
         lower, status = [constant_loss], ["optimal"]
@@ -1100,9 +1099,9 @@ class _ListProblem:
                     search.stopped_by = "interrupted"
                 ended_by = search.stopped_by or "target"
                 if ended_by in ("node_limit", "work_limit", "time_limit") and n_rules < max_rules:
-                    search.stopped_by = None  # The next size has a share of its own.
+                    search.stopped_by = None  # the next size has its own share
             elif search is not None:
-                bound = best[0]  # Without tests there are only constants.
+                bound = best[0]  # without tests, there are only constants
             bounds_of_fewer = remaining_bounds
             if bound >= best[0] - loss.tolerance:
                 bound, ended_by = best[0], "optimal"
@@ -1111,7 +1110,7 @@ class _ListProblem:
             lower.append(bound)
             incumbents.append(best[1])
             status.append(ended_by)
-        # A bound for more rules holds for fewer rules, too.
+        # A bound for more rules is also valid for fewer rules.
         bounds = np.maximum.accumulate(np.array(lower)[::-1])[::-1]
         return self._make_frontier(bounds, incumbents, status, time.monotonic() - started)
 
@@ -1139,7 +1138,7 @@ class _ListProblem:
         best: tuple[float, tuple[int, ...]],
         initial: list[tuple[int, ...]],
     ) -> tuple[float, tuple[int, ...]]:
-        """Find a good list of some size from the best shorter list and the initial lists."""
+        """Find a good list of a given size from the best shorter list and the initial lists."""
         candidates = [premises for premises in initial if len(premises) == n_rules - 1]
         if not search.check_limits():
             candidates.insert(0, search.insert(self._all_points, best[1])[1])
@@ -1156,11 +1155,11 @@ class _ListProblem:
             return search.solve(problem)
 
     def _nearest_list(self, search: _ListSearch, rules: RuleSet) -> tuple[int, ...]:
-        """Return the premises of a list that divides the points nearly as the rules do."""
+        """Return the premises of a list that divides the points approximately like the rules."""
         is_weighted = self._group >= 0
         n_points = len(self._all_points)
         partition = self._training_rows.partition(rules)
-        # Rows of one point may satisfy different rules if the space lacks cuts of the rules.
+        # Rows of a point may satisfy different rules if the space lacks cuts of the rules.
         counts = np.zeros((n_points, len(rules) + 1))
         np.add.at(counts, (self._group[is_weighted], partition[is_weighted]), 1)
         return search.separate(self._all_points, counts.argmax(axis=1))
@@ -1172,14 +1171,14 @@ class _ListProblem:
         status: list[str],
         seconds: float,
     ) -> Frontier:
-        """Build the frontier, with losses measured on the rows."""
+        """Create the frontier, with losses computed from the rows."""
         premises = _Premises(self._points, self._max_conditions, self._loss.dtype)
         lists = [self._make_rules(premises, numbers) for numbers in incumbents]
         upper = np.minimum.accumulate([loss for _, loss in lists])
         lower = bounds + self._loss.unavoidable_loss
         rounding_error = 0.0 if self._loss.is_exact else 10 * self._loss.tolerance
         lower = np.minimum(np.maximum(0.0, lower - rounding_error), upper)
-        # Next to an outlier, the losses of other rows may be smaller than rounding errors.
+        # With an extreme outlier, the losses of other rows may be smaller than rounding errors.
         is_solved = np.array([size_status == "optimal" for size_status in status])
         is_resolved = (rounding_error <= RESOLUTION * upper) | (lower == upper)
         lower = np.where(is_solved & is_resolved, upper, lower)
@@ -1212,7 +1211,7 @@ class _ListProblem:
         )
 
     def _make_rules(self, premises: _Premises, numbers: tuple[int, ...]) -> tuple[RuleSet, float]:
-        """Return a list as a rule set, without rules that predict no row, and its loss."""
+        """Convert a list to a rule set without rules that predict no row; return its loss, too."""
         training_rows = self._training_rows
         remaining = self._group >= 0
         rules: list[Rule] = []
@@ -1241,7 +1240,7 @@ class _ListProblem:
 
 
 def _merge_last_rules(rules: list[Rule]) -> list[Rule]:
-    """Merge the last rules of a list as long as they predict the same; the last always holds."""
+    """Merge the last rules of a list as long as they have the same output."""
     merged = list(rules)
     while len(merged) > 1 and merged[-1].output == merged[-2].output:
         statistics = _merge_statistics(merged[-2].statistics, merged[-1].statistics)
@@ -1251,7 +1250,7 @@ def _merge_last_rules(rules: list[Rule]) -> list[Rule]:
 
 
 def _merge_statistics(first: Any, second: Any) -> RuleStatistics:
-    """Return the statistics of the rows of two rules."""
+    """Return the joint statistics of two rules."""
     n_rows = first.n_rows + second.n_rows
     if first.class_counts is not None:
         pairs = zip(first.class_counts, second.class_counts, strict=True)

@@ -1,8 +1,8 @@
 """Local search for decision trees: good incumbents, without a proof.
 
 Trees are changed one node at a time: the cut of a split is optimized while the rest of the tree is
-fixed, a split is removed and another leaf is divided, or a subtree is replaced by a new one that is
-partly random. Changes are accepted if they do not increase the loss.
+fixed; a split is removed and another leaf is split; or a subtree is replaced by a new, partly
+random one. Changes are accepted if they do not increase the loss.
 
 References
 ----------
@@ -19,16 +19,16 @@ import numpy as np
 
 #: Largest number of passes over a tree in which its cuts are optimized.
 _MAX_PASSES = 20
-#: Columns among which a random split is drawn: those with the largest gains.
+#: Number of columns with the largest gains among which a random split is drawn.
 _N_RANDOM_COLUMNS = 4
-#: Rounds without an improvement after which the search returns to the best tree.
+#: Number of rounds without an improvement after which the search returns to the best tree.
 _PATIENCE = 12
-#: Removals that are tried per round: those that increase the loss least.
+#: Number of removals with the smallest increase of the loss that are tried per round.
 _N_REMOVALS = 3
 
 
 class TreePart:
-    """A leaf or a split of a tree that local search changes in place.
+    """Leaf or split of a tree, which local search changes in place.
 
     Parameters
     ----------
@@ -100,8 +100,7 @@ class LocalTreeSearch:
     loss : Misclassification, _SquaredLoss or _AbsoluteLoss
         Loss of the leaves.
     spend : callable
-        Takes the work of a step in seconds of a common processor, and returns whether the search
-        must stop.
+        Adds the work of a step in CPU seconds, and returns whether the search must stop.
     """
 
     def __init__(self, points: Any, loss: Any, spend: Callable[[float], bool]) -> None:
@@ -139,7 +138,7 @@ class LocalTreeSearch:
         mask: np.ndarray = self._levels[index, self._column_of_cut[cut]] <= self._cut_levels[cut]
         return mask
 
-    def _fit(self, part: TreePart, index: np.ndarray, default: Any = None) -> float:
+    def _fit_outputs(self, part: TreePart, index: np.ndarray, default: Any = None) -> float:
         """Fit the outputs of the leaves, and return the loss."""
         part.output = self._loss.fit_output(index) if len(index) else default
         if part.cut is None:
@@ -147,7 +146,7 @@ class LocalTreeSearch:
             return float(costs.sum()) if len(index) else 0.0
         below = self._is_below(part.cut, index)
         left, right = part.children()
-        return self._fit(left, index[below], part.output) + self._fit(
+        return self._fit_outputs(left, index[below], part.output) + self._fit_outputs(
             right, index[~below], part.output
         )
 
@@ -163,13 +162,13 @@ class LocalTreeSearch:
         return costs
 
     def _argmin(self, costs: np.ndarray) -> int:
-        """Return the position of the smallest cost; ties are broken at random."""
+        """Return the position of the smallest cost, which is drawn at random among equal ones."""
         smallest = costs.min()
         ties = np.flatnonzero(costs <= smallest + 1e-12 * abs(smallest))
         return int(ties[0] if len(ties) == 1 else self._random.choice(ties))
 
     def _move_cut(self, part: TreePart, index: np.ndarray) -> None:
-        """Move a split to the best cut while both children are fixed."""
+        """Move a split to the best cut, with both children fixed."""
         left, right = part.children()
         if left.cut is None and right.cut is None and self._loss.sums_determine_loss:
             stats = self._loss.stats[index]
@@ -197,10 +196,10 @@ class LocalTreeSearch:
 
     def optimize(self, tree: TreePart) -> float:
         """Move splits as long as that reduces the loss, and return the loss."""
-        loss = self._fit(tree, self._all)
+        loss = self._fit_outputs(tree, self._all)
         for _ in range(_MAX_PASSES):
             self._move_all_cuts(tree, self._all)
-            previous, loss = loss, self._fit(tree, self._all)
+            previous, loss = loss, self._fit_outputs(tree, self._all)
             if self.is_stopped or not loss < previous - 1e-12 * abs(previous):
                 break
         return loss
@@ -208,7 +207,7 @@ class LocalTreeSearch:
     # --- growth and removal ---
 
     def _best_split(self, index: np.ndarray, criterion: str, *, is_random: bool) -> tuple[Any, ...]:
-        """Return the gain and the cut of the best split, or of one of the best at random."""
+        """Return the gain and the cut of the best split, or of a random one of the best splits."""
         stats = self._loss.growth_stats[index]
         sums, total = self._sums_below(index, stats), stats.sum(axis=0)
         impurity = self._loss.impurities
@@ -248,13 +247,13 @@ class LocalTreeSearch:
                 open_leaves.append(candidate(child, points[mask]))
         return root
 
-    def _parts(self, part: TreePart, index: np.ndarray) -> Iterator[tuple[TreePart, np.ndarray]]:
+    def _walk(self, part: TreePart, index: np.ndarray) -> Iterator[tuple[TreePart, np.ndarray]]:
         """Yield all parts of a tree with their points."""
         yield part, index
         if part.cut is not None:
             below = self._is_below(part.cut, index)
             for child, mask in zip(part.children(), (below, ~below), strict=True):
-                yield from self._parts(child, index[mask])
+                yield from self._walk(child, index[mask])
 
     def remove_split(self, tree: TreePart, rank: int = 0) -> bool:
         """Replace the split with the smallest effect on the loss by one of its children.
@@ -262,9 +261,9 @@ class LocalTreeSearch:
         Parameters
         ----------
         tree : TreePart
-            The tree, which is changed.
+            The tree, which is modified.
         rank : int, default=0
-            Number of removals with a smaller increase of the loss that are skipped.
+            Number of removals with smaller increases of the loss to skip.
 
         Returns
         -------
@@ -272,7 +271,7 @@ class LocalTreeSearch:
             Whether a split was removed.
         """
         removals: list[tuple[float, int, TreePart, TreePart]] = []
-        for part, index in self._parts(tree, self._all):
+        for part, index in self._walk(tree, self._all):
             if part.cut is None:
                 continue
             below = self._is_below(part.cut, index)
@@ -291,19 +290,19 @@ class LocalTreeSearch:
         return True
 
     def add_splits(self, tree: TreePart, n_leaves: int) -> None:
-        """Divide the leaves with the largest reduction of the loss up to a number of leaves."""
+        """Split leaves with the largest reduction of the loss up to a number of leaves."""
         while tree.n_leaves < n_leaves and not self.is_stopped:
             leaf, cut = self._best_leaf_to_divide(tree)
             if leaf is None:
                 return
             leaf.cut, leaf.left, leaf.right = cut, TreePart(leaf.output), TreePart(leaf.output)
-            self._fit(tree, self._all)
+            self._fit_outputs(tree, self._all)
 
     def _best_leaf_to_divide(self, tree: TreePart) -> tuple[TreePart | None, int]:
-        """Return the leaf with the largest reduction of the loss, or else of the impurity."""
+        """Return the leaf with the largest reduction of the loss, or otherwise of the impurity."""
         leaves = [
             (part, index)
-            for part, index in self._parts(tree, self._all)
+            for part, index in self._walk(tree, self._all)
             if part.cut is None and len(index)
         ]
         for criterion in self._loss.criteria[::-1]:
@@ -319,7 +318,7 @@ class LocalTreeSearch:
     def load(self, tree: Any) -> TreePart:
         """Convert a tree of tuples, and fit its outputs."""
         part = TreePart.from_tuple(tree)
-        self._fit(part, self._all)
+        self._fit_outputs(part, self._all)
         return part
 
     def polish(self, tree: Any, n_leaves: int) -> tuple[float, Any]:
@@ -342,7 +341,7 @@ class LocalTreeSearch:
         if part.n_leaves < n_leaves:
             self.add_splits(part, n_leaves)
             self.optimize(part)
-        return self._fit(part, self._all), part.to_tuple()
+        return self._fit_outputs(part, self._all), part.to_tuple()
 
     def improve(self, tree: Any, n_leaves: int, n_rounds: float) -> tuple[float, Any]:
         """Improve a tree by random changes, each followed by an optimization of all splits.
@@ -354,7 +353,7 @@ class LocalTreeSearch:
         n_leaves : int
             Largest number of leaves.
         n_rounds : float
-            Largest number of changes; if it is infinite, `spend` ends the search.
+            Largest number of changes; if infinite, `spend` ends the search.
 
         Returns
         -------
@@ -362,14 +361,14 @@ class LocalTreeSearch:
             Loss and tree; the loss is never larger than that of the passed tree.
         """
         current = TreePart.from_tuple(tree)
-        best_loss = loss = self._fit(current, self._all)
+        best_loss = loss = self._fit_outputs(current, self._all)
         best, n_failures = current.copy(), 0
         while self.n_rounds < n_rounds and best_loss > 0 and not self.is_stopped:
             self.n_rounds += 1
-            changed = self._change(current.copy(), n_leaves)
+            changed = self._perturb(current.copy(), n_leaves)
             changed_loss = self.optimize(changed)
             if self.is_stopped:
-                changed_loss = self._fit(changed, self._all)
+                changed_loss = self._fit_outputs(changed, self._all)
             n_failures += 1
             if changed_loss <= loss:
                 current, loss = changed, changed_loss
@@ -383,17 +382,17 @@ class LocalTreeSearch:
                     best, best_loss, n_failures = current.copy(), loss, 0
         return best_loss, best.to_tuple()
 
-    def _change(self, tree: TreePart, n_leaves: int) -> TreePart:
+    def _perturb(self, tree: TreePart, n_leaves: int) -> TreePart:
         """Move a leaf to another part of a tree, or replace a random subtree."""
         if self._random.random() < 0.5:
             if self.remove_split(tree, int(self._random.integers(_N_REMOVALS))):
-                self._fit(tree, self._all)
+                self._fit_outputs(tree, self._all)
                 self.optimize(tree)
             self.add_splits(tree, n_leaves)
             return tree
         splits = [
             (part, index)
-            for part, index in self._parts(tree, self._all)
+            for part, index in self._walk(tree, self._all)
             if part.cut is not None and len(index)
         ]
         if not splits:

@@ -1,4 +1,4 @@
-"""The declaration of a search for optimal rules: its rows, its space of rules and its limits."""
+"""Definition of a search for optimal rules: its rows, its search space and its limits."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from skescore.optimal._cuts import Cuts, candidate_cuts, column_names
 from skescore.rules import RowTable, RuleSet, RuleStatistics
 
 LOSSES = ("errors", "squared_error", "absolute_error")
-#: Every number of rules needs a search of its own, so that a larger number is a mistake.
+#: Largest number of rules; every number of rules needs a separate search, so more are a mistake.
 MAX_RULES = 10_000
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Space of rules that a search compares.
+    """Space of the rules that a search compares.
 
     Parameters
     ----------
     max_rules : int, optional
-        Largest number of rules, up to 10,000. By default the search decides: 4 rules for
-        :func:`optimal_trees` and :func:`optimal_lists`, the sizes that can have a better score for
+        Largest number of rules, at most 10,000. By default 4 rules for :func:`optimal_trees` and
+        :func:`optimal_lists`, and all sizes that may have a better score for
         :func:`skescore.certificates.certify`.
     max_conditions : {1, 2, 3}, default=2
-        Largest number of tests in a premise of a list; trees ignore it. With 3 tests, time and
-        memory grow with the third power of the number of tests.
+        Largest number of tests in a premise of a list; ignored for trees. With 3, time and memory
+        grow with the third power of the number of tests.
     cuts : Cuts, int or None, default=8
-        Cuts of the features; an integer is passed to :func:`candidate_cuts`, None cuts between any
-        two neighboring values.
+        Cuts of the features; an integer is passed to :func:`candidate_cuts`. None: cuts between all
+        neighboring values.
     """
 
     max_rules: int | None = None
@@ -73,7 +73,7 @@ class SearchSpace:
         Raises
         ------
         ValueError
-            If stated cuts leave out the missing values of a feature that they cut.
+            If `cuts` ignores the missing values of a feature.
         """
         if not isinstance(self.cuts, Cuts):
             return candidate_cuts(X, self.cuts)
@@ -88,20 +88,20 @@ class SolverLimits:
     Parameters
     ----------
     time_limit : float, optional
-        Seconds after which the search returns the bounds proven so far; None for no limit.
+        Wall time in seconds after which the search returns the bounds proven so far.
     max_nodes : int, optional
-        Nodes of the search tree after which it returns the bounds proven so far. Unlike
-        `time_limit`, it gives the same result on every machine.
+        Number of nodes after which the search returns the bounds proven so far. Unlike with
+        `time_limit`, the result is the same on every machine.
     memory_limit : float, default=2**30
-        Bytes that the bounds of a search for lists may use. Where these are too few, only
+        Bytes that the bounds of a search for lists may use. If the limit is too small, only
         constants are compared, and the lower bounds for more rules are trivial.
     n_jobs : int, optional
-        Number of processes of a search for lists. With `max_nodes` or `max_work` one process works
-        alone, so that the result does not depend on it.
+        Number of processes of a search for lists. With `max_nodes` or `max_work`, a single process
+        is used, so that the result does not depend on this parameter.
     max_work : float, optional
         Counted work after which the search returns the bounds proven so far, in units of about one
-        second of a common processor core. It gives the same result on every machine, like
-        `max_nodes`, and takes a similar time on all tables, unlike `max_nodes`.
+        CPU second of a typical core. As with `max_nodes`, the result is the same on every machine;
+        unlike with it, the time is similar for all tables.
     """
 
     time_limit: float | None = None
@@ -122,23 +122,23 @@ class SolverLimits:
         Parameters
         ----------
         started : float
-            Time at which it started.
+            Time at which the search started.
 
         Returns
         -------
         float
-            Infinite without a time limit.
+            The time; infinity without a limit.
         """
         return math.inf if self.time_limit is None else started + self.time_limit
 
     @property
     def node_limit(self) -> float:
-        """Largest number of nodes; infinite without a limit."""
+        """Largest number of nodes; infinity without a limit."""
         return math.inf if self.max_nodes is None else self.max_nodes
 
     @property
     def work_limit(self) -> float:
-        """Largest amount of work; infinite without a limit."""
+        """Largest amount of work; infinity without a limit."""
         return math.inf if self.max_work is None else self.max_work
 
     @property
@@ -149,7 +149,7 @@ class SolverLimits:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Rows, their targets and their weights, as a search minimizes a loss over them.
+    """Rows, targets, weights and loss of a search.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class TrainingRows:
         return "regression" if self.classes is None else "classification"
 
     def fit_constant(self, rows: np.ndarray) -> tuple[Any, float, RuleStatistics]:
-        """Find the conclusion with the least loss on some rows.
+        """Find the output with the smallest loss on some rows.
 
         Parameters
         ----------
@@ -239,15 +239,15 @@ class TrainingRows:
 
         Returns
         -------
-        tuple of conclusion, float and RuleStatistics
-            The conclusion, its loss, and the statistics of the rows.
+        tuple of label or number, float and RuleStatistics The output, its loss, and the statistics
+        of the rows.
         """
         y, weights = self.target[rows], self.weights[rows]
         total = float(weights.sum())
         if self.classes is not None:
             counts = np.bincount(y, weights, minlength=len(self.classes))
             best = int(counts.argmax())
-            # The sum of the other classes is never negative, unlike a difference of sums.
+            # Unlike a difference of sums, the sum of the other classes cannot be negative.
             loss = float(np.delete(counts, best).sum())
             return self.classes[best], loss, RuleStatistics(total, tuple(counts.tolist()))
         used = weights if total > 0 else np.ones_like(weights)
@@ -294,7 +294,7 @@ class TrainingRows:
         Returns
         -------
         ndarray of int, shape (n_rows,)
-            Index of the rule; the number of rules where none holds.
+            Index of the rule; the number of rules if no rule holds.
         """
         holds_somewhere = np.ones(len(self.table), dtype=bool)
         return np.vstack([self.holds(rules), holds_somewhere]).argmax(axis=0)
@@ -309,7 +309,7 @@ def losses_of_partitions(
     classes: Sequence[Any] | None = None,
     sample_weight: Any = None,
 ) -> list[tuple[int, float]]:
-    """Return the least loss of rules with the best constants as outputs.
+    """Return the smallest loss of rules with the best constants as outputs.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ def losses_of_partitions(
     y : array-like of shape (n_rows,)
         Labels or numbers.
     rulesets : sequence of RuleSet
-        Rules; the first one that holds for a row predicts it.
+        Rule sets, in which the first rule that holds predicts.
     loss : {"errors", "squared_error", "absolute_error"}, default="errors"
         Loss that is summed over the rows.
     classes : sequence, optional
@@ -329,8 +329,7 @@ def losses_of_partitions(
     Returns
     -------
     list of tuple
-        For each rule set the number of rules that predict rows, where rows without a rule count as
-        one more rule, and the loss.
+        Number of rules that predict rows (plus one for uncovered rows) and loss of each rule set.
     """
     rows = TrainingRows.read(X, y, loss=loss, classes=classes, sample_weight=sample_weight)
     results = []
@@ -348,14 +347,14 @@ def read_targets(targets: Any, max_rules: int) -> np.ndarray:
     Parameters
     ----------
     targets : sequence of float or None
-        The bounds; None to search for the least loss.
+        Lower bounds that suffice; None to search for the smallest loss.
     max_rules : int
         Largest number of rules.
 
     Returns
     -------
     ndarray of shape (max_rules,)
-        The bounds; infinite where the least loss is searched for.
+        Lower bounds that suffice; infinity to search for the smallest loss.
     """
     if targets is None:
         return np.full(max_rules, np.inf)

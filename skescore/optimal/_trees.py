@@ -1,10 +1,10 @@
-"""Optimal decision trees: proven bounds of the least loss of trees with a limited size.
+"""Optimal decision trees: proven bounds of the smallest loss of trees with a limited size.
 
-Branch and bound over subproblems (rows, number of leaves), as in the papers below: a split at the
-root divides the rows, and both children are subproblems with fewer rows and leaves. Lower bounds of
-a child come from rows that no cut separates, from classes that too few leaves cannot predict, and
-from the children of neighboring cuts: the least loss never grows when rows are removed, and each
-added row increases it by at most the largest cost of that row.
+Branch and bound over subproblems (rows and a number of leaves), as in the papers of
+:func:`optimal_trees`: a split at the root divides the rows, and both children are subproblems with
+fewer rows and leaves. Lower bounds of a child come from rows that no cut separates, from classes
+that too few leaves cannot predict, and from the children of neighboring cuts: the smallest loss
+never grows when rows are removed, and each added row increases it by at most its largest cost.
 """
 
 from __future__ import annotations
@@ -30,30 +30,31 @@ from skescore.optimal._local_search import LocalTreeSearch
 from skescore.optimal._problem import SearchSpace, SolverLimits, TrainingRows, read_targets
 from skescore.rules import Condition, Fallback, RowTable, Rule, RuleSet
 
-#: Up to this many cuts, and products, the losses of all pairs of cuts are computed at once.
+#: Largest numbers of cuts and of products for which losses of all pairs of cuts are computed at
+#: once.
 _MAX_PAIRED_CUTS = 1500
 _MAX_PAIRED_PRODUCTS = 4e10
 #: Largest number of entries of a temporary table.
 _BLOCK_SIZE = 4_000_000
-#: Up to this many splits of boxes, dynamic programming over all boxes replaces the search.
+#: Largest number of splits of boxes for which dynamic programming over boxes replaces the search.
 _MAX_BOX_SPLITS = 20_000
 #: Largest number of cached subproblems.
 _MAX_CACHED = 300_000
-#: Share of limited resources for the proof, before local search gets the rest; and the share of
-#: local search before it.
+#: Shares of the limits for the proof and the local search before it; the rest is for that after it.
 _PROOF_SHARE, _FIRST_SHARE = 0.85, 0.1
 #: Largest number of sizes for which greedy trees are added.
 _MAX_GREEDY_SIZES = 31
-#: Rounds of local search per leaf before the proof begins, and nodes of the limit per round.
+#: Number of rounds of local search per leaf before the proof, and number of nodes that a round
+#: counts as in the limit.
 _ROUNDS_PER_LEAF, _NODES_PER_ROUND = 2, 5
-#: Seconds of a common processor: per addition of a table, per entry of a table of cuts, per
+#: CPU seconds: per addition of a table, per entry of a table of cuts, per
 #: multiplication in a matrix product, and per step.
 _ADDITION, _ENTRY, _PRODUCT, _STEP = 3e-9, 3e-9, 4e-11, 5e-5
-#: Up to this many classes, sums over classes are added one by one.
+#: Largest number of classes whose sums are added one by one.
 _FEW_CLASSES = 8
 #: Replaces zero in logarithms.
 _SMALLEST = 1e-300
-#: A tree is None (a leaf) or (cut, tree where the cut holds, tree where it does not).
+#: None for a leaf, or a tuple of a cut, the tree if it holds, and the tree if it does not hold.
 _Tree = Any
 
 
@@ -69,10 +70,10 @@ def optimal_trees(
     targets: Sequence[float] | None = None,
     limits: SolverLimits | None = None,
 ) -> Frontier:
-    """Find decision trees with the least loss among all trees of at most 1, 2, 3, ... leaves.
+    """Find decision trees with the smallest loss among trees with at most 1, 2, 3, ... leaves.
 
-    A leaf predicts one class or one number. If a limit ends the search, the bounds are those
-    proven until then.
+    Each leaf predicts a class or a number. If a limit ends the search, the bounds that have been
+    proven are returned.
 
     Parameters
     ----------
@@ -89,30 +90,30 @@ def optimal_trees(
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row.
     start : sequence of RuleSet, default=()
-        Initial incumbents. Rules that are the leaves of a tree of the space are used as they are;
-        others are replaced by the nearest tree, unless it has too many leaves.
+        Initial incumbents. Rules that are the leaves of a tree of the space are used unchanged;
+        others are replaced by the most similar tree, unless it has too many leaves.
     targets : sequence of float, optional
         Lower bounds that suffice for 1, 2, ... leaves: the search for a size ends when its bound
-        is proven. By default it ends when the least loss is proven.
+        is proven. By default it ends when the smallest loss is proven.
     limits : SolverLimits, optional
-        Limits of time, nodes and work; by default none. Local search for incumbents uses up to a
-        quarter of them, and the proofs of all sizes share the rest.
+        Limits of time, nodes and work; by default none. Local search for incumbents uses at most a
+        quarter of the limits, and the proofs of all sizes share the rest.
 
     Returns
     -------
     Frontier
-        For each number of leaves a proven lower bound, and the best tree found. A keyboard
-        interrupt ends the search like a limit.
+        Proven lower bound and best tree found for each number of leaves. A keyboard interrupt ends
+        the search like a limit.
 
     Raises
     ------
     ValueError, TypeError
-        If the rows or a parameter cannot be used.
+        If the rows or a parameter are invalid.
 
     Notes
     -----
-    The search uses one process. Parallel subproblems would not be faster, as most bounds of a
-    subproblem come from the cache and from neighboring cuts that were solved before.
+    The search uses one process. Solving subproblems in parallel would not be faster, because most
+    bounds of a subproblem come from the cache and from neighboring cuts that were solved before.
 
     References
     ----------
@@ -143,23 +144,23 @@ def optimal_trees(
     cuts = space.cuts_of(X)
     columns = CutColumns(cuts, rows.table)
     search = TreeSearch(columns, rows, max_leaves, limits or SolverLimits(), started)
-    with threadpool_limits(1):  # Products of small matrices gain nothing from threads.
+    with threadpool_limits(1):  # products of small matrices are not faster with threads
         lower, upper, trees = search.run(target_bounds, list(map(rows.partition, start)))
     converter = TreeConverter(columns, rows)
     losses = np.array([converter.loss_of(tree) for tree in trees])
     if (np.abs(losses - upper) > 10 * search.tolerance).any():
         raise RuntimeError(
-            f"The trees' losses {losses.tolist()} are not those of the search, {upper.tolist()}: "
-            "this is a fault of skescore, please report it."
+            f"The trees' losses {losses.tolist()} differ from those of the search, "
+            f"{upper.tolist()}. This is a bug in skescore, please report it."
         )
     upper = np.minimum.accumulate(losses)
     rounding_error = 0.0 if search.loss.is_integral else 10 * search.tolerance
     is_solved = lower >= upper - 10 * search.tolerance
     lower = np.minimum(search.safe_bounds(lower), upper)
-    # Next to an outlier, the losses of other rows may be smaller than rounding errors.
+    # With an extreme outlier, the losses of other rows may be smaller than rounding errors.
     is_resolved = (rounding_error <= RESOLUTION * upper) | (lower == upper)
     lower = np.where(is_solved & is_resolved, upper, lower)
-    lower = np.maximum.accumulate(lower[::-1])[::-1]  # More leaves never increase the loss.
+    lower = np.maximum.accumulate(lower[::-1])[::-1]  # more leaves never increase the loss
     status = np.where(lower >= target_bounds - 10 * search.tolerance, "target", search.ended_by)
     status = np.where(is_solved & ~is_resolved, "rounding", status)
     return Frontier(
@@ -189,7 +190,7 @@ def grow_trees(
 ) -> tuple[RuleSet, ...]:
     """Find decision trees with a small loss by local search, without bounds.
 
-    This takes far less time per cut than a proof, so that many cuts can be used.
+    Local search takes much less time per cut than a proof, so many cuts can be used.
 
     Parameters
     ----------
@@ -208,12 +209,12 @@ def grow_trees(
     start : sequence of RuleSet, default=()
         Initial incumbents.
     limits : SolverLimits, optional
-        Limits of time, nodes and work. Without any, the search makes a few changes per leaf.
+        Limits of time, nodes and work. Without limits, the search tries a few changes per leaf.
 
     Returns
     -------
     tuple of RuleSet
-        Trees of at most 1, 2, ... leaves.
+        Trees with at most 1, 2, ... leaves.
     """
     started = time.monotonic()
     rows = TrainingRows.read(X, y, loss=loss, classes=classes, sample_weight=sample_weight)
@@ -230,10 +231,10 @@ def grow_trees(
 
 
 class CutColumns:
-    """Columns of nested cuts: each cut of a column holds wherever the cut before it holds.
+    """Columns of nested cuts: each cut holds for all rows for which the previous cut holds.
 
-    A numeric feature with missing values has two columns, with the missing values below all cuts
-    and above them. A value of a categorical feature is a column with one cut.
+    A numeric feature with missing values has two columns: with missing values below all cuts, and
+    above all cuts. Each value of a categorical feature is a column with one cut.
 
     Parameters
     ----------
@@ -283,7 +284,7 @@ class CutColumns:
 def _level_codes(
     column: np.ndarray, thresholds: Sequence[float], is_with_missing: bool
 ) -> np.ndarray:
-    """Return the number of thresholds below each value; missing values are below or above all."""
+    """Return the number of thresholds below each value; for missing values, none or all."""
     numbers = np.array([math.nan if v is None else v for v in column.tolist()], dtype=float)
     code = np.searchsorted(np.array(thresholds), numbers, side="left")
     code[np.isnan(numbers)] = 0 if is_with_missing else len(thresholds)
@@ -301,7 +302,7 @@ class _Subset:
     index : ndarray of int32
         Indices of the points.
     levels : ndarray of int64, shape (n_points, n_columns)
-        Level of each point in each column; levels are numbered through all columns.
+        Level of each point in each column; levels are numbered consecutively over all columns.
     cut_of_level : ndarray of int64
         The cut above each level; -1 for the last level of a column.
     column_of_level : ndarray of int64
@@ -315,7 +316,7 @@ class _Subset:
     cut_levels: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
-        #: Levels with a cut above them; all arrays "per cut" are in this order.
+        #: Levels with a cut above them, in the order of all arrays "per cut".
         self.cut_levels = np.flatnonzero(self.cut_of_level >= 0)
 
     @cached_property
@@ -390,7 +391,7 @@ class Misclassification:
     _needs_weights = False
     #: Whether :meth:`loss_of_sums` is available.
     sums_determine_loss = True
-    #: Impurities by which trees grow; the last one is the loss itself.
+    #: Impurities for growing trees; the last one is the loss itself.
     criteria = ("gini", "entropy", "errors")
 
     def __init__(self, counts: np.ndarray) -> None:
@@ -412,7 +413,7 @@ class Misclassification:
         n_classes = sums.shape[-1]
         if not 0 < n_classes <= _FEW_CLASSES:
             return np.asarray(sums.sum(axis=-1) - sums.max(axis=-1, initial=0.0))
-        # Reductions over a short last axis take several times as long.
+        # Reductions over a short last axis would take several times as long.
         total, largest = sums[..., 0], np.maximum(sums[..., 0], 0.0)
         for k in range(1, n_classes):
             total, largest = total + sums[..., k], np.maximum(largest, sums[..., k])
@@ -457,7 +458,7 @@ class Misclassification:
     def two_leaf_losses(
         self, subset: _Subset, sums: np.ndarray, total: np.ndarray
     ) -> tuple[np.ndarray, ...]:
-        """Return the least losses of both children of every cut with two leaves each.
+        """Return the smallest losses of both children of every cut, with two leaves each.
 
         A second cut divides both children. The sums of the four quarters come from the product of
         the matrix of cuts with itself.
@@ -605,19 +606,19 @@ class _SquaredLoss:
 
 
 def _squared_over(first: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return first² / weight; 0 where the weight is only a rounding error."""
+    """Return first² / weight; 0 if the weight is a rounding error."""
     smallest = 1e-12 * max(1e-300, float(np.max(weight, initial=0.0)))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(weight > smallest, first * first / weight, 0.0)
 
 
 class _AbsoluteLoss:
-    """Weighted distance from the median of the leaf. Points are rows, sorted by their number.
+    """Weighted distance from the median of the leaf; points are rows, sorted by target.
 
     Parameters
     ----------
     y, weights : ndarray of shape (n_rows,)
-        Sorted numbers, and weights.
+        Sorted numbers and their weights.
     group : ndarray of int, shape (n_rows,)
         Equivalence class of each row.
     """
@@ -639,7 +640,7 @@ class _AbsoluteLoss:
         self.growth_stats = np.column_stack([weights, weights * y, weights * y * y])
 
     def impurities(self, sums: np.ndarray, criterion: str) -> np.ndarray:
-        """Return the squared errors of leaves, which are faster to compute, from sums."""
+        """Return the squared errors of leaves from sums, which is faster than absolute errors."""
         weight, first, second = np.moveaxis(sums, -1, 0)
         return np.asarray(np.maximum(second - _squared_over(first, weight), 0.0))
 
@@ -697,7 +698,7 @@ class _AbsoluteLoss:
 
 
 class _Subproblem:
-    """Bounds and incumbents of the trees for some rows, by their number of leaves.
+    """Bounds and incumbents for some rows by number of leaves.
 
     Parameters
     ----------
@@ -779,7 +780,7 @@ class _SplitBounds:
             self.lower[0, 1] = loss.loss_of_sums(stats)
             self.lower[1, 1] = loss.loss_of_sums(self.total - stats)
         self.total_max_cost = float(point_values[2].sum())
-        # The loss of a child is below that of all points by at most the cost of the other points.
+        # The loss of all points exceeds that of a child by at most the cost of the other points.
         max_costs = np.stack([self.max_costs, self.total_max_cost - self.max_costs])
         for n_leaves in range(2, max_leaves):
             bounds = self.lower[:, n_leaves]
@@ -801,7 +802,7 @@ class _SplitBounds:
     def bound_by_similarity(
         self, n_leaves: int, bound: float, shared_cost: np.ndarray, total_cost: float
     ) -> None:
-        """Bound all children by a set of points with a known bound.
+        """Bound the losses of all children by a set of points with a known bound.
 
         Parameters
         ----------
@@ -819,7 +820,7 @@ class _SplitBounds:
             np.maximum(lower, bound - (total_cost - cost), out=lower)
 
     def bound_child(self, child: int, n_leaves: int, position: int, bound: float) -> None:
-        """Bound one child of one cut, and with it the children of the other cuts of its column."""
+        """Bound a child of a cut, and thereby the children of the other cuts of its column."""
         begin, end = self._column_begin[position], self._column_end[position]
         lower, costs = self.lower[child, n_leaves], self.max_costs
         if child == 0:
@@ -861,7 +862,7 @@ class TreeSearch:
         self.deadline, self.node_limit = limits.deadline(started), limits.node_limit
         self.work_limit = limits.work_limit
         self.n_nodes = 0
-        #: Counted work in seconds of a common processor.
+        #: Counted work in CPU seconds.
         self.work = 0.0
         self.tolerance = 0.0
         self.is_stopped = False
@@ -892,7 +893,7 @@ class TreeSearch:
             self.loss = _AbsoluteLoss(target[order], weights[order], group[order])
         self._row_of_point = first
         self._set_tolerance()
-        # Rounding may leave this much of the errors of equal numbers.
+        # Squared errors of equal numbers may differ from 0 by this rounding error.
         noise = 4 * sys.float_info.epsilon * float(np.abs(target).max(initial=0))
         noise_of_loss = {"errors": 0.0, "squared_error": noise**2}
         noise = float(weights.sum()) * noise_of_loss.get(rows.loss, noise)
@@ -935,12 +936,12 @@ class TreeSearch:
         if len(self.all_points.cut_levels):
             try:
                 self._search_in_stages(root, targets, first_rules)
-            except KeyboardInterrupt:  # The bounds hold at any moment.
+            except KeyboardInterrupt:  # the bounds are valid at any time
                 self.ended_by = "interrupted"
         else:
             root.lower = [math.inf] + [root.upper[1]] * self.max_leaves
         lower = np.array(root.lower[1:])
-        # A bound for more leaves holds for fewer leaves, too.
+        # A bound for more leaves is also valid for fewer leaves.
         lower = np.maximum.accumulate(lower[::-1])[::-1]
         return lower, np.array(root.upper[1:]), root.trees[1:]
 
@@ -961,7 +962,7 @@ class TreeSearch:
             self._improve_incumbents(root, self.node_limit - self.n_nodes)
 
     def grow(self, first_rules: Sequence[np.ndarray]) -> list[_Tree]:
-        """Find good trees by local search alone.
+        """Find good trees by local search only.
 
         Parameters
         ----------
@@ -1001,7 +1002,7 @@ class TreeSearch:
         self.is_stopped = False
 
     def _is_solved(self, root: _Subproblem) -> bool:
-        """Return whether the loss of the trees with all leaves is proven to be the least."""
+        """Return whether the tree with the largest number of leaves is proven optimal."""
         return root.lower[self.max_leaves] >= root.upper[self.max_leaves] - self.tolerance
 
     def _spend(self, seconds: float) -> bool:
@@ -1010,11 +1011,11 @@ class TreeSearch:
         return self._check_limits()
 
     def _improve_incumbents(self, root: _Subproblem, n_rounds: float) -> None:
-        """Improve the trees of all sizes by local search, most of all the largest."""
+        """Improve the trees of all sizes by local search, in particular the largest."""
         if self._is_solved(root):
             return
         local_search = LocalTreeSearch(self.all_points, self.loss, self._spend)
-        # Trees of many leaves take long, so that only some sizes are improved.
+        # Trees with many leaves take long, so only some sizes are improved.
         n_sizes = min(self.max_leaves - 1, _MAX_GREEDY_SIZES)
         for size in np.unique(np.linspace(2, self.max_leaves, n_sizes).astype(int)).tolist():
             if not self._check_limits():
@@ -1031,7 +1032,7 @@ class TreeSearch:
             root.add_tree(n_leaves, loss, smaller.to_tuple())
 
     def _solve_all_sizes(self, root: _Subproblem, targets: np.ndarray) -> None:
-        """Solve all sizes with equal shares of the limits, then again with what remains."""
+        """Solve all sizes with equal shares of the limits, then again with the rest."""
         resources = self._resources()
         for is_first in (True, False):
             for n_leaves in range(2, self.max_leaves + 1):
@@ -1040,7 +1041,7 @@ class TreeSearch:
                 self._solve(root, self.all_points, n_leaves, targets[n_leaves - 1], is_root=True)
 
     def safe_bounds(self, lower: np.ndarray) -> np.ndarray:
-        """Return lower bounds that hold despite rounding; whole numbers if all losses are whole."""
+        """Return lower bounds that are valid despite rounding; integers if losses are integers."""
         if self.loss.is_integral:
             return np.ceil(lower - 1e-6) + 0.0
         return np.maximum(lower - self.tolerance, 0.0)
@@ -1057,7 +1058,7 @@ class TreeSearch:
         return self.is_stopped
 
     def _subproblem(self, subset: _Subset) -> _Subproblem:
-        """Return the subproblem of some points, from the cache if it is there."""
+        """Return the (possibly cached) subproblem of some points."""
         key = blake2b(subset.index.tobytes(), digest_size=16).digest()
         node = self._cache.get(key)
         if node is not None:
@@ -1089,9 +1090,9 @@ class TreeSearch:
         *,
         is_root: bool = False,
     ) -> None:
-        """Raise the lower bound of a subproblem to its least loss, or to `limit`.
+        """Raise the lower bound of a subproblem to its smallest loss, or to `limit`.
 
-        A limit of time or nodes ends it earlier. The root keeps the bounds of its splits.
+        A limit may end it earlier. The root keeps the bounds of its splits.
         """
 
         def is_solved() -> bool:
@@ -1108,7 +1109,7 @@ class TreeSearch:
             node.split_bounds = bounds
         while True:
             self.work += _STEP + _ENTRY * n_leaves * len(subset.cut_levels)
-            # Choose the split with the least bound, over all distributions of the leaves.
+            # Choose the split with the smallest bound over all distributions of the leaves.
             totals = [
                 bounds.lower[0, left] + bounds.lower[1, n_leaves - left]
                 for left in range(1, n_leaves)
@@ -1182,7 +1183,7 @@ class TreeSearch:
         self.work += _STEP + _ADDITION * n_entries * (n_values + 1)
 
     def _best_stump(self, subset: _Subset, mask: np.ndarray) -> tuple[float, _Tree]:
-        """Return the least loss of the points of a mask with two leaves, and the tree."""
+        """Return the smallest loss of the points of a mask with two leaves, and the tree."""
         self.n_nodes += 1
         self._count_sums(subset, self.loss.stats.shape[1])
         stats = self.loss.stats[subset.index[mask]]
@@ -1221,7 +1222,7 @@ class TreeSearch:
         return True
 
     def _grow_greedy_trees(self, root: _Subproblem) -> None:
-        """Add trees of scikit-learn as first incumbents."""
+        """Add scikit-learn's trees as initial incumbents."""
         rows = self.rows
         codes, first_cuts = self.columns.codes.astype(np.float32), self.columns.first_cuts
         is_classification = rows.classes is not None
@@ -1243,8 +1244,8 @@ class TreeSearch:
     def _nearest_tree(self, subset: _Subset, rule: np.ndarray) -> tuple[_Tree, int]:
         """Build a tree that separates points by their rule, and count its leaves.
 
-        Each split sends every rule to one child and separates the fewest points from the majority
-        of their rule; a split that separates none is chosen if there is one.
+        Each split assigns every rule to one child, and separates the fewest points from the
+        majority of their rule; splits that separate no points are preferred.
         """
         rules, code = np.unique(rule, return_inverse=True)
         if len(rules) < 2 or not len(subset.cut_levels):
@@ -1259,7 +1260,7 @@ class TreeSearch:
         is_below, goes_below = subset.is_below(position), below[position] > above[position]
         trees, n_leaves = [], 0
         for side in (True, False):
-            # Points that are separated from their rule do not influence the child.
+            # Points that are separated from the majority of their rule do not influence the child.
             mask = (is_below == side) & (goes_below[code] == side)
             tree, n = self._nearest_tree(subset.restrict(mask), code[mask])
             trees.append(tree)
@@ -1272,7 +1273,7 @@ class TreeSearch:
         return math.fsum(self._subproblem(subset).upper[1] for subset in subsets)
 
     def _leaf_subsets(self, tree: _Tree, subset: _Subset) -> list[_Subset]:
-        """Return the points of each leaf that has any."""
+        """Return the points of each nonempty leaf."""
         if tree is None or not len(subset.index):
             return [subset] if len(subset.index) else []
         cut, left, right = tree
@@ -1294,12 +1295,12 @@ class TreeSearch:
         return np.array([self.loss.stats[subset.index].sum(axis=0) for subset in subsets])
 
     def minimize(self, loss: Any, n_leaves: int, limit: float) -> tuple[float, _Tree]:
-        """Search the trees with the least value of another loss.
+        """Search the trees with the smallest value of another loss.
 
         Parameters
         ----------
         loss : Misclassification
-            A loss of the same points.
+            Loss of the same points.
         n_leaves : int
             Largest number of leaves.
         limit : float
@@ -1308,7 +1309,7 @@ class TreeSearch:
         Returns
         -------
         tuple of float and tree
-            A lower bound, and the best tree found.
+            Lower bound, and the best tree found.
         """
         self.loss, self._cache, self.is_stopped = loss, {}, False
         if self._boxes is None:
@@ -1341,7 +1342,7 @@ def _first_splits(fitted: Any, n_leaves: int, first_cuts: np.ndarray) -> _Tree:
 
 
 class _BoxTable:
-    """Dynamic programming over all boxes that a leaf can be, where cuts are few.
+    """Dynamic programming over all possible boxes of leaves, for few cuts.
 
     Parameters
     ----------
@@ -1392,7 +1393,7 @@ class _BoxTable:
         self._root = int(box_numbers[tuple(r.index((0, n - 1)) for r, n in full_ranges)])
 
     def minimize(self, loss: Any, n_leaves: int) -> tuple[float, _Tree]:
-        """Return the least loss of trees with at most this number of leaves, and the tree."""
+        """Return the smallest loss of trees with at most this number of leaves, and the tree."""
         costs = [loss.loss_of_sums(self._sums)]
         for size in range(2, n_leaves + 1):
             best = costs[-1].copy()
@@ -1405,7 +1406,7 @@ class _BoxTable:
     def _split_costs(
         self, costs: list[np.ndarray], n_leaves: int, splits: slice
     ) -> tuple[Any, Any]:
-        """Return the least cost of each split, and the number of leaves of its left child."""
+        """Return the smallest cost of each split, and the number of leaves of its left child."""
         totals = np.stack(
             [
                 costs[n_left - 1][self._left[splits]]
@@ -1440,7 +1441,7 @@ class _BoxTable:
 
 
 class TreeConverter:
-    """Conversion of trees of cuts into rules, and their loss on the rows.
+    """Conversion of trees of cuts to rules, and computation of their loss.
 
     Parameters
     ----------
@@ -1481,7 +1482,7 @@ class TreeConverter:
         tree : tree of cuts
             The tree.
         leaf_classes : sequence of int, optional
-            Class index of each leaf; by default its conclusion with the least loss.
+            Class index of each leaf; by default the output with the smallest loss.
 
         Returns
         -------
