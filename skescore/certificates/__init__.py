@@ -1,8 +1,8 @@
-"""Certificates: proofs of how far rules are from the best possible ones of a stated kind.
+"""Certificates: proofs of how far rules are from the best possible rules of a given kind.
 
-:func:`certify` proves, for decision trees and decision lists of every size, a lower bound of the
-loss, and so a bound of the best score, whatever its weights. A certificate compares complete rules
-on the rows it was made for; it does not hold for new rows. :func:`check_certificate` checks a
+For decision trees and decision lists of every size, :func:`certify` proves a lower bound of the
+loss, from which a bound of the best score follows for any weights. A certificate compares complete
+rules on specific rows; it does not apply to new rows. :func:`check_certificate` checks a
 certificate with an independent program.
 """
 

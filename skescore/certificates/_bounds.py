@@ -11,11 +11,11 @@ import numpy as np
 
 from skescore._validation import check_integer, check_number
 
-#: Up to this many sets of predicted classes, all of them are bounded one by one.
+#: Largest number of sets of predicted classes that are bounded one by one.
 _MAX_CLASS_SETS = 12
-#: Steps of the bisection for the Lagrange multiplier.
+#: Number of bisection steps for the Lagrange multiplier.
 _BISECTION_STEPS = 40
-#: Largest number of entries of a table, and of intervals of the missed rows of a class.
+#: Largest numbers of entries of a table and of intervals of the false negatives of a class.
 _TABLE_SIZE, _MAX_INTERVALS = 6_000, 200
 
 
@@ -29,15 +29,14 @@ def bound_weighted_f1(
     class_weights : sequence of float
         Weight of the rows of each class.
     errors : float
-        Smallest weight of the rows with a wrong prediction.
+        Lower bound of the weight of wrongly predicted rows.
     max_classes : int, optional
-        Largest number of classes that are predicted; a rule set predicts at most as many as it has
-        rules.
+        Largest number of predicted classes, such as the number of rules.
 
     Returns
     -------
     float
-        No predictions have a larger weighted F1.
+        Upper bound of the weighted F1.
 
     Raises
     ------
@@ -46,16 +45,15 @@ def bound_weighted_f1(
 
     Notes
     -----
-    Let :math:`a_k` be the missed rows of class k, :math:`b_k` the rows of other classes that are
-    predicted as k, and e all errors. Then :math:`F_k = 2 (n_k - a_k) / (2 n_k - a_k + b_k)` is
-    concave in :math:`a_k` and convex in :math:`b_k`. Both sum to e, and :math:`b_k \leq e - a_k`,
-    as rows predicted as k by mistake are not of class k. So in the best case one class has
-    :math:`b_k = e - a_k`, another one the remaining :math:`a_k`, and all others have none. For each
-    pair of classes and each interval of :math:`a_k`, the Lagrangian dual bounds the best other a;
-    each of its values is an upper bound.
+    Let :math:`a_k` be the false negatives and :math:`b_k` the false positives of class k, and e all
+    errors. Then :math:`F_k = 2 (n_k - a_k) / (2 n_k - a_k + b_k)` is concave in :math:`a_k` and
+    convex in :math:`b_k`. Both sum to e, and :math:`b_k \leq e - a_k`, because false positives of k
+    are not of class k. In the best case, one class therefore has :math:`b_k = e - a_k`, another one
+    the remaining :math:`a_k`, and all others none. For each pair of classes and each interval of
+    :math:`a_k`, the Lagrangian dual gives an upper bound over the other a.
 
     If not all classes are predicted, let a larger class k replace a smaller class i, with as many
-    hits and false alarms: then :math:`n_k F_k \geq n_i F_i` at the same errors, and
+    true positives and false positives: then :math:`n_k F_k \geq n_i F_i` for the same errors, and
     :math:`b_k \leq e - a_k + n_k - n_i`.
 
     Examples
@@ -96,7 +94,7 @@ def _cached_bound(weights: tuple[float, ...], errors: float, n_predicted: int) -
         }
         bound = max(_bound_for_classes(np.array(n), total, errors, 0.0) for n in class_sets)
     else:
-        # The largest classes are at least as good as others, with a weaker limit on false alarms.
+        # The largest classes are at least as good, with a weaker limit on false positives.
         slack = float((class_weights[:n_predicted] - class_weights[-n_predicted:]).max())
         bound = _bound_for_classes(class_weights[:n_predicted], total, errors, slack)
     return min(1.0, bound * (1 + 1e-12))
@@ -112,9 +110,9 @@ def _bound_for_classes(n: np.ndarray, total: float, errors: float, slack: float)
     total : float
         Weight of all classes.
     errors : float
-        Smallest weight of the errors.
+        Lower bound of the weight of the errors.
     slack : float
-        Weight of the rows of its own that may count as false alarms of a class.
+        Weight of a class's own rows that may count as its false positives.
 
     Returns
     -------
@@ -123,7 +121,7 @@ def _bound_for_classes(n: np.ndarray, total: float, errors: float, slack: float)
     """
     errors = max(errors, total - float(n.sum()))
     missed = errors - (total - float(n.sum()))
-    # A first bound ignores the relation of false alarms, all of one class, and missed rows.
+    # A first bound ignores the relation between false positives, all of one class, and negatives.
     m = len(n)
     bound = float(_dual_bound(n, errors * np.eye(m), np.full(m, missed), total).max())
     if m == 1:
@@ -131,7 +129,7 @@ def _bound_for_classes(n: np.ndarray, total: float, errors: float, slack: float)
     pairs = np.array([(k, j) for k in range(m) for j in range(m) if k != j])
     n_intervals = max(6, min(_MAX_INTERVALS, _TABLE_SIZE // (len(pairs) * m)))
     n_first = n[pairs[:, 0]][:, None]
-    # Intervals of the missed rows of the first class of each pair.
+    # Intervals of the false negatives of the first class of each pair.
     ends = np.minimum(n_first, missed) * np.linspace(0, 1, n_intervals + 1)
     low, high = ends[:, :-1], ends[:, 1:]
     hits = n_first - low
@@ -148,9 +146,9 @@ def _bound_for_classes(n: np.ndarray, total: float, errors: float, slack: float)
 def _dual_bound(
     n: np.ndarray, false_alarms: np.ndarray, missed: np.ndarray, total: float
 ) -> np.ndarray:
-    """Bound the weighted F1 over all distributions of the missed rows to classes.
+    """Bound the weighted F1 over all distributions of the false negatives to classes.
 
-    The last axis holds the classes. The multiplier of the sum of missed rows is found by bisection.
+    The last axis holds the classes. Bisection finds the multiplier of the sum of false negatives.
     """
     shape = np.broadcast_shapes(false_alarms.shape[:-1], missed.shape)
     low, high = np.full(shape, 1e-12 / total), np.full(shape, 1e3 / total)

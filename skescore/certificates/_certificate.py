@@ -35,14 +35,14 @@ _VERSION = 1
 
 
 class ScoreBounds(NamedTuple):
-    """Bounds of the best score that rules of a kind can have.
+    """Bounds of the best score of one kind of rules.
 
     Parameters
     ----------
     incumbent : float
         Score of the best rules found.
     bound : float
-        Proven bound: no rules have a better score. If less is better, it is the smaller number.
+        Proven bound: no rules have a better (larger, or smaller if less is better) score.
     """
 
     incumbent: float
@@ -50,7 +50,7 @@ class ScoreBounds(NamedTuple):
 
 
 class CertificateSettings(TypedDict):
-    """Settings of a certificate, besides the name of the score.
+    """Settings of a certificate, except for the name of the score.
 
     Attributes
     ----------
@@ -61,8 +61,8 @@ class CertificateSettings(TypedDict):
     weights : dict of str to float
         Weights of the score.
     cuts_per_feature : int or None
-        Largest number of cuts of a numeric feature besides those of the given rules; None for all
-        cuts between neighboring values.
+        Largest number of cuts of a numeric feature in addition to those of the given rules; None
+        for all cuts between neighboring values.
     stated_cuts : bool
         Whether the cuts were stated one by one.
     """
@@ -96,21 +96,20 @@ class HeldOut(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Proof of how far given rules are from the best possible ones; see :func:`certify`.
+    """Proof of how far given rules are from the best possible rules; see :func:`certify`.
 
-    It holds for some rows, and for one score with its weights. :meth:`with_score` applies the same
-    proof to other scores.
+    The proof is for specific rows and one score with its weights; see also :meth:`with_score`.
 
     Parameters
     ----------
     frontiers : sequence of Frontier
-        For each kind of rules, proven bounds of the least loss of every size.
+        Proven bounds of the smallest loss of every size, for each kind of rules.
     measured : sequence of sequence of dict of str to float
-        For each of these, per size, the metrics of the incumbent and its ``"n_rules"``.
+        Metrics and ``"n_rules"`` of the incumbent of every size, for each kind of rules.
     score : str
         Name of the score.
     settings : CertificateSettings
-        Its metric, completeness and weights, and the cuts.
+        Metric, completeness and weights of the score, and the cuts.
     rows : CertifiedRows
         Description of the rows.
     given_rules : GivenRules
@@ -118,8 +117,7 @@ class Certificate:
     held_out : HeldOut, optional
         Scores on held-out rows; see :meth:`with_held_out`.
     f1_bounds : sequence of F1Bound, default=()
-        For trees of some sizes: bounds of the weighted F1 that are tighter than those from the
-        errors.
+        Bounds of the weighted F1 for some sizes of trees tighter than those from errors.
 
     Examples
     --------
@@ -147,7 +145,7 @@ class Certificate:
 
     @classmethod
     def from_proofs(cls, problem: CertificateProblem, proofs: Sequence[KindProof]) -> Certificate:
-        """Make a certificate of a problem and the proofs for its kinds of rules.
+        """Create a certificate from a problem and the proofs for its kinds of rules.
 
         Parameters
         ----------
@@ -186,7 +184,7 @@ class Certificate:
         return tuple(frontier.kind for frontier in self.frontiers)
 
     def with_score(self, score: str | None = None, **weights: float) -> Certificate:
-        """Apply the same proof to another score or other weights, without a new search.
+        """Apply the proof to another score or other weights, without a new search.
 
         Parameters
         ----------
@@ -199,13 +197,13 @@ class Certificate:
         Returns
         -------
         Certificate
-            The same bounds, for that score.
+            The certificate with the same bounds, for the new score.
 
         Raises
         ------
         ValueError
-            If the score is unknown, depends on another loss than the one that the certificate
-            bounds, or on a metric that is undefined for the given rules.
+            If the score is unknown, or depends on a loss other than that of the certificate or on a
+            metric that is undefined for the given rules.
         """
         name = self.score if score is None else score.removeprefix("neg_")
         spec = SCORE_SPECS.get(name)
@@ -228,23 +226,24 @@ class Certificate:
         certificate = replace(
             self, score=name, settings=cast(CertificateSettings, settings), held_out=held_out
         )
-        certificate.given_prediction()  # Raises an error if the metric is undefined.
+        certificate.given_prediction()  # raises an error if the metric is undefined
         return certificate
 
     def with_held_out(self, search: Any, *, limits: SolverLimits | None = None) -> Certificate:
         """Score the best rules found on the held-out rows of a search.
 
-        Rules with the fewest errors on some rows need not be better on other rows. So rules of the
-        same kind and size are searched on the training rows of each split of the search, with the
-        predictions of the black box as all its candidates, and scored on the held-out rows.
+        Rules with the fewest errors on some rows are not necessarily better on other rows. Rules of
+        the same kind and size are therefore searched on the training rows of each split of the
+        search, with the same predictions of the black box as for its candidates, and scored on
+        held-out rows.
 
         Parameters
         ----------
         search : ExtractorSearchCV
             The fitted search whose winner the certificate compares.
         limits : SolverLimits, optional
-            Time limit for the rules of all splits, without the fits of black boxes, and largest
-            number of nodes for each split; by default 60 seconds.
+            Time limit for the rules of all splits, not including the fits of black boxes, and
+            largest number of nodes for each split; by default 60 seconds.
 
         Returns
         -------
@@ -311,7 +310,7 @@ class Certificate:
 
     @property
     def _score(self) -> CertifiedScore:
-        """The score with its metric and weights."""
+        """Score with its metric and weights."""
         settings = self.settings
         return CertifiedScore(SCORE_SPECS[self.score], settings["metric"], settings["weights"])
 
@@ -348,7 +347,7 @@ class Certificate:
         Returns
         -------
         float
-            Rows without a rule count as errors, or as predicted by the mean.
+            The loss; uncovered rows count as errors, or as predicted by the mean.
         """
         total = self.frontiers[0].total_weight
         for key, value in self.given_rules["metrics"].items():
@@ -373,7 +372,7 @@ class Certificate:
         Returns
         -------
         tuple of ScoreBounds
-            For at most 1, 2, 3, ... rules: the term of the incumbent, and its proven bound.
+            Term of the incumbent and its proven bound, for at most 1, 2, 3, ... rules.
         """
         score = self._score
         frontier, measured = self._frontier(kind)
@@ -404,8 +403,8 @@ class Certificate:
         Returns
         -------
         tuple of ScoreBounds
-            For 1, 2, 3, ... complete rules: the score of the incumbent, and its proven bound. If
-            fewer rules are as good, rules that never hold complete their number.
+            Score of the incumbent and its proven bound, for 1, 2, 3, ... complete rules. If fewer
+            rules are equally good, rules that never hold are added.
         """
         value = self._score.value
         return tuple(
@@ -424,7 +423,7 @@ class Certificate:
         Returns
         -------
         ScoreBounds
-            The score of the best rules found, and its proven bound.
+            Score of the best rules found, and its proven bound.
         """
         scores = self._incumbent_scores(kind)
         best = max if self._score.spec.greater_is_better else min
@@ -432,7 +431,7 @@ class Certificate:
         return ScoreBounds(best(scores), best([*bounds, *scores]))
 
     def _f1_bounds_of(self, kind: str) -> tuple[F1Bound, ...]:
-        """Return the bounds of the weighted F1, if the score uses it for this kind of rules."""
+        """Return the bounds of the weighted F1 if the score uses it for this kind of rules."""
         return self.f1_bounds if (kind, self._score.metric) == ("tree", "f1_weighted") else ()
 
     def _incumbent_scores(self, kind: str) -> list[float]:
@@ -457,7 +456,7 @@ class Certificate:
         Returns
         -------
         bool
-            Whether :meth:`interval` holds for any number of rules.
+            Whether :meth:`interval` is valid for any number of rules.
         """
         score = self._score
         next_size = self._frontier(kind)[0].sizes[-1] + 1
@@ -465,7 +464,7 @@ class Certificate:
         return bool(score.signed(score.perfect_prediction, next_size) <= incumbent)
 
     def gap(self, kind: str | None = None) -> float:
-        """Return the proven largest difference between the best score and that of the given rules.
+        """Return a proven bound of how much the best score exceeds that of the given rules.
 
         Parameters
         ----------
@@ -475,7 +474,7 @@ class Certificate:
         Returns
         -------
         float
-            0 or more, in units of the score.
+            The bound, at least 0, in units of the score.
         """
         spec = self._score.spec
         given_score = spec.signed(self.given_score())
@@ -494,7 +493,7 @@ class Certificate:
         Returns
         -------
         RuleSet or None
-            None if only their loss is known.
+            The rules; None if only their loss is known.
         """
         scores = [self._score.spec.signed(value) for value in self._incumbent_scores(kind)]
         rules = [*self._frontier(kind)[0].rules]
@@ -535,12 +534,12 @@ class Certificate:
         return ", ".join([METRIC_NAMES[settings["metric"]], *weights, *completeness])
 
     def to_text(self) -> str:
-        """Describe the proof, in one sentence for each kind of rules.
+        """Describe the proof in sentences.
 
         Returns
         -------
         str
-            The sentences; the last ones state the limits of the proof.
+            One sentence for each kind of rules, and sentences on the limits of the proof.
         """
         spec = SCORE_SPECS[self.score]
         given_score = self.given_score()
@@ -604,7 +603,7 @@ class Certificate:
         Parameters
         ----------
         indent : int, optional
-            Spaces per level; None for one line.
+            Number of spaces per level; None for one line.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""The function that proves how far rules are from the best possible ones."""
+"""Creation of certificates."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ def certify(
     limits: SolverLimits | None = None,
     sample_weight: Any = None,
 ) -> Certificate:
-    """Prove how far the score of rules is from the best possible score on some rows.
+    """Prove how far the score of rules is from the best possible score for given rows.
 
     Parameters
     ----------
     search_or_rules : estimator or RuleSet
-        A fitted search or extractor, or rules.
+        Fitted search or extractor, or rules.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
-        The rows, in the units of the rules; by default the rows, target and weights of a search.
+        Rows in the units of the rules; by default the rows, target and weights of a search.
     y : array-like of shape (n_rows,) or fitted estimator, optional
         Reference of the rules: labels or numbers (the name of a Series is the name of the
         reference), or a black box whose predictions the rules should reproduce. By default the
         black box of the search or extractor.
     scoring : str or scorer, default="ice"
-        The score: a name or a scorer made by :func:`skescore.scorers.make_score_scorer`.
+        Name of a score, or a scorer of :func:`skescore.scorers.make_score_scorer`.
     kinds : sequence of {"tree", "list"}, default=("tree", "list")
-        Kinds of rules with which the rules are compared.
+        Kinds of rules to compare with.
     space : SearchSpace, optional
-        Space of these rules. The cuts of the given rules are added to it. By default 8 cuts
-        per feature, at most 2 conditions in a rule of a list, and all numbers of rules that can
-        have a better score, or up to 6 rules if more than 12 rules can.
+        Search space of these rules, to which the cuts of the given rules are added. By default 8
+        cuts per feature, at most 2 conditions in a rule of a list, and all sizes that may have a
+        better score; if these exceed 12 rules, at most 6 rules.
     tolerance : float, optional
         Accepted difference of scores: the search ends when no rules can be better than the best
-        rules found by more than the tolerance, which takes much less time. The bounds for other
+        rules found by more than the tolerance. This takes much less time, but the bounds for other
         scores and weights are then wider. By default the search ends only at the limits.
     limits : SolverLimits, optional
-        Limits of time, nodes and memory, and the number of processes. The time limit holds for all
-        kinds together, the limit of nodes for each search. By default 60 seconds.
+        Limits of time, nodes and memory, and number of processes. The time limit is for all kinds
+        together, the limit of nodes for each search. By default 60 seconds.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row.
 
@@ -68,9 +68,8 @@ def certify(
     Let L(r) be the proven lower bound of the loss of r rules, U(r) the loss of the best rules
     found, and S(e, r) a score that never improves with a larger loss e or more rules r. Then the
     best score is at most the best S(L(r), r), and at least the best S(U(r), r). Bounds of the
-    weighted F1 follow from the errors by :func:`bound_weighted_f1`. If a `tolerance` is given and
-    these are too wide for trees of some size, :func:`skescore.optimal.bound_f1_of_trees` bounds
-    their F1 directly.
+    weighted F1 follow from the errors by :func:`bound_weighted_f1`. If they are too wide for trees
+    of some size and `tolerance` is set, :func:`skescore.optimal.bound_f1_of_trees` bounds the F1.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""The checker of certificates: a small program that users trust instead of the solvers.
+"""Checker of certificates: a small program that users trust instead of the solvers.
 
 The checker reads the JSON of a certificate and the rows, recomputes every number in the
-certificate, and states its own claims: :attr:`CheckResult.claims`. The only numbers of the
-certificate on which claims depend are lower bounds and proofs; the checker verifies them by
-enumeration and by its own searches. Of this package, it uses only its schema (``_check_schema``)
-and its searches (``_check_searches``).
+certificate, and states its own claims: :attr:`CheckResult.claims`. Of the certificate's numbers,
+claims depend only on lower bounds and proofs; the checker verifies them by enumeration and by its
+own searches. Within this package, it uses only its schema (``_check_schema``) and its searches
+(``_check_searches``).
 
 Reading order, which is also the list of proof obligations:
 
@@ -25,7 +25,7 @@ Reading order, which is also the list of proof obligations:
 
 Losses are exact for classification with whole weights, and for rules that are enumerated. Other
 searches use floating-point numbers and lower each bound by the largest rounding error of their
-sums; the claims use these lowered bounds.
+sums; claims use the lowered bounds.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ from skescore.certificates._check_searches import (
     largest_f1,
 )
 
-#: Largest relative difference between a stated number and the exact one. Claims use the exact one.
+#: Largest relative difference between a stated number and the exact one, which claims use.
 _ROUNDING = 1e-9
-#: A lower bound is wrong if it exceeds the smallest loss by this share of the loss of one rule.
+#: Largest excess of a lower bound over the smallest loss, as a share of the loss of one rule.
 _WRONG = 1e-7
 #: Error of the bounds of solvers, as a share of the total weight of the rows.
 _SOLVER_ROUNDING = 1e-8
-#: Largest relative difference between two scores that counts as rounding.
+#: Largest relative difference between two scores that is regarded as a rounding error.
 _SCORE_ROUNDING = 1e-6
 #: Largest number of trees, lists or premises that are enumerated.
 _MAX_ENUMERATED = 100_000
@@ -80,7 +80,7 @@ _MAX_VOLUME_PARTS, _VOLUME_TOLERANCE = 200_000, 1e-6
 _ESTIMATE_TOLERANCE = 0.01
 _BLACK_BOX = "the black box's predictions"
 _UNCHECKED = "The remaining parts are not checked: the {} limit is reached."
-#: By score: label, names of its weights, and rows without a rule.
+#: Label, names of weights, and policy for uncovered rows of each score.
 _SCORES = {
     "ice": ("ICE", ("phi", "rho"), "ignore"),
     "fire": ("FiRe", ("psi",), "penalize"),
@@ -121,7 +121,7 @@ def check_certificate(
     time_limit: float | None = 60.0,
     memory_limit: float = 2**30,
 ) -> CheckResult:
-    """Check a certificate against the rows for which it holds.
+    """Check a certificate on the rows for which it was created.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def _run_steps(check: _Check, findings: list[str]) -> CheckResult:
         findings.append(check.check_incumbents(frontier))
     claims = check.state_given_rules()
     for i, frontier in enumerate(data["frontiers"]):
-        with threadpool_limits(1):  # Products of small tables gain nothing from threads.
+        with threadpool_limits(1):  # products of small tables are not faster with threads
             findings += check.check_bounds(frontier, len(data["frontiers"]) - i)
         claims += check.state_claims(frontier)
     findings += check.unchecked
@@ -213,7 +213,7 @@ def _run_steps(check: _Check, findings: list[str]) -> CheckResult:
 
 
 class _Rows:
-    """The rows that were passed, with their targets and weights as exact integers.
+    """Rows that were passed, with targets and weights as exact integers.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class _Rows:
     X, y : array-like
         The rows and their reference.
     weights : list of float or None
-        Their weights.
+        Weights of the rows.
     budget : Budget
         Limits of time and memory.
     """
@@ -233,7 +233,7 @@ class _Rows:
         self.stated, self.budget = data["rows"], budget
         self.task = self.stated["task"]
         names, self.columns = _read_columns(X)
-        #: Names of the columns; those of an array are the names in the certificate.
+        #: Names of the columns; for an array, the names in the certificate.
         self.names = names or data["frontiers"][0]["rules"][0]["feature_names"]
         #: Names of the columns that are declared categories.
         dtypes = [str(dtype) for dtype in getattr(X, "dtypes", ())] if names else []
@@ -242,7 +242,7 @@ class _Rows:
         self.values = list(map(list, zip(*self.columns, strict=True)))
         self.y = _json_values(y)
         name = getattr(y, "name", None)
-        #: Name of the target, if the passed one has a name.
+        #: Name of the passed target, if any.
         self.target_name = name if isinstance(name, str) and name else None
         self.is_weighted = weights is not None
         self.w = [1.0] * len(self.y) if weights is None else weights
@@ -256,7 +256,7 @@ class _Rows:
                 f"its rules have {len(self.names)} features, but there are {len(self.columns)} "
                 "columns"
             )
-        #: Rows of positive weight; the others count in no metric.
+        #: Rows with positive weight; other rows are not counted.
         self.index = [i for i, w in enumerate(self.w) if w > 0]
         self.weights, self.unit = _integers([self.w[i] for i in self.index])
         self.total = sum(self.weights)
@@ -299,7 +299,7 @@ class _Rows:
         by_text = dict.fromkeys(sorted({str(v) for v in self.y}), Fraction(0))
         for value, weight in zip(self.targets, self.weights, strict=True):
             by_text[str(value)] += Fraction(weight, self.unit)
-        # Labels are ordered by their text; numbers may be written in several ways.
+        # Labels are sorted by their text; numbers may be written in several ways.
         for number, exact in zip(sorted(stated), sorted(by_text.values()), strict=True):
             _require_equal("a class weight", number, exact)
 
@@ -325,7 +325,7 @@ class _Rows:
     # --- 4. losses and metrics ---
 
     def loss(self, name: str, predictions: Sequence[Any], rows: Sequence[int]) -> Fraction:
-        """Return the exact loss of predictions for some rows; None is a wrong label."""
+        """Return the exact loss of predictions for some rows; the prediction None is an error."""
         if name == "errors":
             wrong = (
                 self.weights[i]
@@ -350,7 +350,7 @@ class _Rows:
         return loss / (self.unit * self.number_unit**power)
 
     def metric(self, name: str, predictions: Sequence[Any], rows: Sequence[int]) -> Fraction:
-        """Return a metric of the predictions for some rows, exact but for square roots."""
+        """Return a metric of the predictions for some rows; it is exact except for square roots."""
         total = Fraction(sum(self.weights[i] for i in rows), self.unit)
         loss = self.loss(LOSS_OF_METRIC[name], predictions, rows)
         if name == "accuracy":
@@ -388,14 +388,14 @@ class _Rows:
 
 
 def _integers(values: Sequence[float]) -> tuple[list[int], int]:
-    """Return numbers as integers in units of one fraction, exactly."""
+    """Return numbers as exact integers in a common unit, and the unit."""
     fractions = [Fraction(value) for value in values]
     unit = math.lcm(*{value.denominator for value in fractions})
     return [value.numerator * (unit // value.denominator) for value in fractions], unit
 
 
 def _require_equal(name: str, stated: Any, exact: Fraction | float, error: float = 0.0) -> None:
-    """Raise unless a stated number is the exact one, except for rounding."""
+    """Raise an error unless a stated number is the exact one up to rounding errors."""
     exact = Fraction(exact)
     if type(stated) not in (int, float) or abs(Fraction(stated) - exact) > max(
         Fraction(error), abs(exact) * Fraction(_ROUNDING)
@@ -404,7 +404,7 @@ def _require_equal(name: str, stated: Any, exact: Fraction | float, error: float
 
 
 def _to_float(exact: Fraction) -> float:
-    """Return the nearest float; an infinite one for numbers beyond all floats."""
+    """Return the nearest float; infinity for numbers beyond the largest float."""
     try:
         return float(exact)
     except OverflowError:
@@ -427,12 +427,12 @@ def _read_weights(sample_weight: Any) -> list[float] | None:
 
 def _read_columns(X: Any) -> tuple[list[str], list[list[Any]]]:
     """Return the names and the values of the columns; an array has no names."""
-    if hasattr(X, "column_names"):  # a table of Arrow
+    if hasattr(X, "column_names"):  # an Arrow table
         return list(X.column_names), [_json_values(X.column(j)) for j in range(X.num_columns)]
     columns = getattr(X, "columns", None)
     if columns is not None:
         names = [str(name) for name in columns]
-        has_positions = hasattr(X, "iloc")  # pandas, unlike polars, may repeat a name
+        has_positions = hasattr(X, "iloc")  # in contrast to polars, pandas allows repeated names
         return names, [
             _json_values(X.iloc[:, j] if has_positions else X[name]) for j, name in enumerate(names)
         ]
@@ -449,14 +449,14 @@ def _json_values(column: Any) -> list[Any]:
 
 
 def _json_value(value: Any) -> Any:
-    """Return a value as JSON represents it: numbers as floats if possible, missing ones as None."""
+    """Return a value as JSON represents it: numbers as floats if possible, None if missing."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, bool | str) or value is None:
         return value
     try:
         number = float(value)
     except (TypeError, ValueError):
-        # The comparison of pandas' NA with itself is no boolean.
+        # The comparison of pandas' NA with itself is not a boolean.
         return None if str(value) in ("<NA>", "NaT") or value != value else str(value)
     if isinstance(value, int) and number != value:
         return value
@@ -467,14 +467,14 @@ def _json_value(value: Any) -> Any:
 
 
 def _class_key(value: Any) -> Any:
-    """Return a key that is equal for equal labels, such as 1 and 1.0; booleans are no numbers."""
+    """Return a key that is equal for equal labels, such as 1 and 1.0, but not 1 and True."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = _json_value(value)
     return type(value), value
 
 
 def _value_key(value: Any) -> Any:
-    """Return a key that is equal for equal values of a column, in which True is 1."""
+    """Return a key that is equal for equal values of a column, such as 1 and True."""
     return _class_key(float(value) if isinstance(value, bool) else value)
 
 
@@ -503,8 +503,8 @@ def _holds(condition: Any, row: Sequence[Any]) -> bool:
 
 
 def _keys_of(condition: Any) -> frozenset[Any]:
-    """Return the keys of the values of a condition, which it keeps for further rows."""
-    if "keys" not in condition:  # no field of the schema
+    """Return the keys of the values of a condition, in which they are cached."""
+    if "keys" not in condition:  # this field is not in the schema
         condition["keys"] = frozenset(map(_value_key, condition["values"]))
     keys: frozenset[Any] = condition["keys"]
     return keys
@@ -521,14 +521,14 @@ def _is_within(condition: Any, value: Any) -> bool:
     lower, upper = condition.get("lower"), condition.get("upper")
     if isinstance(value, str):
         raise RejectedError(f"a rule compares the text {value[:60]!r} with numbers")
-    value = float(value)  # Rules compare floats, which round integers beyond 2**53.
+    value = float(value)  # rules compare floats, which round integers beyond 2**53
     above = lower is None or value > lower or (condition.get("lower_closed") and value == lower)
     below = upper is None or value < upper or (condition.get("upper_closed", 1) and value == upper)
     return bool(above and below and not math.isnan(value))
 
 
 def _linear_sum(start: float, terms: Any, row: Sequence[Any]) -> float:
-    """Return a linear function in floats, summed in the order of the features as rules do."""
+    """Return a linear function in floats, summed in the order of the features like in rules."""
     total = float(start)
     for j, coefficient in sorted(terms):
         if coefficient:
@@ -625,10 +625,10 @@ def _prediction_term(score: str, metric: str, value: float) -> float:
 
 
 def _covered_volume(rules: Any, domain: Any, budget: Budget) -> Fraction | None:
-    """Return the share of the domain where some rule holds; None if it cannot be computed.
+    """Return the share of the domain in which some rule holds; None if it cannot be computed.
 
-    The domain is divided feature by feature into parts that conditions distinguish. Missing values
-    are a part of their own, and so is each category.
+    The domain is divided feature by feature into parts that conditions distinguish. Missing values,
+    and each category, are separate parts.
     """
     if any(not rule["if"] for rule in rules["rules"]):
         return Fraction(1)
@@ -647,7 +647,7 @@ def _covered_volume(rules: Any, domain: Any, budget: Budget) -> Fraction | None:
 
     @cache
     def covered_share(k: int, open_rules: frozenset[int]) -> Fraction:
-        """Return the share where some open rule holds, given the parts of the first k features."""
+        """Return the share in which an open rule holds, given the parts of the first k features."""
         nonlocal n_parts
         if any(last_feature[i] < k for i in open_rules):
             return Fraction(1)
@@ -691,7 +691,7 @@ def _divide_feature(domain: Any, j: int, conditions: Sequence[Any]) -> list[tupl
     cuts = [Fraction(v) for v in (low, *sorted(b for b in bounds if low < b < high), high)]
     scale = (1 - missing_share) / (cuts[-1] - cuts[0])
     parts = [((a + b) / 2, (b - a) * scale) for a, b in pairwise(cuts)]
-    # Conditions compare floats; the middle of two neighboring floats is one of them.
+    # Conditions compare floats; the midpoint of neighboring floats rounds to one of them.
     return [*((middle, share) for middle, share in parts), *missing]
 
 
@@ -699,12 +699,12 @@ def _divide_feature(domain: Any, j: int, conditions: Sequence[Any]) -> list[tupl
 
 
 class _Check:
-    """The steps of the check of one certificate.
+    """Steps of the check of a certificate.
 
     Parameters
     ----------
     data : dict
-        The certificate, which has the schema.
+        Certificate that matches the schema.
     rows : _Rows
         The rows.
     budget : Budget
@@ -724,10 +724,10 @@ class _Check:
         #: Prediction term and completeness of the given rules; None if they cannot be computed.
         self.given_term: float | None = None
         self.given_completeness: float | None = None
-        #: Per kind of rules and size the verified lower bounds of the loss, and upper bounds of F1.
+        #: Verified lower bounds of the loss, and upper bounds of F1, per kind of rules and size.
         self.verified_losses: dict[str, list[Fraction]] = {}
         self.verified_f1: dict[int, float] = {}
-        #: Per kind of rules the metric and the number of the rules found.
+        #: Metrics and sizes of the best rules found, per kind of rules.
         self.incumbents: dict[str, list[tuple[Fraction, int]]] = {}
         self.incumbent_f1: dict[int, tuple[Fraction, int]] = {}
         self._check_settings()
@@ -765,7 +765,7 @@ class _Check:
         self._check_reference()
 
     def _check_reference(self) -> None:
-        """Check the name of the reference, as far as the passed target has a name."""
+        """Check the name of the reference if the passed target has a name."""
         stated, name = self.data["rows"]["reference"], self.rows.target_name
         self.reference = stated if stated == name else "the passed y"
         if name is not None and stated not in (name, "y", _BLACK_BOX):
@@ -781,7 +781,7 @@ class _Check:
         """Return the rows for which a condition holds, as bits."""
         key = json.dumps([condition, order])
         if key not in self._condition_rows:
-            condition = json.loads(json.dumps(condition))  # It keeps the keys of its values.
+            condition = json.loads(json.dumps(condition))  # a copy, in which keys are cached
             bits = bytearray(len(self.rows.index))
             step = max(1, 1000 // _n_parts(condition))
             for position, i in enumerate(self.rows.index):
@@ -911,12 +911,12 @@ class _Check:
             raise RejectedError(
                 f"completeness by volume should be {float(volume)!r}, not {stated!r}"
             )
-        # Scores that use the rows' share instead do not depend on the volume.
+        # Scores with completeness by rows do not depend on the volume.
         part = self.unchecked if self.given_completeness is None else self.notes
         part.append(volume_text)
 
     def _domain_of_rows(self, rules: Any) -> Any:
-        """Return the domain of the rows of positive weight, for the features of rules."""
+        """Return the domain of the rows with positive weight, for the features of rules."""
         conditions = [c for rule in rules["rules"] for c in rule["if"] if "feature" in c]
         compared = {c["feature"] for c in conditions if c["type"] == "interval"}
         listed = {c["feature"] for c in conditions if c["type"] == "one_of"}
@@ -938,7 +938,7 @@ class _Check:
         return domain
 
     def _is_volume_of_stated_domain(self, rules: Any, stated: float) -> bool:
-        """Return whether the volume is right in the domain that is stored with the rules."""
+        """Return whether the volume is correct in the domain that is stored with the rules."""
         domain = rules.get("domain")
         if domain is None:
             return False
@@ -978,7 +978,7 @@ class _Check:
         return self._test_rows[key]
 
     def check_cuts(self, cuts: Any) -> None:
-        """Check that the cuts are those that the claims describe."""
+        """Check that the cuts are those in the description of the space."""
         names = self.rows.names
         indices = {str(j) for j in range(len(names))}
         sets = cuts.get("category_sets", {})
@@ -998,7 +998,7 @@ class _Check:
             thresholds = cuts["thresholds"].get(str(j), [])
             is_text = any(isinstance(value, str) for value in observed)
             is_cut = thresholds or str(j) in cuts["categories"] or str(j) in sets
-            # No test splits the rows of a column without values.
+            # In a column without values, no test splits the rows.
             has_missing = 0 < len(observed) < len(self.rows.columns[j])
             if is_cut and has_missing and j not in cuts["missing_features"]:
                 raise RejectedError(f"no test separates the missing values of {name}")
@@ -1057,7 +1057,7 @@ class _Check:
             raise RejectedError(f"{name} has cuts that the certificate does not describe")
 
     def _bounds_of_rules(self, name: str) -> list[tuple[float, bool]]:
-        """Return the bounds of a feature in the given rules, and if equal values are below each."""
+        """Return the bounds of a feature in the given rules, and whether equal values are below."""
         rules = self.data["given"]["rules"] or {"rules": [], "feature_names": []}
         bounds: list[tuple[float, bool]] = []
         for condition in (c for rule in rules["rules"] for c in rule["if"]):
@@ -1117,7 +1117,7 @@ class _Check:
             raise RejectedError(f"the bounds {low} and {high} are not 'optimal'")
 
     def check_incumbent(self, frontier: Any, i: int) -> tuple[Fraction, int]:
-        """Check the best rules found of one size; return their metric and number."""
+        """Check the best rules found for a size; return their metric and number."""
         rules, loss, rows = frontier["rules"][i], frontier["loss"], self.rows
         n_rules = len(rules["rules"])
         if n_rules > i + 1:
@@ -1140,7 +1140,7 @@ class _Check:
         return metrics[self.metric], n_rules
 
     def _check_statistics(self, rules: Any, rule: Any, members: Sequence[int]) -> None:
-        """Check the numbers of rows that are stated with a rule."""
+        """Check the statistics of a rule."""
         statistics, rows = rule.get("statistics", {}), self.rows
         weight = sum(rows.weights[i] for i in members)
         if "n_rows" in statistics:
@@ -1198,7 +1198,7 @@ class _Check:
             if n_tests > max_conditions:
                 raise RejectedError(f"a rule has {n_tests} conditions")
         parts, predictions = self._predict(rules)
-        if sum(parts) != self.all_rows:  # The parts are disjoint.
+        if sum(parts) != self.all_rows:  # the parts are disjoint
             raise RejectedError("rules that should be complete do not cover all rows")
         if kind == "tree":
             if parts != self._premises(rules):
@@ -1207,7 +1207,7 @@ class _Check:
         return parts, predictions
 
     def _check_tree(self, leaves: list[int], cuts: Any) -> None:
-        """Check that nested tests divide the rows into these leaves."""
+        """Check that the leaves are those of a tree of the space."""
         tests = self._tests(cuts)
         groups = [leaves]
         while groups:
@@ -1217,7 +1217,7 @@ class _Check:
             for test in tests:
                 inside = [leaf for leaf in group if leaf & test]
                 if 0 < len(inside) < len(group) and not any(leaf & ~test for leaf in inside):
-                    # A tree exists for any valid first test if it exists for one of them.
+                    # If there is a tree for one valid first test, there is one for all of them.
                     groups += [inside, [leaf for leaf in group if not leaf & test]]
                     break
             else:
@@ -1234,9 +1234,9 @@ class _Check:
                 raise RejectedError("tests of the space are x ≤ c and x > c")
             if bounds:
                 return len(bounds)
-            kind = "missing"  # An interval without bounds holds for all values that are known.
+            kind = "missing"  # an interval without bounds holds for all known values
         if kind == "one_of":
-            # A negated condition on several values is one test per value, or one of a set.
+            # A negated condition on several values is one test per value, or a test of a set.
             keys = {_value_key(value) for value in condition["values"]}
             sets = cuts.get("category_sets", {}).get(feature, ())
             if any({_value_key(value) for value in values} == keys for values in sets):
@@ -1260,7 +1260,7 @@ class _Check:
         frontier : dict
             The bounds of one kind of rules.
         n_remaining : int
-            Number of kinds that are not verified yet, including this one.
+            Number of kinds that have not been verified, including this one.
 
         Returns
         -------
@@ -1297,7 +1297,7 @@ class _Check:
                 tests, self.all_rows, frontier["space"]["max_conditions"], cost, budget
             )
         )
-        # Solvers use floats, whose error also depends on the largest of the weights.
+        # Solvers use floats, whose error also depends on the largest weight.
         wrong = max(
             one_rule * Fraction(_WRONG), self.rows.total_weight * Fraction(_SOLVER_ROUNDING)
         )
@@ -1329,7 +1329,7 @@ class _Check:
                             f"bound {float(bound)}"
                         )
             verified.append(min(bound, proven))
-        # A proven bound for more rules holds for fewer rules, too.
+        # A proven bound for more rules is also valid for fewer rules.
         for i in range(len(verified) - 1, 0, -1):
             verified[i - 1] = max(verified[i - 1], verified[i])
         self.verified_losses[kind] = verified
@@ -1361,7 +1361,7 @@ class _Check:
         return sum(map(cost, classes), Fraction(0))
 
     def _make_cost(self, budget: Budget) -> Callable[[int], Fraction]:
-        """Return the exact least loss of one conclusion as a function of rows."""
+        """Return a function that computes the exact loss of the best constant for a set of rows."""
         rows = self.rows
 
         def errors(bits: int) -> Fraction:
@@ -1409,7 +1409,7 @@ class _Check:
         return np.unpackbits(bits, axis=1, bitorder="little", count=n).T == 1
 
     def _labels(self) -> tuple[dict[Any, int], Any]:
-        """Return the number of each label, and the numbers of the targets."""
+        """Return the code of each label, and the codes of the targets."""
         keys = [_class_key(value) for value in self.rows.targets]
         numbers = {key: k for k, key in enumerate(dict.fromkeys(keys))}
         return numbers, np.array([numbers[key] for key in keys])
@@ -1421,7 +1421,7 @@ class _Check:
         rows, n, m = self.rows, len(self.rows.index), len(tests)
         self.budget.check_memory(24 * n * m + 16 * m * n_sizes**2)
         target = self._labels()[1] if self.loss == "errors" else np.array(rows.targets, float)
-        if self.loss == "errors" and rows.total < 2**53:  # All sums are exact.
+        if self.loss == "errors" and rows.total < 2**53:  # all sums are exact
             weights, unit = np.array(rows.weights, float), rows.unit
         else:
             weights, unit = np.array([rows.w[i] for i in rows.index]), None
@@ -1462,7 +1462,7 @@ class _Check:
         while nodes:
             node, low, high = nodes.pop()
             budget.check_time()
-            for _ in range(3):  # All predicted weights sum to the total weight.
+            for _ in range(3):  # all predicted weights sum to the total weight
                 low = np.maximum(low, total - (high.sum() - high))
                 high = np.minimum(high, total - (low.sum() - low))
             if (low > high + 1e-9 * total).any():
@@ -1478,7 +1478,7 @@ class _Check:
             size = f1_bound["max_leaves"]
             limit = total + search.constant - upper_bound * total / 2
             if not search.least_loss(size, limit) >= limit - search.error(size):
-                raise LimitError("proof")  # The relaxed bound is too weak.
+                raise LimitError("proof")  # the relaxed bound is too weak
             error = max(error, search.error(size))
         return float(upper_bound) + 2 * error / total
 
@@ -1528,7 +1528,7 @@ class _Check:
         return _score(self.data["score"], term, n_rules, 1.0, self.weights)
 
     def _best_metric(self, loss: Fraction, n_rules: int, f1: float | None) -> float:
-        """Return the best value of the metric at a loss or more."""
+        """Return the best value of the metric for losses of at least `loss`."""
         total = self.rows.total_weight
         if self.metric == "accuracy":
             return float(1 - loss / total)
@@ -1551,7 +1551,7 @@ class _Check:
         return tuple(sorted((w / self.rows.unit for w in weights.values()), reverse=True))
 
     def state_claims(self, frontier: Any) -> list[str]:
-        """Return the claim on one kind of rules, from the verified bounds alone."""
+        """Return the claim on one kind of rules, which depends only on verified bounds."""
         kind, score = frontier["kind"], self.data["score"]
         if score not in _SCORES:
             return []
@@ -1651,7 +1651,7 @@ def _priority(rules: Any, i: int) -> tuple[float, float, int]:
 def _cut_positions(
     numbers: Sequence[float], values: Sequence[float], max_cuts: int | None, budget: Budget
 ) -> Iterator[int]:
-    """Yield the positions of the cuts among the values: all, or those nearest to the quantiles."""
+    """Yield the positions of all cuts between the values, or of those nearest to the quantiles."""
     if max_cuts is None or len(values) - 1 <= max_cuts:
         yield from range(1, len(values))
         return
@@ -1663,7 +1663,7 @@ def _cut_positions(
 
 
 def _branch(node: Any, low: Any, high: Any, *, is_whole: bool) -> list[tuple[Any, Any, Any]]:
-    """Return the two parts of a node that divides the predictions of one class."""
+    """Return both branches of a node on the predictions of one class."""
     k, (below, above) = node["class"], node["between"]
     is_next = is_whole and below == math.floor(below) and above == below + 1
     if k >= len(low) or not (above <= below or is_next):

@@ -1,7 +1,7 @@
-"""The schema of certificates, and the limits of their check.
+"""Schema of certificates, and limits of their check.
 
-:func:`parse_certificate` reads the text: finite numbers, unique names, a bounded size, and exactly
-the fields that ``_CERTIFICATE`` declares. The declaration is also the documentation of the format;
+:func:`parse_certificate` accepts only texts of limited size with finite numbers, unique names and
+exactly the fields that ``_CERTIFICATE`` declares. The declaration documents the format;
 ``docs/guide/certificates.md`` explains the fields.
 """
 
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-#: Bytes of memory per character of JSON, at most.
+#: Largest number of bytes of memory per character of JSON.
 _BYTES_PER_CHARACTER = 32
 METRICS_OF_LOSS = {
     "errors": ("accuracy", "f1_weighted"),
@@ -30,16 +30,16 @@ METRIC_NAMES = {
     "root_mean_squared_error": "root mean squared error",
     "mean_absolute_error": "mean absolute error",
 }
-#: Metrics of which 1 is the best value.
+#: Metrics whose best value is 1.
 PERFORMANCES = ("accuracy", "f1_weighted", "r2")
 
 
 class RejectedError(Exception):
-    """Raised where the certificate is wrong."""
+    """Raised if the certificate is wrong."""
 
 
 class LimitError(Exception):
-    """Raised where a limit of time or memory ends a step; its argument is the resource."""
+    """Raised if a limit ends a step; the argument is the resource."""
 
 
 class Budget:
@@ -50,12 +50,12 @@ class Budget:
         self.n_bytes = memory_limit
 
     def check_time(self) -> None:
-        """Raise an error if the time is over."""
+        """Raise a LimitError if the time limit is reached."""
         if time.monotonic() > self.deadline:
             raise LimitError("time")
 
     def check_memory(self, n_bytes: float) -> None:
-        """Raise an error if a step needs more memory than there is."""
+        """Raise a LimitError if a step exceeds the memory limit."""
         if n_bytes > self.n_bytes:
             raise LimitError("memory")
 
@@ -68,7 +68,7 @@ class Budget:
 
 
 def parse_certificate(text: str, budget: Budget) -> Any:
-    """Parse JSON of a bounded size with finite numbers and unique names, and check its schema."""
+    """Parse JSON of limited size with finite numbers and unique names, and check its schema."""
     budget.check_memory(_BYTES_PER_CHARACTER * len(text))
 
     def number(digits: str) -> float:
@@ -101,7 +101,7 @@ def parse_certificate(text: str, budget: Budget) -> Any:
     return data
 
 
-#: A schema is a function of a value, its location and the budget; it raises a RejectedError.
+#: Function of a value, its location and the budget that raises a RejectedError for invalid values.
 _Schema = Callable[[Any, str, Budget], None]
 
 
@@ -136,7 +136,7 @@ def _choice(*choices: Any) -> _Schema:
 
 
 def _either(*schemas: _Schema) -> _Schema:
-    """Return a schema that accepts what one of several schemas accepts."""
+    """Return a schema that accepts values of any of several schemas."""
 
     def check(value: Any, location: str, budget: Budget) -> None:
         for schema in schemas[:-1]:
@@ -176,7 +176,7 @@ def _record(required: Mapping[str, _Schema], **optional: _Schema) -> _Schema:
 
 
 def _table(item: _Schema, is_name: Callable[[str], bool], rule: str) -> _Schema:
-    """Return a schema of an object with any number of fields of one kind."""
+    """Return a schema of an object with any number of fields of the same kind."""
 
     def check(value: Any, location: str, budget: Budget) -> None:
         if not isinstance(value, dict):
@@ -322,7 +322,7 @@ _F1_BRANCHES = _record(
         "branches": _list(lambda *_: None, 2, 2),
     }
 )
-#: A node without solutions has an empty leaf; larger multipliers would make sums inaccurate.
+#: Schema of leaves, which are empty for infeasible nodes; larger multipliers would be inaccurate.
 _F1_LEAF = _either(
     _record({}),
     _record({"linear": _list(_COUNT), "multipliers": _list(_number(-1e6, 1e6))}),
@@ -334,7 +334,7 @@ _SHARE = _number(0, 1)
 _METRIC_VALUES = {
     name: _number(high=1) if name in PERFORMANCES else _number(0) for name in LOSS_OF_METRIC
 }
-#: Metrics of the given rules by policy for rows without a rule.
+#: Metrics of the given rules by policy for uncovered rows.
 _GIVEN_METRICS = {
     f"{name} {policy}": schema
     for name, schema in _METRIC_VALUES.items()

@@ -1,8 +1,8 @@
 """Searches by which the checker of certificates verifies lower bounds of losses.
 
-Their contract is small: :meth:`_Search.exact_bound` returns a number that no rules of the space
-have a smaller loss than, and :func:`largest_f1` one that no predictions have a larger weighted F1
-than. Tests compare both with the enumeration of all rules and predictions.
+Their contract is small: :meth:`_Search.exact_bound` returns a lower bound of the loss of all rules
+of the space, and :func:`largest_f1` an upper bound of the weighted F1 of all predictions. Tests
+compare both with the enumeration of all rules and predictions.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ import numpy as np
 
 from skescore.certificates._check_schema import Budget
 
-#: Factor by which the search for lists exceeds the bound that it needs, as the bound also holds for
-#: similar premises; and the largest number of premises with stored bounds.
+#: Factor by which the search for lists exceeds the required bound, because the bound also applies
+#: to similar premises; and largest number of premises with stored bounds.
 _BOUND_FACTOR, _MAX_STORED = 1.05, 256
-#: Up to this number of products, the losses of all pairs of tests are computed at once.
+#: Largest number of products for which the losses of all pairs of tests are computed at once.
 _MAX_PAIR_PRODUCTS = 2e9
 #: Precision of the largest weighted F1 at a number of errors, and largest number of intervals.
 _F1_PRECISION, _MAX_INTERVALS = 1e-5, 1000
 
 
 class _Search:
-    """What the searches for trees and for lists share.
+    """Base of the searches for trees and for lists.
 
     Parameters
     ----------
     weights : ndarray of float
         Weights of the rows.
     unit : int or None
-        If the weights are whole numbers, the number of them that makes a weight of 1; None if
-        sums are rounded.
+        Integer that represents a weight of 1 if weights are integers; None if sums are rounded.
     budget : Budget
         Limits of time and memory.
     """
@@ -45,7 +44,7 @@ class _Search:
 
     def __init__(self, weights: Any, unit: int | None, budget: Budget) -> None:
         self.unit, self.budget, self.n_rows = unit, budget, len(weights)
-        #: Single precision is exact for whole numbers below this.
+        #: Type of sums; single precision is exact for integers below this limit.
         is_small = unit is not None and weights.sum() < 2**24
         self.dtype = np.float32 if is_small else np.float64
 
@@ -57,28 +56,28 @@ class _Search:
         return 8 * size * (self.n_rows + 100) * 2.0**-53 * scale
 
     def exact_bound(self, size: int, bound: Fraction) -> Fraction:
-        """Return a lower bound of the loss; it is the least loss if it is less than `bound`."""
+        """Return a lower bound of the loss, which is the smallest loss if it is below `bound`."""
         if self.unit is None:
             least = self.least_loss(size, float(bound))
             return max(Fraction(0), Fraction(least) - Fraction(self.error(size)))
         return Fraction(self.least_loss(size, math.ceil(bound * self.unit))) / self.unit
 
     def least_loss(self, size: int, limit: float) -> float:
-        """Return the least loss of all rows, or a bound of it that is at least the limit."""
+        """Return the smallest loss of all rows, or a bound of it that is at least the limit."""
         raise NotImplementedError
 
 
 class TreeSearch(_Search):
-    """Search for the least loss of trees, as far as a bound needs it.
+    """Search for the smallest loss of trees, or for a sufficient lower bound.
 
-    Rows that no test separates form one point. The loss of a subset of points is below that of a
-    set by at most the largest cost of the other points. So the bound of one subset also bounds
-    similar subsets, and few subsets are solved.
+    Rows that no test separates form one point. The loss of a set of points exceeds that of a subset
+    by at most the largest cost of the other points. The bound of a subset therefore also bounds
+    similar subsets, and only few subsets must be solved.
 
     Parameters
     ----------
     test_matrix : ndarray of bool, shape (n_rows, n_tests)
-        Rows where each test holds.
+        Rows for which each test holds.
     y : ndarray
         Class indices, or numbers.
     w : ndarray of float
@@ -108,7 +107,7 @@ class TreeSearch(_Search):
             np.add.at(stats, point, np.column_stack([w, w * y, w * y * y]))
             largest = w * np.maximum((y - y.min()) ** 2, (y.max() - y) ** 2)
             self.max_costs = np.bincount(point, largest, n)
-        else:  # Medians need the rows themselves, sorted by their numbers.
+        else:  # medians require the rows, sorted by target
             row_of_point = np.argsort(y, kind="stable")
             self.y, stats = y[row_of_point], w[row_of_point, None]
             self.max_costs = stats[:, 0] * np.maximum(self.y - y.min(), y.max() - self.y)
@@ -117,16 +116,16 @@ class TreeSearch(_Search):
         self.min_costs = (
             np.zeros(len(stats)) if loss == "absolute_error" else self._loss_of_sums(stats)
         )
-        #: Per set of points and size a bound, and whether it is the least loss.
+        #: Bound for each set of points and size, and whether it is the smallest loss.
         self.cache: dict[tuple[bytes, int], tuple[float, bool]] = {}
         self.n_cached_bytes = 0
 
     def least_loss(self, size: int, limit: float) -> float:
-        """Return the least loss of all rows, or a bound of it that is at least the limit."""
+        """Return the smallest loss of all rows, or a bound of it that is at least the limit."""
         return self._solve(np.arange(len(self.stats)), size, limit)[0]
 
     def _loss_of_sums(self, sums: Any) -> Any:
-        """Return the loss of one conclusion from the sums of the points' statistics."""
+        """Return the loss of the best constant from the sums of the points' statistics."""
         if self.loss == "errors":
             return sums.sum(axis=-1) - sums.max(axis=-1)
         weight = sums[..., 0]
@@ -140,7 +139,7 @@ class TreeSearch(_Search):
         return np.sort(sums, axis=-1)[..., : sums.shape[-1] - size].sum(axis=-1)
 
     def _leaf_loss(self, points: Any) -> float:
-        """Return the loss of one conclusion for some points."""
+        """Return the loss of the best constant for some points."""
         if self.loss != "absolute_error":
             return float(self._loss_of_sums(self.stats[points].sum(axis=0)))
         y, w = self.y[points], self.stats[points, 0]
@@ -167,9 +166,9 @@ class TreeSearch(_Search):
         return tests, matrix, self._loss_of_sums(sums), self._loss_of_sums(other_sums)
 
     def _solve(self, points: Any, size: int, limit: float) -> tuple[float, bool]:
-        """Return a lower bound of the loss of some points, and whether it is the least loss.
+        """Return a lower bound of the loss of some points, and whether it is the smallest loss.
 
-        It is the least loss wherever it is below the limit.
+        It is the smallest loss if it is below the limit.
         """
         key = points.tobytes(), size
         bound, is_least = self.cache.get(key, (-math.inf, False))
@@ -228,9 +227,9 @@ class TreeSearch(_Search):
     def _child_bounds(
         self, points: Any, size: int, tests: Any, matrix: Any, leaf_losses: tuple[Any, Any]
     ) -> tuple[list[list[Any]], list[list[Any]]]:
-        """Return lower bounds by side, leaves and test, and where they are the least loss.
+        """Return lower bounds by side, leaves and test, and whether they are the smallest losses.
 
-        The lists by leaves begin with 0 leaves, which is not used.
+        The lists by leaves begin with an unused entry for 0 leaves.
         """
         min_costs = self.min_costs[points] @ matrix
         stats = self.stats[points]
@@ -252,7 +251,7 @@ class TreeSearch(_Search):
         return lower, is_least
 
     def _two_leaf_losses(self, points: Any, matrix: Any) -> list[Any]:
-        """Return the least loss of each side of each test with two leaves, from all pairs."""
+        """Return the smallest loss of each side of each test with two leaves, from all pairs."""
         stats = self.stats[points].astype(matrix.dtype)
         total = stats.sum(axis=0)
         shared = np.stack([matrix.T @ (matrix * stats[:, [k]]) for k in range(stats.shape[1])], -1)
@@ -265,13 +264,13 @@ class TreeSearch(_Search):
 
 
 class F1TreeSearch(TreeSearch):
-    """Search for trees with the least weight of rows less the gains in the weighted F1.
+    """Search for trees that minimize the weight of rows minus the gains in the weighted F1.
 
-    Let n be the weight of a class, and the weight predicted as this class lie between `low` and
-    `high`. A leaf of weight s with weight c of the class gains n c / (n + max(s, low)). With the
-    linear bound it gains n c / (n + high) less n min(n, high) / ((n + low) (n + high)) per row, to
-    which this cost of all rows up to `high` is added as a constant. A Lagrange multiplier is the
-    cost of rows above `high`, or, if it is negative, of rows that lack to `low`.
+    Let n be the weight of a class, and let the weight predicted as this class be between `low` and
+    `high`. A leaf with weight s and weight c of the class gains n c / (n + max(s, low)). With the
+    linear bound, it gains n c / (n + high) minus a cost of n min(n, high) / ((n + low) (n + high))
+    per row; the cost of `high` rows is added as a constant. A positive Lagrange multiplier is the
+    cost of rows above `high`, a negative one that of rows below `low`.
 
     Parameters
     ----------
@@ -295,7 +294,7 @@ class F1TreeSearch(TreeSearch):
         max_ratio = np.minimum(np.minimum(n, high) / (n + low), 0.5)
         slope = n * max_ratio / (n + high) * self.is_linear
         row_costs = slope + multipliers
-        # Each row is predicted once, so that only differences between the costs matter.
+        # Each row is predicted once, so only differences between costs matter.
         self.row_costs = row_costs - row_costs.min()
         penalty = np.maximum(multipliers, 0) @ high + np.minimum(multipliers, 0) @ low
         #: Part of the objective that does not depend on the tree.
@@ -304,7 +303,7 @@ class F1TreeSearch(TreeSearch):
         self.max_costs = self.max_costs * (1.25 + float(self.row_costs.max()))
 
     def _gain_of_hits(self, hits: Any, weight: Any) -> Any:
-        """Return the gain of hits in leaves of some weight, without the costs of rows."""
+        """Return the gain of hits in leaves with a given weight, without the costs of rows."""
         predicted = np.maximum(weight, self.low)
         return self.n * hits / (self.n + np.where(self.is_linear, self.high, predicted))
 
@@ -333,18 +332,18 @@ class F1TreeSearch(TreeSearch):
 
 
 class ListSearch(_Search):
-    """Search for the least loss of lists, above the loss that no list can avoid.
+    """Search for the smallest loss of lists in excess of the loss that no list can avoid.
 
-    A list is a premise, followed by a list of one rule less for the remaining rows. Premises are
+    A list is a premise, followed by a list with one rule fewer for the remaining rows. Premises are
     the distinct sets of points of all conjunctions. Additional rows increase the loss by at most
-    their `max_costs`. So the bound for some remaining rows also bounds similar ones.
+    their `max_costs`. The bound for some remaining rows therefore also bounds similar sets of rows.
 
     Parameters
     ----------
     test_matrix, y, w, loss, unit, budget
         See :class:`TreeSearch`.
     max_conditions : int
-        Largest number of sides of tests in a premise.
+        Largest number of tests in a premise.
     """
 
     def __init__(
@@ -377,7 +376,7 @@ class ListSearch(_Search):
             stats = np.column_stack([weight, total, total * mean])
             self.unavoidable_loss = float((w * y * y).sum() - stats[:, 2].sum())
             max_costs = weight * np.maximum((mean - mean.min()) ** 2, (mean.max() - mean) ** 2)
-        else:  # There is one statistic for each number that a rule could conclude.
+        else:  # there is one statistic for each number that a rule may predict
             budget.check_memory(16.0 * len(y) * len(np.unique(y)))
             row_of_point, self.unavoidable_loss = np.arange(len(y)), 0.0
             stats = w[:, None] * np.abs(y[:, None] - np.unique(y))
@@ -388,12 +387,12 @@ class ListSearch(_Search):
         self.cache: dict[int, tuple[float, bool, Any, Any]] = {}
 
     def error(self, size: int) -> float:
-        """Return the largest rounding error of a loss, of which a part is unavoidable."""
+        """Return the largest rounding error of a loss, including its unavoidable part."""
         added = 0.0 if self.unit is not None else self.unavoidable_loss * (self.n_rows + 100)
         return super().error(size) + 8 * added * 2.0**-53
 
     def _list_premises(self, matrix: Any, max_conditions: int) -> Any:
-        """Return the distinct conjunctions of sides of tests, (n_premises, n_points)."""
+        """Return the distinct conjunctions of tests and their negations, (n_premises, n_points)."""
         sides = np.concatenate([matrix, ~matrix], axis=1).T
         level, n = sides, matrix.shape[0]
         levels = [_distinct(np.packbits(sides, axis=1))]
@@ -413,7 +412,7 @@ class ListSearch(_Search):
         return premises[is_proper].astype(self.dtype)
 
     def least_loss(self, size: int, limit: float) -> float:
-        """Return the least loss of all rows, or a bound of it that is at least the limit."""
+        """Return the smallest loss of all rows, or a bound of it that is at least the limit."""
         return self.unavoidable_loss + self._solve_all(size, limit - self.unavoidable_loss)[0]
 
     def _solve_all(self, size: int, limit: float) -> tuple[float, bool, Any, Any]:
@@ -431,7 +430,7 @@ class ListSearch(_Search):
         return covered, remaining, costs
 
     def _loss_of_sums(self, sums: Any, max_costs: Any) -> Any:
-        """Return the loss of one conclusion from the sums of the points' statistics."""
+        """Return the loss of the best constant from the sums of the points' statistics."""
         if self.loss == "errors":
             return max_costs - sums.max(axis=-1)
         if self.loss == "absolute_error":
@@ -448,7 +447,7 @@ class ListSearch(_Search):
         bound_of_fewer: float | None = None,
         similarity_bounds: Any = None,
     ) -> tuple[float, bool, Any, Any]:
-        """Return a lower bound of the loss of some points that is least or at least the limit.
+        """Return the smallest loss of some points, or a lower bound that reaches the limit.
 
         Parameters
         ----------
@@ -459,15 +458,15 @@ class ListSearch(_Search):
         limit : float
             A bound that suffices.
         bound_of_fewer : float, optional
-            Lower bound with one rule less.
+            Lower bound with one rule fewer.
         similarity_bounds : ndarray of shape (n_premises,), optional
-            Lower bounds of the loss of the points that each premise leaves.
+            Lower bounds of the loss of the remaining points of each premise.
 
         Returns
         -------
         tuple of float, bool, ndarray and ndarray or None
-            The bound, whether it is the least loss, the largest cost of the points that each
-            premise covers and, except for two rules, bounds of the points that it leaves.
+            The bound, whether it is the smallest loss, the largest cost of the covered points of
+            each premise and, except for two rules, bounds of its remaining points.
         """
         self.budget.check_time()
         covered, remaining, costs = self._premise_losses(is_open)
@@ -493,7 +492,7 @@ class ListSearch(_Search):
             needed = min(best, limit)
             sums = covered + lower
             if size == 3 and not is_root:
-                # All premises must be solved or bounded; large ones bound more of the others.
+                # All premises must be solved or bounded; large premises bound more of the others.
                 premise = int(np.where(sums < needed, costs, -1.0).argmax())
             else:
                 premise = int(sums.argmin())
@@ -506,7 +505,7 @@ class ListSearch(_Search):
                 distances = [float(one[premise]) for one in solved_costs]
                 nearest = int(np.argmin(distances))
                 child_bounds = solved_bounds[nearest] - distances[nearest]
-                # Two premises leave the same points in either order.
+                # The remaining points of two premises do not depend on their order.
                 swapped = [one[premise] for one in solved_bounds]
                 child_bounds[solved] = np.maximum(child_bounds[solved], swapped)
             bound, is_least, child_costs, child_lower = self._solve(
@@ -536,16 +535,16 @@ def _distinct(packed: Any) -> Any:
 def largest_f1(
     class_weights: Sequence[float], errors: float, n_predicted: int, budget: Budget
 ) -> float:
-    """Return an upper bound of the weighted F1 with some errors and some predicted classes.
+    """Return an upper bound of the weighted F1, given the errors and number of predicted classes.
 
-    Let a class of weight n have the missed weight a and the false alarms b. Its F1 is
-    2 (n - a) / (2 n - a + b), concave in a and convex in b. Misses and false alarms both sum to the
-    errors e. Rows predicted as a class by mistake are not of this class, so that b is at most
-    e - a. In the best case, one class has b = e - a and another one the remaining false alarms.
+    Let a class of weight n have false negatives a and false positives b. Its F1 is 2 (n - a) / (2 n
+    - a + b), concave in a and convex in b. False negatives and false positives both sum to the
+    errors e. False positives of a class are not of this class, so b is at most e - a. In the best
+    case, one class has b = e - a, and another one has the remaining false positives.
 
-    If not all classes are predicted, let a larger class replace a smaller one, with the same hits
-    and false alarms: its share of the F1 is larger, and b exceeds e - a by at most the difference
-    of the weights (`slack`).
+    If not all classes are predicted, let a larger class replace a smaller one, with the same true
+    positives and false positives: its share of the F1 is larger, and b exceeds e - a by at most the
+    difference of the weights (`slack`).
     """
     n_classes = len(class_weights)
     m = min(n_predicted, n_classes)
@@ -568,7 +567,7 @@ def _largest_f1_of_classes(
 ) -> float:
     """Return an upper bound of the weighted F1 of predictions of these classes.
 
-    Best-first search over pairs of classes and intervals of the misses of the first class.
+    Best-first search over pairs of classes and intervals of false negatives of the first class.
     """
     unpredicted = max(0.0, total - math.fsum(n))
     errors = max(errors, unpredicted)
@@ -608,9 +607,9 @@ def _largest_f1_of_classes(
 
 
 def _f1_of_others(classes: Sequence[tuple[float, float]], missed: float, total: float) -> float:
-    """Return an upper bound of the sum of F1 with given false alarms and the sum of the misses.
+    """Return an upper bound of the sum of F1, given false positives and the sum of false negatives.
 
-    Every multiplier of the sum gives a bound; bisection finds a good one.
+    Every Lagrange multiplier of the sum gives a bound; bisection finds a good multiplier.
     """
     best = math.fsum(n / total * 2 * n / (2 * n + b) for n, b in classes)
     low, high = 1e-12 / total, 1e3 / total

@@ -1,4 +1,4 @@
-"""The declaration of a certificate: its rows, its rules, its score, its space and its limits."""
+"""Definition of a certificate: its rows, rules, score, search space and limits."""
 
 from __future__ import annotations
 
@@ -38,13 +38,12 @@ LOSS_OF_METRIC = {
     "root_mean_squared_error": "squared_error",
     "mean_absolute_error": "absolute_error",
 }
-#: Default sizes: at most the first number of rules, and the second where more rules could have a
-#: better score.
+#: Largest default number of rules, and default number if more rules could have a better score.
 _MAX_DEFAULT_RULES, _USUAL_RULES = 12, 6
 
 
 class CertifiedRows(TypedDict):
-    """Rows for which a certificate holds.
+    """Description of the rows of a certificate.
 
     Attributes
     ----------
@@ -74,7 +73,7 @@ class CertifiedRows(TypedDict):
 
 
 class GivenRules(TypedDict):
-    """Rules that a certificate compares with the best possible ones.
+    """Rules that a certificate compares with the best possible rules.
 
     Attributes
     ----------
@@ -83,10 +82,10 @@ class GivenRules(TypedDict):
     completeness_volume, completeness_instances : float
         Share of the volume, and of the rows, for which some rule holds.
     metrics : dict of str to float
-        Metrics of the predictions. A key is the name of the metric and of the policy for rows
-        without a rule, such as ``"accuracy penalize"``.
+        Metrics of the predictions. A key consists of the metric and the policy for uncovered rows,
+        such as ``"accuracy penalize"``.
     rules : RuleSet or None
-        The rules, if they predict these rows without a conversion of units.
+        The rules; None if they cannot predict these rows without a conversion of units.
     """
 
     n_rules: int
@@ -104,7 +103,7 @@ def completeness_of(rules: GivenRules, completeness: str) -> float:
 
 
 class CertifiedScore(NamedTuple):
-    """A score with its metric and its weights.
+    """Score with its metric and weights.
 
     Parameters
     ----------
@@ -150,7 +149,7 @@ class CertifiedScore(NamedTuple):
     def bound_metric(
         self, loss: float, n_rules: int, rows: CertifiedRows, total_weight: float
     ) -> float:
-        """Return the best value of the metric at this loss or more."""
+        """Return the best value of the metric for losses of at least `loss`."""
         if self.metric == "f1_weighted":
             return bound_weighted_f1(rows["class_weights"], loss, n_rules)
         if self.metric == "accuracy":
@@ -164,7 +163,7 @@ class CertifiedScore(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CertificateProblem:
-    """The question that a certificate answers.
+    """Rows, rules, score, search space and limits of a certificate.
 
     Parameters
     ----------
@@ -181,21 +180,21 @@ class CertificateProblem:
     reference : str
         Name of the target.
     given_rules : GivenRules
-        The rules that are compared with the best possible ones.
+        Rules that are compared with the best possible rules.
     score : CertifiedScore
         The score with its metric and weights.
     completeness : {"volume", "instances"}
         Measure of the completeness of the given rules.
     kinds : tuple of {"tree", "list"}
-        Kinds of rules that are compared.
+        Kinds of rules in the comparison.
     space : SearchSpace
-        Space of these rules; its cuts contain those of the given rules.
+        Search space, whose cuts include those of the given rules.
     cuts_per_feature : int or None
-        Largest number of cuts of a feature besides those of the given rules.
+        Largest number of cuts of a feature in addition to those of the given rules.
     has_stated_cuts : bool
         Whether the cuts were stated one by one.
     tolerance : float or None
-        Difference between scores that need not be proven.
+        Difference between scores up to which no proof is required.
     limits : SolverLimits
         Limits of the searches.
     """
@@ -245,13 +244,13 @@ class CertificateProblem:
             raise ValueError("search_or_rules holds 0 rules, so there is nothing to certify.")
         score = _resolve_metric(score, ruleset.task)
         given_rules = _measure_given_rules(evaluation, X, score.metric)
-        metric_of_given_rules(score, given_rules)  # Fail before any search.
+        metric_of_given_rules(score, given_rules)  # raises an error before the search
         uncovered = get_rule_scorer(scoring).settings["uncovered"]
         if uncovered != score.spec.uncovered and not evaluation.covered.all():
             raise ValueError(
                 f"scoring has uncovered={uncovered!r}, but {score.spec.label} is certified with "
                 f"uncovered={score.spec.uncovered!r}, which differs because no given rule holds "
-                f"for {int((~evaluation.covered).sum())} of the rows. Leave it out, or add a rule "
+                f"for {int((~evaluation.covered).sum())} of the rows. Omit it, or add a rule "
                 "for these rows."
             )
         columns = getattr(X, "column_names", getattr(X, "columns", None))
@@ -350,18 +349,18 @@ def measure_incumbent(
     rules : RuleSet
         Rules that hold for all rows.
     loss : str
-        The loss, such as ``"errors"``.
+        Loss, such as ``"errors"``.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     target : ndarray of shape (n_rows,)
-        Their labels or numbers.
+        Labels or numbers of the rows.
     sample_weight : ndarray of shape (n_rows,) or None
         Weights of the rows.
 
     Returns
     -------
     dict of str to float
-        The metrics by name, and ``n_rules``. R² of a single row is undefined and left out.
+        Metrics by name, and ``n_rules``. R² of a single row is undefined and omitted.
 
     Examples
     --------
@@ -402,7 +401,7 @@ def read_scoring(scoring: Any) -> tuple[CertifiedScore, str]:
     completeness = settings.get("completeness", "volume")
     if not isinstance(metric, str) or not isinstance(completeness, str):
         raise ValueError(
-            "scoring must use named measures, as a callable cannot be bounded, got "
+            "scoring must use named measures, because a callable cannot be bounded, got "
             f"{metric!r} and {completeness!r}."
         )
     weights = spec.check_weights({name: settings[name] for name in spec.weight_names})
@@ -455,16 +454,16 @@ def _measure_given_rules(evaluation: Any, X: Any, metric: str) -> GivenRules:
             else evaluation.loss
         )
         value = float(measure(name, policy))
-        if not math.isnan(value):  # Metrics of covered rows are undefined if no row is covered.
+        if not math.isnan(value):  # metrics of covered rows are undefined if no row is covered
             metrics[f"{name} {policy}"] = value
-    if ruleset.domain is None:  # The completeness by volume refers to this domain.
+    if ruleset.domain is None:  # the completeness by volume refers to this domain
         domain = ruleset.domain_around(evaluation.X, evaluation.sample_weight)
         ruleset = ruleset.replace(domain=domain)
     any_output = 0.0 if task == "regression" else (ruleset.classes or (None,))[0]
     complete = ruleset if ruleset.fallback else ruleset.replace(fallback=Fallback(any_output))
     try:
         predicts_rows = bool((complete.predict(X) == evaluation.y_pred)[evaluation.covered].all())
-    except (TypeError, ValueError):  # X is not in the units of the rules.
+    except (TypeError, ValueError):  # X is not in the units of the rules
         predicts_rows = False
     return {
         "n_rules": len(ruleset),
@@ -476,7 +475,7 @@ def _measure_given_rules(evaluation: Any, X: Any, metric: str) -> GivenRules:
 
 
 def _choose_max_rules(score: CertifiedScore, given_rules: GivenRules, completeness: str) -> int:
-    """Return the largest size at which rules without errors would beat the given rules."""
+    """Return the largest size at which rules without errors would have a better score."""
     given_score = score.spec.signed(score_given_rules(score, given_rules, completeness))
     for size in range(2, _MAX_DEFAULT_RULES + 1):
         if score.signed(score.perfect_prediction, size + 1) <= given_score:
@@ -515,16 +514,16 @@ def rows_checksum(X: Any, y: Any, sample_weight: Any = None) -> str:
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,)
-        The targets.
+        Targets of the rows.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows.
 
     Returns
     -------
     str
-        SHA-256 of one JSON list per row: its values, its target and its weight, if weights are
-        passed. Numbers are floats, except for integers that no float represents; missing values
-        are null.
+        SHA-256 of one JSON list per row: its values, its target and, if weights are passed, its
+        weight. Numbers are floats, except for integers that no float represents; missing values are
+        null.
 
     Raises
     ------
@@ -537,7 +536,7 @@ def rows_checksum(X: Any, y: Any, sample_weight: Any = None) -> str:
     >>> rows_checksum([[1.5, 2.0]], ["a"])[:12], rows_checksum([[1.5, 2.0]], ["b"])[:12]
     ('790c85a6737f', 'b40580c70086')
     """
-    # The `columns` of a table of Arrow are its data.
+    # The attribute `columns` of an Arrow table holds its data.
     columns = getattr(X, "column_names", getattr(X, "columns", None))
     names = [str(c) for c in columns] if columns is not None else []
     table = RowTable.of(X, names or [f"x{j}" for j in range(np.shape(X)[1])])
@@ -566,6 +565,6 @@ def _json_value(value: Any) -> Any:
         number = float(value)
     except (TypeError, ValueError):
         return None if str(value) in ("<NA>", "NaT") else str(value)
-    if isinstance(value, int) and number != value:  # Beyond 2**53, floats skip integers.
+    if isinstance(value, int) and number != value:  # beyond 2**53, floats skip integers
         return value
     return None if number != number else number

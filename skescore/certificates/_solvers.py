@@ -1,4 +1,4 @@
-"""Solvers of certificates: proven bounds for each kind of rules, behind one interface."""
+"""Solvers of certificates: proven bounds for each kind of rules, with a common interface."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from skescore.optimal import (
 )
 from skescore.rules import RuleSet
 
-#: From this number of classes on, the number of errors is a poor bound of the weighted F1.
+#: Smallest number of classes for which the number of errors is a poor bound of the weighted F1.
 _MANY_CLASSES = 6
-#: Nodes of the first search, which finds good rules before anything is proven.
+#: Number of nodes of a first search, which finds good rules before bounds are proven.
 _FIRST_NODES = 200
 
 
@@ -92,7 +92,7 @@ class KindSolver:
                 or time.monotonic() >= self.deadline
             ):
                 break
-            # The rules with fewer errors have a worse score, so that the goal is lower.
+            # The rules with fewer errors have a worse score, so the goal is lower.
             first, goal = frontier, best_signed + problem.tolerance
         bounds: tuple[F1Bound, ...] = ()
         if self._bounds_f1:
@@ -102,7 +102,7 @@ class KindSolver:
     def _search(
         self, goal: float | None, first: Frontier | None, max_nodes: int | None, time_share: float
     ) -> Frontier:
-        """Search the rules of all sizes, until none can have a score above the goal."""
+        """Search the rules of all sizes until none can have a score above the goal."""
         problem = self.problem
         targets = None if goal is None or first is None else self._loss_targets(goal, first)
         return SOLVERS[self.kind](
@@ -128,7 +128,7 @@ class KindSolver:
         return tuple(measured)
 
     def _loss_targets(self, goal: float, first: Frontier) -> list[float]:
-        """Return per size the least loss at which no rules have a score above the goal."""
+        """Return for each size the smallest loss for which no score is above the goal."""
         score, rows = self.problem.score, self.problem.rows
 
         def exceeds_goal(loss: float, size: int) -> bool:
@@ -151,10 +151,10 @@ class KindSolver:
 
 
 class _F1TreeSolver:
-    """Bounds of the weighted F1 of trees for the sizes whose errors do not bound it enough.
+    """Bounds of the weighted F1 of trees for sizes for which the bounds from the errors are weak.
 
-    A first pass with few nodes finds good trees: the better they are, the less must be proven for
-    all sizes.
+    A first pass with few nodes finds good trees; the better they are, the weaker are the bounds
+    that must be proven for all sizes.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class _F1TreeSolver:
     frontier : Frontier
         Bounds of the errors of trees.
     best_signed : float
-        Signed score of the best rules first.
+        Signed score of the best rules found so far.
     deadline : float
         Time of ``time.monotonic()`` at which the proof ends.
     """
@@ -174,7 +174,7 @@ class _F1TreeSolver:
         self._problem, self._best_signed, self._deadline = problem, best_signed, deadline
         self._tolerance = problem.tolerance or 0.0
         self._bounds: dict[int, F1Bound] = {}
-        #: Per size the bound of the F1 that follows from the errors.
+        #: Bound of the F1 for each size that follows from the errors.
         self._f1_from_errors = {
             size: problem.score.bound_metric(loss, size, problem.rows, frontier.total_weight)
             for size, loss in zip(frontier.sizes, frontier.lower.tolist(), strict=True)
@@ -204,7 +204,7 @@ class _F1TreeSolver:
         return self._problem.score.signed_from_metric(f1, size) > goal + 1e-12
 
     def _largest_f1(self, size: int) -> float:
-        """Return the largest F1 at which the score exceeds the best one only by the tolerance."""
+        """Return the largest F1 whose score exceeds the best one by at most the tolerance."""
         goal = self._best_signed + self._tolerance
         low, high = 0.0, 1.0
         for _ in range(30):
@@ -214,7 +214,7 @@ class _F1TreeSolver:
         return low
 
     def _bound_size(self, size: int, end: float, max_nodes: int | None, time_share: float) -> None:
-        """Bound the F1 of one size, again whenever a better tree raises the target."""
+        """Bound the F1 of one size, repeatedly if better trees raise the target."""
         problem = self._problem
         while True:
             target = self._largest_f1(size)
