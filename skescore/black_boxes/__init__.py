@@ -1,4 +1,4 @@
-"""Black boxes: models by name or from files, adapters for any function, and how they are fitted."""
+"""Black boxes: models by name or from files, adapters for functions, and fitting."""
 
 from skescore.black_boxes._adapters import (
     CallableClassifier,

@@ -24,13 +24,13 @@ from skescore.black_boxes._fitting import black_box_task, finite_predictions, is
 
 
 class _CallableEstimator(BaseEstimator):
-    """Base of both adapters. The function counts as fitted and is never copied."""
+    """Base of both adapters; the function is regarded as fitted and never copied."""
 
     function: Callable[[Any], Any]
 
     def _call(self, X: Any) -> np.ndarray:
         """Call the function; return one value or one row of scores per row."""
-        if not callable(self.function) and not _of_keras(self.function):
+        if not callable(self.function) and not _is_keras_model(self.function):
             raise TypeError(
                 f"function must be callable on rows, got {self.function!r}. Pass for example "
                 f"{type(self).__name__}(model.predict)."
@@ -52,41 +52,41 @@ class _CallableEstimator(BaseEstimator):
         return True
 
     def __sklearn_clone__(self) -> Any:
-        # scikit-learn deep-copies parameters, which would copy the model of a bound method.
+        # scikit-learn deep-copies parameters, including the model of a bound method.
         return type(self)(**self.get_params(deep=False))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         tags.target_tags.required = False
-        # The function decides which rows it accepts.
+        # The function determines which rows are valid.
         tags.no_validation = True
         tags.input_tags.sparse = True
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check that y is as long as X; nothing is learned."""
+        """Check the length of y; nothing is learned."""
         check_consistent_length(X, y)
         return self
 
 
 def _predict_function(model: Any) -> Callable[[Any], Any]:
     """Return a function that predicts rows with a callable, a torch module or a Keras model."""
-    if _is_from(model, "torch.nn", "Module"):
+    if _has_class(model, "torch.nn", "Module"):
         return partial(_torch_predictions, model)
-    if _of_keras(model):
+    if _is_keras_model(model):
         return lambda rows: model.predict(np.asarray(rows, dtype="float32"), verbose=0)
     function: Callable[[Any], Any] = model
     return function
 
 
-def _is_from(model: Any, package: str, name: str) -> bool:
+def _has_class(model: Any, package: str, name: str) -> bool:
     """Return whether a model is an instance of a class, without importing its package."""
     return any(c.__name__ == name and c.__module__.startswith(package) for c in type(model).__mro__)
 
 
-def _of_keras(model: Any) -> bool:
-    return _is_from(model, "keras", "Model")
+def _is_keras_model(model: Any) -> bool:
+    return _has_class(model, "keras", "Model")
 
 
 def _torch_predictions(module: Any, rows: Any) -> np.ndarray:
@@ -110,16 +110,16 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
     Parameters
     ----------
     function : callable, torch.nn.Module or keras.Model
-        Called with the rows (an array, or a frame where the extractor was given one). Returns one
-        label per row, or scores of shape (n_rows, n_classes); the class with the largest score is
-        predicted. A module
-        is called in evaluation mode with a tensor of numbers on its device.
+        Function of the rows (an array, or a frame if the extractor got one) that returns one label
+        per row, or scores of shape (n_rows, n_classes); the class with the largest score is
+        predicted. A torch module is called in evaluation mode with a tensor of numbers on its
+        device.
     classes : sequence, optional
-        The labels. Required if the function returns scores, or if it may predict a class that does
+        The labels; required if the function returns scores, or if it may predict a class that does
         not occur in the training rows.
     threshold : float, optional
-        For two classes and one score per row: the second class is predicted where the score is
-        greater. 0 suits log odds, 0.5 probabilities.
+        For two classes and one score per row: the second class is predicted if the score exceeds
+        this value. Use 0 for log odds, 0.5 for probabilities.
 
     Raises
     ------
@@ -154,12 +154,12 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # the function need not fit the table of a check
+        tags.classifier_tags.poor_score = True  # the function cannot learn the data of checks
         return tags
 
     @property
     def classes_(self) -> np.ndarray:
-        """The declared labels."""
+        """Declared labels."""
         if self.classes is None:
             raise AttributeError("CallableClassifier was made without classes=[...].")
         labels = np.asarray(self.classes)
@@ -184,9 +184,9 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         """
         predictions = self._call(X)
         if self.threshold is not None:
-            return self._above(predictions)
+            return self._apply_threshold(predictions)
         if predictions.ndim == 1:
-            return self._as_labels(predictions)
+            return self._convert_to_labels(predictions)
         n_known = 0 if self.classes is None else len(self.classes_)
         if predictions.shape[1] != n_known:
             raise ValueError(
@@ -209,8 +209,8 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
             )
         return self.classes_[scores.argmax(axis=1)]
 
-    def _as_labels(self, predictions: np.ndarray) -> np.ndarray:
-        """Return the labels; map texts to the labels that they spell, if all of them do."""
+    def _convert_to_labels(self, predictions: np.ndarray) -> np.ndarray:
+        """Return the labels; texts are converted to labels if all of them match one."""
         if self.classes is None or not len(predictions) or not is_text(predictions):
             return predictions
         label_of_text = {str(label): label for label in self.classes}
@@ -218,13 +218,13 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
             return predictions
         return np.array([label_of_text[text] for text in predictions.tolist()])
 
-    def _above(self, scores: np.ndarray) -> np.ndarray:
-        """Predict the second class where the score is greater than the threshold."""
+    def _apply_threshold(self, scores: np.ndarray) -> np.ndarray:
+        """Predict the second class if the score exceeds the threshold."""
         if scores.ndim == 2 or self.classes is None or len(self.classes_) != 2:
             raise ValueError(
                 f"threshold={self.threshold!r} is for one score per row and classes=[...] of two "
                 f"labels, but the scores have the shape {scores.shape} and classes is "
-                f"{self.classes!r}. Leave it out for one column of scores per class."
+                f"{self.classes!r}. Omit it for one column of scores per class."
             )
         return self.classes_[(finite_predictions(scores) > self.threshold).astype(np.intp)]
 
@@ -235,16 +235,15 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
     Parameters
     ----------
     function : callable, torch.nn.Module or keras.Model
-        Called with the rows (an array, or a frame where the extractor was given one). Returns one
-        number per row. A module is called in evaluation mode with a tensor of numbers on its
-        device.
+        Function of the rows (an array, or a frame if the extractor got one) that returns one number
+        per row. A torch module is called in evaluation mode with a tensor of numbers on its device.
 
     Raises
     ------
     TypeError
         At ``predict``, if `function` is not callable.
     ValueError
-        At ``predict``, if it does not give one finite number per row.
+        At ``predict``, if the function does not return one finite number per row.
 
     Examples
     --------
@@ -259,7 +258,7 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # the function need not fit the table of a check
+        tags.regressor_tags.poor_score = True  # the function cannot learn the data of checks
         return tags
 
     def predict(self, X: Any) -> np.ndarray:
@@ -286,29 +285,28 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
 
 
 def as_black_box(model: Any, *, classes: Sequence[Any] | None = None) -> Any:
-    """Wrap a fitted model as a black box that no extractor or search fits again.
+    """Wrap a fitted model as a black box that extractors and searches do not fit again.
 
     Parameters
     ----------
     model : estimator, AutoML, TabularPredictor or results of statsmodels
-        A fitted estimator of scikit-learn, AutoML of FLAML, TabularPredictor of AutoGluon, or
-        results of a fitted statsmodels model.
+        Fitted estimator of scikit-learn, AutoML of FLAML, TabularPredictor of AutoGluon, or results
+        of a statsmodels model.
     classes : sequence, optional
         Labels of a statsmodels classifier, in the order of its codes; by default the codes 0 and 1
-        of a binary model. Other models know their classes.
+        of a binary model. Not used for other models.
 
     Returns
     -------
     FrozenEstimator, CallableClassifier or CallableRegressor
-        The black box. Of two classes, it predicts the second where a statsmodels model returns a
-        probability above 0.5.
+        The black box. A binary statsmodels model predicts the second class above 0.5.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is none of these models.
+        If the model is of another kind.
     ValueError
         If a multinomial model of statsmodels lacks `classes`.
 
@@ -320,12 +318,12 @@ def as_black_box(model: Any, *, classes: Sequence[Any] | None = None) -> Any:
     >>> as_black_box(GaussianNB().fit(*load_iris(return_X_y=True)))
     FrozenEstimator(estimator=GaussianNB())
     """
-    if _is_from(model, "statsmodels", "ResultsWrapper"):
+    if _has_class(model, "statsmodels", "ResultsWrapper"):
         return _wrap_statsmodels(model, classes)
-    if _is_from(model, "flaml", "AutoML"):
+    if _has_class(model, "flaml", "AutoML"):
         _require_fitted(model, model.model is not None)
         return _wrap_predictor(model.predict, getattr(model, "classes_", None))
-    if _is_from(model, "autogluon", "TabularPredictor"):
+    if _has_class(model, "autogluon", "TabularPredictor"):
         _require_fitted(model, model.is_fit)
         return _wrap_predictor(model.predict, model.class_labels)
     black_box_task(model)
@@ -348,7 +346,7 @@ def _wrap_predictor(predict: Callable[[Any], Any], classes: Any) -> Any:
 def _wrap_statsmodels(results: Any, classes: Sequence[Any] | None) -> Any:
     """Wrap results of statsmodels, whose classifiers predict probabilities."""
     model = results.model
-    if _is_from(model, "statsmodels", "MultinomialModel"):
+    if _has_class(model, "statsmodels", "MultinomialModel"):
         if classes is None:
             raise ValueError(
                 "classes must list the labels of a multinomial model in the order of its codes, "
@@ -356,7 +354,9 @@ def _wrap_statsmodels(results: Any, classes: Sequence[Any] | None) -> Any:
             )
         return CallableClassifier(results.predict, classes=classes)
     family = getattr(model, "family", None)
-    if _is_from(model, "statsmodels", "BinaryModel") or _is_from(family, "statsmodels", "Binomial"):
+    if _has_class(model, "statsmodels", "BinaryModel") or _has_class(
+        family, "statsmodels", "Binomial"
+    ):
         labels = [0, 1] if classes is None else classes
         return CallableClassifier(results.predict, classes=labels, threshold=0.5)
     return CallableRegressor(results.predict)
@@ -365,21 +365,21 @@ def _wrap_statsmodels(results: Any, classes: Sequence[Any] | None) -> Any:
 def select_output(
     estimator: Any, output: Any, *, names: Sequence[str] | None = None
 ) -> CallableClassifier | CallableRegressor:
-    """Select one output of a fitted model with several outputs, as a black box.
+    """Return a black box for one output of a fitted model with several outputs.
 
     Parameters
     ----------
     estimator : estimator
-        A fitted classifier or regressor that predicts several columns.
+        Fitted classifier or regressor that predicts several columns.
     output : str or int
-        The output's name, or its index from 0.
+        Name of the output, or its index from 0.
     names : sequence of str, optional
-        The names of the outputs. Needed for a name, unless the model predicts a data frame.
+        Names of the outputs; required if `output` is a name and the model predicts no data frame.
 
     Returns
     -------
     CallableClassifier or CallableRegressor
-        Predictor of this output.
+        Black box for this output.
 
     Raises
     ------
@@ -426,17 +426,17 @@ def _one_column(estimator: Any, index: int, rows: Any) -> np.ndarray:
 
 
 class CommandFunction:
-    """A function that pipes rows to a command and reads its predictions.
+    """Function that pipes rows to a command and reads its predictions.
 
-    Wrap it in :class:`CallableClassifier` or :class:`CallableRegressor` to explain a model of
-    another language or machine.
+    Wrap it in :class:`CallableClassifier` or :class:`CallableRegressor` to explain a model in
+    another language or on another machine.
 
     Parameters
     ----------
     command : str or sequence of str
-        The command and its arguments; it is run without a shell. It reads CSV with a header from
-        standard input, where an empty cell is a missing value. It writes one prediction per line
-        to standard output; one additional first line is a header.
+        Command with its arguments, which is run without a shell. It reads CSV with a header from
+        standard input, with empty cells for missing values, and writes one prediction per line to
+        standard output, optionally after a header line.
     timeout : float, optional
         Time limit of a call in seconds.
 
@@ -468,7 +468,7 @@ class CommandFunction:
         Returns
         -------
         ndarray of shape (n_rows,)
-            Numbers where all predictions are numbers, else text.
+            Predictions: numbers if all of them are numbers, otherwise text.
         """
         if isinstance(X, pd.DataFrame):
             rows = X

@@ -1,4 +1,4 @@
-"""The black boxes that can be made by name."""
+"""Catalog of black boxes that are created by name."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ RandomState = int | np.random.RandomState | None
 
 
 class BlackBoxSpec(NamedTuple):
-    """Factories of a black box for each task, and how it takes its input.
+    """Factories of a black box for each task, and its requirements on the input.
 
-    The factories take a random state; `summary` describes the model in one line. `scale` lists what
-    is scaled by default: nothing, the features, or also the target of a regressor, whose penalties
-    and step sizes suit targets of about one. `missing` states whether it accepts missing values.
-    `categories` is the form of categorical columns: 0/1 columns, categorical columns of a data
-    frame, or text. `coded` states whether class labels must be numbers from 0.
+    Factories take a random state; `summary` describes the model in one line. `scale` lists what is
+    scaled by default: nothing, the features, or also the target of a regressor whose penalties and
+    step sizes require targets of about 1. `missing` states whether the model accepts missing
+    values. `categories` is the required format of categorical columns: 0/1 columns, categorical
+    columns of a data frame, or text. `coded` states whether class labels must be 0, 1, ...
     """
 
     classifier: Callable[[RandomState], BaseEstimator]
@@ -53,7 +53,7 @@ class BlackBoxSpec(NamedTuple):
 
 
 def _boosting(package: str, name: str, **settings: Any) -> Any:
-    """Make a model of an optional package."""
+    """Create a model of an optional package."""
     purpose = f"The black box {package!r}"
     library = import_optional(package, extra="boosting", purpose=purpose)
     return getattr(library, name)(**settings)
@@ -66,7 +66,7 @@ _HISTOGRAMS = BlackBoxSpec(
     missing=True,
     categories="columns",
 )
-# With one thread, sums do not depend on the machine.
+# With a single thread, sums do not depend on the machine.
 _XGBOOST: dict[str, Any] = {"enable_categorical": True, "n_jobs": 1}
 _LIGHTGBM: dict[str, Any] = {"verbose": -1, "n_jobs": 1}
 _CATBOOST: dict[str, Any] = {
@@ -158,7 +158,7 @@ class LabelCodingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray
-        The labels, sorted.
+        Sorted labels.
     estimator_ : classifier
         The fitted classifier.
 
@@ -253,8 +253,8 @@ class CategoricalColumns(TransformerMixin, BaseEstimator):
 class ModelCategories(CategoricalColumns):
     """Convert the values of a table to the categories that a fitted model was trained on.
 
-    Tables from files hold categories as text, but LightGBM and XGBoost demand pandas' categorical
-    columns, whose categories their models know by position, and encoders of scikit-learn know
+    Tables from files hold categories as text, but LightGBM and XGBoost require pandas' categorical
+    columns, whose categories their models identify by position, and encoders of scikit-learn know
     numbers and booleans that are no text.
 
     Parameters
@@ -290,14 +290,14 @@ class ModelCategories(CategoricalColumns):
         self.categories_ = {name: list(values) for name, values in categories.items()}
 
     def fit(self, X: Any, y: Any = None) -> ModelCategories:
-        """Return the converter, which is fitted."""
+        """Return the converter, which is already fitted."""
         return self
 
     def transform(self, X: Any) -> pd.DataFrame:
         """Return the frame with its categorical columns converted."""
         frame = self._frame(X)
         if not set(self.feature_names_in_) <= {*frame.columns}:
-            # Positions replace names such as those in which LightGBM has replaced blanks.
+            # Positions are used instead of names, in which LightGBM may have replaced blanks.
             frame = frame.set_axis(list(self.feature_names_in_), axis=1)
         frame = frame.copy(deep=False)
         for name in self.columns:
@@ -372,14 +372,14 @@ def make_black_box(
     scaled: bool = True,
     params: Mapping[str, Any] | None = None,
 ) -> BaseEstimator:
-    """Make an unfitted black box by name.
+    """Create an unfitted black box by name.
 
-    Use it when a user names the model to explain instead of passing a trained one.
+    Use it if users select the model to explain by name instead of passing a trained one.
 
     Parameters
     ----------
     name : str
-        A name in `BLACK_BOXES`.
+        Name in `BLACK_BOXES`.
     task : {"classification", "regression"}
         The task.
     random_state : int, RandomState or None, default=None
@@ -388,7 +388,7 @@ def make_black_box(
         Names of the categorical columns. Boosted trees use them directly; other models get one 0/1
         column per value.
     scaled : bool, default=True
-        Whether to add the scalers that some models have by default.
+        Whether to add the default scalers of some models.
     params : mapping of str to value, optional
         Parameters of the model, such as ``{"n_neighbors": 9}``.
 
@@ -397,14 +397,14 @@ def make_black_box(
     estimator : sklearn.base.BaseEstimator
         The unfitted model. Models that depend on the units of the features are preceded by a
         scaler; "mlp" and "svm" for regression also scale the target and predict in its units.
-        Models that accept no missing values are preceded by an imputer, which fills in medians and
-        adds columns that mark missing values.
+        Models that do not support missing values are preceded by an imputer, which fills in medians
+        and adds indicators of missing values.
 
     Raises
     ------
     BlackBoxError
-        A ValueError: `name` or `task` is unknown, the model has no such parameter, or its package
-        is not installed.
+        If `name` or `task` is unknown, the model lacks a parameter, or its package is not
+        installed; it is a ValueError.
 
     Examples
     --------
@@ -453,7 +453,7 @@ def make_black_box(
     if spec.categories != "one-hot":
         columns = CategoricalColumns(tuple(categories), as_text=spec.categories == "text")
         return make_pipeline(columns, model)
-    # The result is dense, because not every model accepts sparse rows. Unseen values become zeros.
+    # The result is dense, because not all models accept sparse rows. Unseen values become zeros.
     encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     encoded = make_column_transformer((encoder, list(categories)), remainder="passthrough")
     return make_pipeline(encoded, model)

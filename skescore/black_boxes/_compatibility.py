@@ -1,4 +1,4 @@
-"""Whether a trained black box suits a data set."""
+"""Checks that a trained black box matches a data set."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ _DROP = "drop (on the command line: --drop)"
 
 
 def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | None = None) -> None:
-    """Raise an error if a fitted black box does not suit a data set.
+    """Raise an error if a fitted black box does not match a data set.
 
-    Call it before a model from elsewhere is queried. A model for other columns may fail with an
-    obscure error, or predict nonsense.
+    Call it before querying a model from another source. A model for other columns may raise an
+    obscure error or return meaningless predictions.
 
     Parameters
     ----------
     black_box : estimator
         Fitted classifier or regressor, frozen or not.
     dataset : Dataset
-        Data set on which the model is to be explained.
+        Data set on which the model will be explained.
     output : int, optional
-        Index of the output that predicts the target, of a model with several.
+        Index of the output that predicts the target, for a model with several outputs.
 
     Raises
     ------
     BlackBoxError
-        If the model has the other task, other feature names, another order or number of features,
-        or no class in common with the data. Classes on one side only are allowed. For a model that
-        was fitted on an array only the number of features is compared. Blanks in names may have
-        become underscores in the model, as in those of LightGBM.
+        If the model has a different task, different names, order or number of features, or no class
+        in common with the data. Some classes may be missing on either side. For a model that was
+        fitted on an array, only the number of features is compared. Underscores in the model may
+        replace blanks in names, as in LightGBM.
 
     Examples
     --------
@@ -89,18 +89,18 @@ def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
     names = _fitted_names(black_box)
     if names is None:
         expected = getattr(black_box, "n_features_in_", None)
-        if expected == 0:  # CatBoost forgets the number when it is pickled
+        if expected == 0:  # CatBoost does not pickle the number
             expected = len(getattr(black_box, "feature_names_", ()))
         if expected is not None and expected != len(columns):
             raise BlackBoxError(
                 f"The black box was trained on {expected} features, but {dataset.name} has "
-                f"{len(columns)}: {listed(columns)}. Add those that are missing, or leave out "
-                f"those that are too many with {_DROP}."
+                f"{len(columns)}: {listed(columns)}. Add missing features, or remove surplus ones "
+                f"with {_DROP}."
             )
         return
     trained = [str(name) for name in names]
     without_blanks = [name.replace(" ", "_") for name in columns]
-    if sorted(trained) == sorted(without_blanks):  # LightGBM replaces blanks by underscores
+    if sorted(trained) == sorted(without_blanks):  # LightGBM replaces blanks with underscores
         columns = without_blanks
     missing = pd.Index(trained).difference(columns, sort=False).tolist()
     extra = pd.Index(columns).difference(trained, sort=False).tolist()

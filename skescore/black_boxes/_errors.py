@@ -1,15 +1,15 @@
-"""Errors of black boxes that cannot be made, loaded or used."""
+"""Errors for black boxes that cannot be created, loaded or used."""
 
 from __future__ import annotations
 
 
 class BlackBoxError(ValueError):
-    """A black box cannot be made, loaded or used; the text says why and what to do."""
+    """Raised if a black box cannot be created, loaded or used; the message states the remedy."""
 
 
 class SavedModelError(ValueError):
-    """A file of a model cannot be used; the text says why and what to do."""
+    """Raised if the file of a model cannot be used; the message states the remedy."""
 
 
 class UnknownEndingError(SavedModelError):
-    """A file is of another kind than those that hold models."""
+    """Raised if the ending of a file is not that of a model."""

@@ -33,7 +33,7 @@ from skescore._validation import own_rows, python_value, row_weights
 
 @dataclass(frozen=True)
 class QueryCost:
-    """Rows that a black box was asked about, and the time that it took.
+    """Number of rows that a black box predicted, and the time that it took.
 
     Parameters
     ----------
@@ -66,13 +66,12 @@ class QueryCost:
 
 
 def black_box_task(estimator: Any) -> str:
-    """Return whether a black box predicts labels or numbers.
+    """Return the task of a black box.
 
     Parameters
     ----------
     estimator : estimator
-        The black box: a classifier, a regressor, or a clusterer or outlier detector, whose labels
-        are classes.
+        A classifier, a regressor, or a clusterer or outlier detector, whose labels are classes.
 
     Returns
     -------
@@ -82,7 +81,7 @@ def black_box_task(estimator: Any) -> str:
     Raises
     ------
     TypeError
-        If it is not such a scikit-learn estimator, or has no ``predict``.
+        If it is not such a scikit-learn estimator, or lacks ``predict``.
 
     Examples
     --------
@@ -146,7 +145,7 @@ def is_unsupervised(estimator: Any) -> bool:
 
 @contextlib.contextmanager
 def explained_refusal(estimator: Any, X: Any, call: Callable[[Any], Any]) -> Iterator[None]:
-    """Add a remedy to the error of a black box that refuses missing values.
+    """Add a remedy to the error of a black box that does not support missing values.
 
     Parameters
     ----------
@@ -155,7 +154,7 @@ def explained_refusal(estimator: Any, X: Any, call: Callable[[Any], Any]) -> Ite
     X : array-like or DataFrame
         The rows that the black box gets.
     call : callable
-        Repeats what failed, on other rows.
+        Repeats the failed call with other rows.
     """
     try:
         yield
@@ -168,7 +167,7 @@ def explained_refusal(estimator: Any, X: Any, call: Callable[[Any], Any]) -> Ite
         name = type(getattr(estimator, "estimator", estimator)).__name__
         message = f"The black box {name} failed: {type(error).__name__}: {error}"
         try:
-            call(_without_missing_values(X))
+            call(_fill_missing_values(X))
         except TimeoutError:
             raise
         except Exception:
@@ -186,8 +185,8 @@ def explained_refusal(estimator: Any, X: Any, call: Callable[[Any], Any]) -> Ite
         ) from error
 
 
-def _without_missing_values(X: Any) -> Any:
-    """Return rows in which other values of the column replace missing ones; 0 if it has none."""
+def _fill_missing_values(X: Any) -> Any:
+    """Replace missing values by another value of the column, or 0 if there is none."""
     frame = _as_pandas(X)
     filled = pd.DataFrame(
         {j: frame.iloc[:, j].bfill().ffill() for j in range(frame.shape[1])}, index=frame.index
@@ -213,7 +212,7 @@ def lacking_columns(X: Any) -> list[str]:
     Returns
     -------
     list of str
-        Their names, or ``x0``, ``x1``, ... in an array.
+        Names of the columns; ``x0``, ``x1``, ... for an array.
     """
     frame = _as_pandas(X)
     names = [str(n) if hasattr(X, "columns") else f"x{n}" for n in frame.columns]
@@ -234,7 +233,7 @@ def fit_black_box(estimator: Any, X: Any, y: Any = None, **options: Any) -> Any:
     estimator : estimator
         The black box.
     X : array-like or DataFrame
-        The rows, as the caller has them.
+        The rows, unchanged.
     y : array-like, optional
         The target.
     **options
@@ -248,19 +247,19 @@ def fit_black_box(estimator: Any, X: Any, y: Any = None, **options: Any) -> Any:
     Raises
     ------
     ValueError
-        If it refuses missing values or cannot be cloned; the message says what to do.
+        If the black box does not support missing values or cannot be cloned, with the remedy.
     """
 
     def fit(rows: Any) -> Any:
-        # Some models scale rows or targets in place, so they get copies.
-        return _unfitted(estimator).fit(own_rows(rows), own_rows(y), **options)
+        # Some models modify rows or targets in place, so they get copies.
+        return _clone_unfitted(estimator).fit(own_rows(rows), own_rows(y), **options)
 
-    _unfitted(estimator)  # this error is not about the rows
+    _clone_unfitted(estimator)  # errors of cloning are not due to the rows
     with explained_refusal(estimator, X, fit):
         return fit(X)
 
 
-def _unfitted(estimator: Any) -> Any:
+def _clone_unfitted(estimator: Any) -> Any:
     """Return a clone of a black box, which is fitted only if it is frozen."""
     try:
         return clone(estimator)
@@ -284,7 +283,7 @@ def is_fitted(estimator: Any) -> bool:
     bool
         True if it is fitted.
     """
-    while isinstance(estimator, FrozenEstimator):  # copies its tags at every check
+    while isinstance(estimator, FrozenEstimator):  # its check would copy tags, which is slow
         estimator = estimator.estimator
     try:
         check_is_fitted(estimator)
@@ -294,7 +293,7 @@ def is_fitted(estimator: Any) -> bool:
 
 
 def is_prefit(estimator: Any) -> bool:
-    """Return whether a clone of the black box is fitted, such as a frozen model or a function.
+    """Return whether clones of a black box are fitted, as for a frozen model or a function.
 
     Parameters
     ----------
@@ -304,13 +303,13 @@ def is_prefit(estimator: Any) -> bool:
     Returns
     -------
     bool
-        True if the clone is fitted.
+        True if clones are fitted.
     """
-    return is_fitted(_unfitted(estimator))
+    return is_fitted(_clone_unfitted(estimator))
 
 
 def accepts_groups(estimator: Any) -> bool:
-    """Return whether `fit` of a black box uses groups of rows, as searches of parameters do.
+    """Return whether `fit` of a black box uses groups of rows, like a search for parameters.
 
     Parameters
     ----------
@@ -320,8 +319,8 @@ def accepts_groups(estimator: Any) -> bool:
     Returns
     -------
     bool
-        With metadata routing enabled, whether it or one of its parts requests ``groups``;
-        otherwise whether it is one of scikit-learn's searches.
+        With metadata routing, True if it or one of its parts requests ``groups``; otherwise True if
+        it is a search of scikit-learn.
 
     Examples
     --------
@@ -339,7 +338,7 @@ def accepts_groups(estimator: Any) -> bool:
 
 
 def fit_weighted(estimator: Any, X: Any, y: Any, weights: Any, /, **options: Any) -> Any:
-    """Fit a clone of a black box on weighted rows; repeat the rows if it accepts no weights."""
+    """Fit a clone of a black box on weighted rows, or on repeated rows if it accepts no weights."""
     if weights is None:
         return fit_black_box(estimator, X, y, **options)
     without_routing = not sklearn.get_config()["enable_metadata_routing"]
@@ -411,7 +410,7 @@ def encode_labels(predictions: np.ndarray, classes: np.ndarray) -> np.ndarray:
         index = {label: code for code, label in enumerate(classes.tolist())}
         codes = np.array([index.get(label, -1) for label in predictions.tolist()], dtype=np.intp)
     else:
-        # With objects pandas does not convert text to an Arrow array first.
+        # With objects, pandas does not convert text to an Arrow array first.
         dtype = object if predictions.dtype == classes.dtype == object else None
         codes = pd.Index(classes, dtype=dtype).get_indexer(pd.Index(predictions, dtype=dtype))
     if (codes < 0).any():

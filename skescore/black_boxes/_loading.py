@@ -1,4 +1,4 @@
-"""Black boxes from files, which run no code unless they are trusted."""
+"""Loading of black boxes from files, without running code unless the file is trusted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PICKLE_REMEDY = "It is damaged, or needs the packages and versions with which i
 def load_model(
     path: str | os.PathLike[str], *, trust: bool = False, description: str = "a model"
 ) -> Any:
-    """Load an object from a file, without running code from it unless it is trusted.
+    """Load an object from a file, without running its code unless it is trusted.
 
     A skops or ONNX file holds data. A pickle or joblib file is a program, so it is not opened
     without `trust`.
@@ -50,7 +50,7 @@ def load_model(
         Whether the author of the file may run code on this machine. True opens pickle and joblib
         files, and allows every type in a skops file.
     description : str, default="a model"
-        Description of the object, for the error about another ending.
+        Description of the object for error messages.
 
     Returns
     -------
@@ -60,13 +60,13 @@ def load_model(
     Raises
     ------
     SavedModelError
-        A ValueError: the file cannot be read, or would need `trust`.
+        If the file cannot be read, or requires `trust`; it is a ValueError.
     UnknownEndingError
-        A SavedModelError: the file has another ending.
+        If the file has another ending; it is a SavedModelError.
 
     Notes
     -----
-    The loaded bytes are the checked bytes, even if the file changes in the meantime.
+    The loaded bytes are those that were checked, even if the file changes in the meantime.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def load_model(
 
 
 @contextlib.contextmanager
-def _explained_damage(where: str, remedy: str) -> Iterator[None]:
+def _explain_damage(where: str, remedy: str) -> Iterator[None]:
     """Raise a SavedModelError with a remedy if a model cannot be loaded."""
     try:
         yield
@@ -119,11 +119,11 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
         raise SavedModelError(f"{where} cannot be loaded. {error}") from error
     content = read_bytes(file, where)
     try:
-        size = 0 if trust else _unpacked(content)
+        size = 0 if trust else _suspicious_size(content)
         untrusted = [] if size else skops.get_untrusted_types(data=content)
     except Exception as error:
         raise SavedModelError(
-            f"{where} is not a skops file, or a damaged one ({_describe_error(error)}). Save the "
+            f"{where} is not a skops file, or it is damaged ({_describe_error(error)}). Save the "
             "model again with skops.io.dump."
         ) from error
     if size:
@@ -142,7 +142,7 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
             "who made the file and find nothing strange in this list, pass trust=True (on the "
             "command line: --trust)."
         )
-    with _explained_damage(where, _SKOPS_REMEDY):
+    with _explain_damage(where, _SKOPS_REMEDY):
         return skops.loads(content, trusted=untrusted)
 
 
@@ -155,14 +155,14 @@ def _load_onnx(file: Path, where: str) -> Any:
     return (CallableClassifier if predictor.is_classifier else CallableRegressor)(predictor)
 
 
-def _unpacked(content: bytes) -> int:
-    """Return the uncompressed size of an archive if it is suspiciously large, else 0."""
+def _suspicious_size(content: bytes) -> int:
+    """Return the uncompressed size of an archive if it is suspiciously large, otherwise 0."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         size = sum(member.file_size for member in archive.infolist())
     return size if size > _LARGE_ARCHIVE and size > _COMPRESSION * len(content) else 0
 
 
-#: Uncompressed bytes that are always allowed, and the largest compression ratio beyond that.
+#: Number of uncompressed bytes that are always allowed, and largest compression ratio beyond.
 _LARGE_ARCHIVE, _COMPRESSION = 1 << 26, 100
 
 
@@ -176,7 +176,7 @@ def _load_autogluon(folder: Path, where: str, trust: bool) -> Any:
             "which can run any code when they are read. If you trust whoever made it, pass "
             "trust=True (on the command line: --trust)."
         )
-    with _explained_damage(where, _PICKLE_REMEDY):
+    with _explain_damage(where, _PICKLE_REMEDY):
         tabular = importlib.import_module("autogluon.tabular")
         return tabular.TabularPredictor.load(str(folder))
 
@@ -191,7 +191,7 @@ def _load_pickle(file: Path, where: str, trust: bool) -> Any:
     import joblib
 
     content = read_bytes(file, where)
-    with _explained_damage(where, _PICKLE_REMEDY):
+    with _explain_damage(where, _PICKLE_REMEDY):
         return joblib.load(io.BytesIO(content))
 
 
@@ -221,7 +221,7 @@ def model_checksum(path: str | os.PathLike[str]) -> str:
 
 
 def _missing_package(error: BaseException | None) -> str:
-    """Return a hint how to install the package that a file needs; empty if none is missing."""
+    """Return a hint to install the package that a file requires; empty if none is missing."""
     while error is not None:
         if isinstance(error, ModuleNotFoundError) and error.name:
             package = error.name.partition(".")[0]
@@ -244,7 +244,7 @@ WRAP = (
 
 
 def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> FrozenEstimator:
-    """Load a trained model from a file, without running code from it unless it is trusted.
+    """Load a trained model from a file, without running its code unless it is trusted.
 
     A skops or ONNX file holds data. A pickle or joblib file is a program, so it is not opened
     without `trust`.
@@ -253,8 +253,8 @@ def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> Froz
     ----------
     path : str or path-like
         File ending in .skops, .onnx, .pkl, .pickle or .joblib, or the folder of an AutoGluon
-        predictor. An ONNX model whose first output holds floating-point numbers is a regressor, any
-        other a classifier. Models of FLAML and statsmodels are read from pickle files, see
+        predictor. An ONNX model is a regressor if its first output holds floating-point numbers,
+        otherwise a classifier. Models of FLAML and statsmodels are read from pickle files, see
         :func:`as_black_box`.
     trust : bool, default=False
         Whether the author of the file may run code on this machine. True opens pickle and joblib
@@ -269,14 +269,14 @@ def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> Froz
     Raises
     ------
     BlackBoxError
-        A ValueError: the file cannot be read, would need `trust`, or holds no fitted model.
+        If the file cannot be read, requires `trust`, or holds no fitted model; it is a ValueError.
 
     Notes
     -----
-    Many of scikit-learn's own models need `trust` as well, random forests among them: they hold
-    compiled parts, such as ``sklearn.tree._tree.Tree``, through which a forged file could break the
-    memory of the process. The error lists the types, those of scikit-learn apart from the rest.
-    The loaded bytes are the checked bytes, even if the file changes in the meantime.
+    Many of scikit-learn's models, such as random forests, also require `trust`, because they
+    contain compiled types such as ``sklearn.tree._tree.Tree``, through which a forged file could
+    corrupt the memory of the process. The error lists these types separately from those of other
+    packages. The loaded bytes are those that were checked, even if the file changes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""ONNX models as black boxes, run by ONNX Runtime."""
+"""ONNX models as black boxes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _DTYPES = {
 
 
 class OnnxPredictor:
-    """Function of rows that an ONNX model computes; an ONNX file runs no code when it is read.
+    """Function that predicts rows by an ONNX model; reading an ONNX file runs no code.
 
-    Wrap it in :class:`CallableClassifier` or :class:`CallableRegressor`; `load_black_box` does so.
+    Wrap it in :class:`CallableClassifier` or :class:`CallableRegressor`, like `load_black_box`.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ class OnnxPredictor:
 
     Notes
     -----
-    Missing numbers are NaN. A missing text is the entry ``missing_text`` of the model's metadata,
-    which rules written by skescore have, or an empty text.
+    Missing numbers are NaN. Missing texts are the entry ``missing_text`` of the model's metadata,
+    as in rules that skescore exports, or empty texts.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -58,7 +58,7 @@ class OnnxPredictor:
 
     @property
     def is_classifier(self) -> bool:
-        """True if the predictions are labels rather than floating-point numbers."""
+        """True if the predictions are labels instead of floating-point numbers."""
         return self._session.get_outputs()[0].type not in ("tensor(float)", "tensor(double)")
 
     def __call__(self, rows: Any) -> np.ndarray:
@@ -70,7 +70,7 @@ class OnnxPredictor:
         else:
             if not isinstance(rows, pd.DataFrame):
                 raise TypeError(
-                    "This ONNX model has one input per feature, which are told by their names: "
+                    "This ONNX model has one input per feature, identified by name: "
                     f"pass rows as a DataFrame, got {type(rows).__name__}."
                 )
             absent = [field.name for field in inputs if field.name not in rows.columns]

@@ -1,8 +1,9 @@
-"""Interfaces of other libraries, for programs that move to skescore.
+"""Interfaces of other libraries, for migration to skescore.
 
-:class:`SkopeRules` has the interface of skope-rules 1.0.1 on today's scikit-learn. The guides
-"From skope-rules", "From RuleFit", "From wittgenstein" and "From TE2Rules" show what replaces what.
-:func:`save_mlflow_model` saves rules as an MLflow model, and :func:`autolog_mlflow` logs searches.
+:class:`SkopeRules` has the interface of skope-rules 1.0.1 and supports current versions of
+scikit-learn. The guides "From skope-rules", "From RuleFit", "From wittgenstein" and "From TE2Rules"
+list replacements. :func:`save_mlflow_model` saves rules as an MLflow model, and
+:func:`autolog_mlflow` logs searches.
 """
 
 from skescore.compat._mlflow import (

@@ -26,12 +26,12 @@ _LOADER = "skescore.compat._mlflow"
 _FILE = "rules.json"
 _SAVING = "Saving an MLflow model"
 _LOGGING = "Logging a search to MLflow"
-#: Largest number of characters of a parameter in every version of MLflow.
+#: Largest number of characters of a parameter that all versions of MLflow allow.
 _MAX_PARAM_LENGTH = 500
 
 
 class _ServedRules:
-    """What MLflow calls to predict."""
+    """Model that MLflow calls to predict."""
 
     def __init__(self, ruleset: RuleSet) -> None:
         self.ruleset = ruleset
@@ -52,7 +52,7 @@ def _load_pyfunc(path: str) -> _ServedRules:
 def save_mlflow_model(rules: Any, path: str | os.PathLike[str], X: Any, **options: Any) -> None:
     """Save rules as an MLflow model with a signature and an input example.
 
-    The model contains the rules as JSON, no pickled code, and needs skescore where it is loaded.
+    The model contains the rules as JSON instead of pickled code. Loading it requires skescore.
 
     Parameters
     ----------
@@ -61,19 +61,19 @@ def save_mlflow_model(rules: Any, path: str | os.PathLike[str], X: Any, **option
     path : str or path-like
         Folder of the model, which must not exist.
     X : DataFrame of shape (n_rows, n_features)
-        Rows that show the types of the columns; the first five are the input example. Pass rows
-        with missing values if later rows may have some, since MLflow refuses them in columns of
-        integers that had none. MLflow does not check columns that are categorical, or that hold
-        nullable integers or booleans of which some are missing.
+        Rows that determine the types of the columns; the first five are the input example. Pass
+        rows with missing values if later rows may have some, because MLflow otherwise rejects them
+        in columns of integers. MLflow does not check categorical columns, and columns of nullable
+        integers or booleans with missing values.
     **options
-        Further parameters of ``mlflow.pyfunc.save_model``, such as ``metadata``.
+        Other parameters of ``mlflow.pyfunc.save_model``, such as ``metadata``.
 
     Raises
     ------
     ImportError
         If MLflow is not installed.
     TypeError
-        If `X` is no DataFrame.
+        If `X` is not a DataFrame.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def save_mlflow_model(rules: Any, path: str | os.PathLike[str], X: Any, **option
     ruleset = as_ruleset(rules)
     if not isinstance(X, pd.DataFrame):
         raise TypeError(
-            f"X must be a DataFrame, whose columns make the signature, got {type(X).__name__}. "
+            f"X must be a DataFrame, whose columns define the signature, got {type(X).__name__}. "
             "Pass pd.DataFrame(X, columns=rules.feature_names)."
         )
     pyfunc = import_optional("mlflow.pyfunc", extra="mlflow", purpose=_SAVING)
@@ -94,7 +94,7 @@ def save_mlflow_model(rules: Any, path: str | os.PathLike[str], X: Any, **option
 
 
 def _model_settings(ruleset: RuleSet, X: pd.DataFrame, folder: str) -> dict[str, Any]:
-    """Write the rules to a folder, and return the settings with which MLflow stores the model."""
+    """Write the rules to a folder, and return MLflow's settings for storing the model."""
     rows = _without_categorical(X[list(ruleset.feature_names)])
     example = rows.head(5)
     ruleset.save(Path(folder) / _FILE)
@@ -110,13 +110,13 @@ def _model_settings(ruleset: RuleSet, X: pd.DataFrame, folder: str) -> dict[str,
 
 
 def _without_categorical(X: pd.DataFrame) -> pd.DataFrame:
-    """Convert categorical columns to plain ones."""
+    """Convert categorical columns to columns of their values."""
     columns = X.columns[[isinstance(dtype, pd.CategoricalDtype) for dtype in X.dtypes]]
     return X.astype(dict.fromkeys(columns, object))
 
 
 def _signature(X: pd.DataFrame, predictions: pd.Series) -> Any:
-    """Return a signature that MLflow enforces without refusing the rows that it is made of."""
+    """Return a signature for which MLflow accepts the rows from which it is inferred."""
     models = import_optional("mlflow.models", extra="mlflow", purpose=_SAVING)
     schemas = import_optional("mlflow.types.schema", extra="mlflow", purpose=_SAVING)
     columns = []
@@ -134,7 +134,7 @@ def _signature(X: pd.DataFrame, predictions: pd.Series) -> Any:
 
 
 def _is_refused(column: pd.Series) -> bool:
-    """Return whether MLflow would refuse the column by the type that it infers."""
+    """Return whether MLflow would reject the column with the type that it infers."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return True
@@ -157,11 +157,11 @@ def load_mlflow_rules(path: str | os.PathLike[str]) -> RuleSet:
     Raises
     ------
     FileNotFoundError
-        If the folder holds no such model.
+        If the folder contains no such model.
     """
     files = sorted(Path(path).rglob(_FILE))
     if not files:
-        raise FileNotFoundError(f"{path} holds no rules; name a folder of save_mlflow_model.")
+        raise FileNotFoundError(f"{path} holds no rules; pass a folder of save_mlflow_model.")
     return RuleSet.load(files[0])
 
 
@@ -173,20 +173,20 @@ def log_mlflow_search(
 ) -> str:
     """Log a fitted search to the active MLflow run, or to a new one.
 
-    Parameters are those of the search and, with the prefix ``best_``, of its winner. Metrics are
-    the winner's on held-out rows, as in the leaderboard. Artifacts are the rules as JSON and text,
-    the leaderboard, the report and the rules as a model.
+    Parameters are those of the search and, with the prefix ``best_``, those of the best candidate.
+    Metrics are those of the best candidate on held-out rows, as in the leaderboard. Artifacts are
+    the rules as JSON and text, the leaderboard, the report and the rules as a model.
 
     Parameters
     ----------
     search : ExtractorSearchCV
         A fitted search.
     model : bool, default=True
-        Log the rules as a model, which ``mlflow.pyfunc.load_model`` loads.
+        Whether to log the rules as a model, which ``mlflow.pyfunc.load_model`` loads.
     report : bool, default=True
-        Log the report; only if jinja2 is installed.
+        Whether to log the report, which requires jinja2.
     time_limit : float, default=10.0
-        Seconds after which the report gets no rules of further candidates.
+        Time limit in seconds for adding the rules of other candidates to the report.
 
     Returns
     -------
@@ -228,14 +228,14 @@ def log_mlflow_search(
 
 
 def autolog_mlflow(enabled: bool = True, **options: Any) -> None:
-    """Log every search that is fitted from now on to MLflow.
+    """Log all subsequently fitted searches to MLflow.
 
-    A search whose logging fails is still fitted, and a warning gives the reason.
+    If logging fails, the search is fitted nevertheless, and a warning states the reason.
 
     Parameters
     ----------
     enabled : bool, default=True
-        False ends the logging.
+        Whether to log searches; False ends the logging.
     **options
         Options of :func:`log_mlflow_search`.
 
@@ -250,7 +250,7 @@ def autolog_mlflow(enabled: bool = True, **options: Any) -> None:
     >>> autolog_mlflow()  # doctest: +SKIP
     >>> search.fit(X, y)  # doctest: +SKIP
     """
-    # Programs that only load a model do without the packages of searches.
+    # Imported here, because programs that only load a model do not need the packages of searches.
     from skescore.tuning import ExtractorSearchCV
 
     original = getattr(ExtractorSearchCV.fit, "__wrapped__", ExtractorSearchCV.fit)
@@ -262,7 +262,7 @@ def autolog_mlflow(enabled: bool = True, **options: Any) -> None:
 
     @functools.wraps(original)
     def fit(self: ExtractorSearchCV, *args: Any, **kwargs: Any) -> ExtractorSearchCV:
-        if id(self) in searches_in_fit:  # a search of a data source fits itself on a sample
+        if id(self) in searches_in_fit:  # a search on a data source calls `fit` with a sample
             return original(self, *args, **kwargs)
         searches_in_fit.add(id(self))
         try:
@@ -305,7 +305,7 @@ def _metrics_of(search: ExtractorSearchCV) -> dict[str, float]:
 
 
 def _write_artifacts(search: ExtractorSearchCV, folder: Path, time_limit: float | None) -> None:
-    """Write the files of a run; without a time limit no report."""
+    """Write the files of a run; the report only with a time limit."""
     search.rules_.save(folder / _FILE)
     (folder / "rules.txt").write_text(search.rules_.to_text() + "\n", encoding="utf-8")
     search.leaderboard_.to_csv(folder / "leaderboard.csv", index=False)

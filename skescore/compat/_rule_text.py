@@ -10,9 +10,9 @@ _TERM = re.compile(r"(?P<name>.+?) (?P<operator><=|>=|==|<|>) (?P<value>\S+)")
 
 
 class Rule:
-    """A conjunction in which redundant comparisons are merged.
+    """Conjunction in which redundant comparisons are merged.
 
-    Rules with the same merged comparisons are equal, whatever the order in which they were written.
+    Rules with the same merged comparisons are equal, regardless of their original order.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class Rule:
         Comparisons joined by ``and``, each of a name, an operator and a number, separated by
         spaces. ``a == a`` always holds.
     args : object, optional
-        What belongs to the rule; ``tuple(rule)`` is the text and this object.
+        Object associated with the rule; ``tuple(rule)`` is the text and this object.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def replace_feature_name(rule: str, replace_dict: Mapping[str, str]) -> str:
     rule : str
         The rule.
     replace_dict : mapping of str to str
-        New names by the present ones.
+        New names by old names.
 
     Returns
     -------

@@ -1,8 +1,7 @@
-"""A reimplementation of skope-rules 1.0.1 for current versions of scikit-learn.
+"""Reimplementation of skope-rules 1.0.1 for current versions of scikit-learn.
 
-Bagged classification trees and regression trees are fitted to the target. Each path to a leaf is a
-candidate rule. Rules are selected by their precision and recall on the rows that their tree has not
-seen.
+Bagged classification and regression trees are fitted to the target. Each path to a leaf is a
+candidate rule. Rules are selected by precision and recall on the out-of-bag rows of their tree.
 """
 
 from __future__ import annotations
@@ -42,25 +41,25 @@ class SkopeRules(BaseEstimator):
         Names of the features in rules. By default the columns of a data frame, or ``__C__0``,
         ``__C__1``, ...
     precision_min : float, default=0.5
-        Smallest precision of a selected rule on the rows that its tree has not seen.
+        Smallest precision of a selected rule on the out-of-bag rows of its tree.
     recall_min : float, default=0.01
-        Smallest recall of a selected rule on the rows that its tree has not seen.
+        Smallest recall of a selected rule on the out-of-bag rows of its tree.
     n_estimators : int, default=10
         Number of classification trees, and of regression trees, for each depth.
     max_samples : int or float, default=0.8
-        Number or share of rows drawn for each tree.
+        Number or share of rows that are drawn for each tree.
     max_samples_features : int or float, default=1.0
-        Number or share of features drawn for each tree.
+        Number or share of features that are drawn for each tree.
     bootstrap, bootstrap_features : bool, default=False
         Whether rows, and features, are drawn with replacement.
     max_depth : int, None or iterable of these, default=3
         Largest depth of the trees; an iterable grows `n_estimators` trees for each depth.
     max_depth_duplication : int, optional
-        Depth of the partition into groups of similar rules. Of each group, only the rule with the
-        best F1 is kept. By default, all rules are kept.
+        Depth of the partition into groups of similar rules, of which only the rule with the best F1
+        is kept. By default, all rules are kept.
     max_features : int, float, {"auto", "sqrt", "log2"} or None, default=1.0
-        Features considered at each split. ``"auto"`` stands for the square root of their number in
-        classification trees, and for all features in regression trees.
+        Number of features that each split considers. ``"auto"``: the square root of the number of
+        features in classification trees, all features in regression trees.
     min_samples_split : int or float, default=2
         Smallest number or share of rows in a node that is split.
     n_jobs : int, default=1
@@ -73,18 +72,18 @@ class SkopeRules(BaseEstimator):
     Attributes
     ----------
     rules_ : list of (str, (float, float, int))
-        The selected rules by descending F1, each with its precision, its recall and the number of
-        trees that contain it. Precision and recall are means over these trees.
+        Selected rules by descending F1, with precision, recall and the number of trees that contain
+        them. Precision and recall are means over these trees.
     rules_without_feature_names_ : list
-        The same rules with the names ``__C__0``, ``__C__1``, ...
+        The same rules with the feature names ``__C__0``, ``__C__1``, ...
     estimators_, estimators_samples_, estimators_features_ : list
-        The trees, and the rows and the features on which each of them was fitted.
+        Trees, and the rows and features that they were fitted on.
     max_samples_ : int
-        Number of rows drawn for each tree.
+        Number of rows that are drawn for each tree.
     n_features_ : int
         Number of features.
     classes_ : ndarray
-        The labels of the target.
+        Labels of the target.
 
     See Also
     --------
@@ -95,12 +94,11 @@ class SkopeRules(BaseEstimator):
     -----
     Differences from skope-rules 1.0.1:
 
-    - Precision and recall are measured on the rows that a tree has not seen, as the documentation
-      of skope-rules states. With scikit-learn 0.19 or newer, skope-rules 1.0.1 measures them on
-      other rows, most of which the tree has seen, because it negates row indices as if they were a
-      boolean mask.
-    - Rules with equal scores are in the order of the trees. In skope-rules, their order depends on
-      the hash seed.
+    - Precision and recall are measured on the out-of-bag rows of a tree, as the documentation of
+      skope-rules states. With scikit-learn 0.19 or newer, skope-rules 1.0.1 measures them on other
+      rows, most of which are training rows of the tree, because it negates row indices as if they
+      were a boolean mask.
+    - Rules with equal scores are in the order of the trees; in skope-rules, the hash seed matters.
     - Features have the names of the columns of a data frame.
 
     Apart from the first point, the rules and scores are equal. As in skope-rules, `sample_weight`
@@ -177,7 +175,7 @@ class SkopeRules(BaseEstimator):
         check_classification_targets(y)
         self.n_features_ = X.shape[1]
         self.classes_ = np.unique(y)
-        is_target = self._target(y)
+        is_target = self._encode_target(y)
         self.max_samples_ = self._count_samples(len(X))
         depth = self.max_depth_duplication
         if depth is not None and (not isinstance(depth, int | np.integer) or depth < 0):
@@ -197,7 +195,7 @@ class SkopeRules(BaseEstimator):
         self._ruleset = as_ruleset(self)
         return self
 
-    def _target(self, y: np.ndarray) -> np.ndarray:
+    def _encode_target(self, y: np.ndarray) -> np.ndarray:
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y contains one class, {self.classes_[0].item()!r}, but rules separate two. Pass "
@@ -285,7 +283,7 @@ class SkopeRules(BaseEstimator):
 
     @staticmethod
     def _regression_target(X: np.ndarray, is_target: np.ndarray, sample_weight: Any) -> np.ndarray:
-        """Return a target that is large for target rows with high weight, small for such others."""
+        """Return a target that weights increase for target rows and decrease for other rows."""
         if sample_weight is None:
             return is_target
         weights = _check_sample_weight(sample_weight, X)
@@ -297,7 +295,7 @@ class SkopeRules(BaseEstimator):
     def _select(self, X: np.ndarray, is_target: np.ndarray) -> list[ScoredRule]:
         """Return the rules with sufficient precision and recall, sorted by descending F1.
 
-        The rules of a tree are measured on the rows that the tree has not seen.
+        The rules of a tree are measured on its out-of-bag rows.
         """
         selected: dict[str, tuple[float, float, int]] = {}
         trees = zip(
@@ -311,7 +309,7 @@ class SkopeRules(BaseEstimator):
             for text, (precision, recall) in zip(texts, scores, strict=True):
                 if precision >= self.precision_min and recall >= self.recall_min:
                     rule = str(Rule(text))
-                    selected[rule] = _updated(selected.get(rule), precision, recall)
+                    selected[rule] = _update_means(selected.get(rule), precision, recall)
         rules: list[ScoredRule] = sorted(
             selected.items(), key=lambda item: item[1][:2], reverse=True
         )
@@ -321,13 +319,13 @@ class SkopeRules(BaseEstimator):
 
     @staticmethod
     def _unseen_rows(samples: np.ndarray, n_rows: int) -> np.ndarray:
-        """Return the rows that a tree has not seen, or all rows if there are none."""
+        """Return the out-of-bag rows of a tree, or all rows if there are none."""
         unseen = np.setdiff1d(np.arange(n_rows), samples)
         if len(unseen):
             return unseen
         warnings.warn(
-            "A tree saw all rows, so its rules are measured on the rows from which they were "
-            "learned and look better than they are. Pass max_samples < 1.",
+            "A tree was fitted on all rows, so its rules are measured on their training rows and "
+            "seem better than they are. Pass max_samples < 1.",
             UserWarning,
             stacklevel=4,
         )
@@ -364,7 +362,7 @@ class SkopeRules(BaseEstimator):
     # --- similar rules ----------------------------------------------------------------------------
 
     def deduplicate(self, rules: Sequence[ScoredRule]) -> list[ScoredRule]:
-        """Keep the rule with the best F1 of each group of similar rules.
+        """Select the rule with the best F1 of each group of similar rules.
 
         Parameters
         ----------
@@ -532,7 +530,7 @@ class SkopeRules(BaseEstimator):
         return self.rules_ if shown else self.rules_without_feature_names_
 
 
-def _updated(
+def _update_means(
     scores: tuple[float, float, int] | None, precision: float, recall: float
 ) -> tuple[float, float, int]:
     """Update the means of precision and recall, and the number of trees, by one more tree."""

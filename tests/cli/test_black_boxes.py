@@ -321,7 +321,7 @@ def test_load_black_box_rejects_zip_without_model(tmp_path):
     with zipfile.ZipFile(content, "w") as archive:
         archive.writestr("readme.txt", "no model")
     (tmp_path / "model.skops").write_bytes(content.getvalue())
-    with pytest.raises(BlackBoxError, match=r"not a skops file, or a damaged one"):
+    with pytest.raises(BlackBoxError, match=r"not a skops file, or it is damaged"):
         load_black_box(tmp_path / "model.skops", trust=True)
 
 

@@ -118,7 +118,7 @@ def test_skope_rules_predict_by_their_rules():
 def test_skope_rules_find_outliers():
     X = [[-2, -1], [-1, -1], [-1, -2], [1, 1], [1, 2], [2, 1], [6, 3], [4, -7]]
     rows = [*X[:6], [10, 5], [5, -7]]
-    with pytest.warns(UserWarning, match="A tree saw all rows"):
+    with pytest.warns(UserWarning, match="A tree was fitted on all rows"):
         model = SkopeRules(random_state=0, max_samples=1.0).fit(X, [0] * 6 + [1] * 2)
     for scores in (model.decision_function, model.rules_vote, model.score_top_rules):
         assert scores(rows)[-2:].min() > scores(rows)[:-2].max()
@@ -168,7 +168,7 @@ def test_names_come_from_the_table_or_the_parameter():
     assert named.rules_without_feature_names_ == renamed.rules_without_feature_names_
 
 
-@pytest.mark.filterwarnings("ignore:A tree saw all rows")
+@pytest.mark.filterwarnings("ignore:A tree was fitted on all rows")
 def test_skope_rules_reject_bad_parameters():
     X, y = load_iris(return_X_y=True)
     y = y != 0
@@ -207,7 +207,7 @@ def test_sample_weights_change_the_regressors_only():
         "check_sample_weight_equivalence_on_dense_data": "weights shape trees only, as before"
     },
 )
-@pytest.mark.filterwarnings("ignore:y holds the labels", "ignore:A tree saw all rows")
+@pytest.mark.filterwarnings("ignore:y holds the labels", "ignore:A tree was fitted on all rows")
 def test_skope_rules_pass_estimator_checks(estimator, check):
     check(estimator)
 
