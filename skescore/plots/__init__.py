@@ -1,9 +1,9 @@
-"""Pictures of scores, trade-offs and rules, by matplotlib (the extra ``plots``).
+"""Plots of scores, trade-offs and rules with matplotlib (the extra ``plots``).
 
-A function that draws takes the ``ax`` to draw on, or makes a new figure, and returns it, or raises
-an ImportError with the command that installs matplotlib. ``ax.figure.savefig("name.svg")`` saves.
-New figures make room for the legend beside the axes; for axes of your own do as they do with
-``plt.subplots(layout="constrained")``. Pictures of your own can share colors, markers and legend:
+Functions draw on ``ax`` or create a new figure, and return the axes; ``ax.figure.savefig("a.svg")``
+saves the plot. If matplotlib is missing, they raise an ImportError with the installation command.
+New figures have space for a legend beside the axes; for your own axes, use
+``plt.subplots(layout="constrained")``. Other plots can use the same colors, markers and legends:
 `COLORS`, `MARKERS`, :func:`colors_of`, :func:`pale`, :func:`contrast`, :func:`legend_beside`.
 """
 

@@ -30,7 +30,7 @@ from skescore.scorers import SCORE_SPECS, all_weights, measured_quantities
 __all__ = ["score_bars"]
 
 _BEST, _WORST = "*", "x"
-#: The axis begins above 0 where all bars are taller than this share of the tallest.
+#: Share of the tallest bar that all bars must exceed for an axis that begins above 0.
 _TALL = 0.5
 #: Largest number of readable bars.
 _MAX_BARS = 40
@@ -51,14 +51,14 @@ def score_bars(
 ) -> Any:
     """Draw a score of each extractor as a bar, and mark the best and the worst.
 
-    Use it to compare a few extractors; :func:`pareto_plot` is for many candidates.
+    Use it to compare a few extractors; use :func:`pareto_plot` for many candidates.
 
     Parameters
     ----------
     results : fitted search, Candidates, DataFrame or dict
         For a search, its candidates or its leaderboard, the best candidate of each extractor is
-        drawn; error bars, which a leaderboard does not have, show the standard deviation of the
-        score over folds. For rows of a benchmark, means over seeds and folds are drawn, with their
+        drawn; error bars show the standard deviation of the score over folds (not for a
+        leaderboard). For rows of a benchmark, means over seeds and folds are drawn, with their
         standard deviation. A dict maps each label to (performance, number of rules, completeness);
         the loss is then one minus the performance.
     score : str, default="ice"
@@ -68,22 +68,22 @@ def score_bars(
     completeness : {"volume", "instances"}, default="volume"
         Kind of completeness that the scores use.
     by : str, optional
-        Column of a data frame with one bar for each value; ``"extractor"`` by default.
+        Column of a data frame with one bar for each value; by default ``"extractor"``.
     group : str, optional
         Column of a data frame with one group of bars for each value; by default ``"data"`` if
         there are several data sets.
     annotate : bool, default=True
-        Hatch the best bar of each group with stars and the worst with crosses. If there are at
-        most twelve bars, write the score above each.
+        Whether to hatch the best bar of each group with stars and the worst with crosses, and to
+        write the scores above at most twelve bars.
     zoom : bool, default=True
-        Start the axis above 0 if all bars are tall, so that their differences are visible; the
-        axis label states it. If False, the axis always starts at 0.
+        Whether to start the axis above 0 if all bars are tall, so that their differences are
+        visible; the axis label states it.
     legend : bool, default=True
-        Draw a legend next to the axes.
+        Whether to draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default a new figure.
     **weights : float
-        Weights of the scores, such as ``psi``, ``phi`` and ``rho``; 1 by default.
+        Weights of the scores, such as ``psi``, ``phi`` and ``rho``; by default 1.
 
     Returns
     -------
@@ -93,14 +93,14 @@ def score_bars(
     Raises
     ------
     TypeError, ValueError
-        If `results` has an unsupported type or content, or a name or weight is invalid.
+        If the results, a name or a weight are invalid.
 
     Notes
     -----
-    Bars that tie for the best or worst score are all marked; if all bars are equal, none is. If
-    there are more than forty bars, only the forty best are drawn, the best first, and the title
-    states it. For a benchmark, the scores of all seeds and folds are averaged, which differs from
-    the score of the average measures. The plot follows Figure 4 of the paper.
+    All bars with the best or worst score are marked, unless all bars are equal. Of more than forty
+    bars, only the forty best are drawn in descending order, and the title states it. For a
+    benchmark, the scores of all seeds and folds are averaged, which differs from the score of
+    averaged measures. The plot follows Figure 4 of the paper.
 
     References
     ----------
@@ -129,7 +129,7 @@ def score_bars(
     for i, name in enumerate(groups):
         members = table[table["group"] == name]
         hatches = _hatches(members["value"].to_numpy(float), greater) if annotate else {}
-        if n_bars > len(table):  # The worst bar is not drawn.
+        if n_bars > len(table):  # the worst bar is not drawn
             hatches = {k: sign for k, sign in hatches.items() if sign == _BEST}
         for k, (_, row) in enumerate(members.iterrows()):
             width = 0.8 / len(names) if grouped else 0.7
@@ -169,7 +169,7 @@ def score_bars(
 
 
 def _set_limits(ax: Any, table: pd.DataFrame, *, zoom: bool) -> None:
-    """Set the range of the y axis, which begins above 0 if all bars are tall and `zoom`."""
+    """Set the range of the y axis, which begins above 0 with `zoom` if all bars are tall."""
     tops = table["value"] + table["spread"].fillna(0.0)
     low = float((table["value"] - table["spread"].fillna(0.0)).min())
     high = float(tops.max())
@@ -195,7 +195,7 @@ def _bars(
 ) -> pd.DataFrame:
     """Return one row per bar: name, group, value and standard deviation of the value."""
     if isinstance(results, pd.DataFrame) and ("fold" in results or "seed" in results):
-        return _of_rows(finished(results), score, weights, completeness, by, group)
+        return _scores_of_rows(finished(results), score, weights, completeness, by, group)
     plain = ("performance", "n_rules", "completeness_volume")
     if isinstance(results, pd.DataFrame) or hasattr(results, "keys"):
         table = results_table(results, plain=plain)
@@ -230,7 +230,7 @@ def _bars(
     return best.loc[[i for i in table.index if i in set(best.index)]].reset_index(drop=True)
 
 
-def _of_rows(
+def _scores_of_rows(
     rows: pd.DataFrame,
     score: str,
     weights: dict[str, float],

@@ -1,4 +1,4 @@
-"""Decision boundaries: what a black box and rules predict in the plane of two features."""
+"""Decision boundaries: predictions of a black box and rules in the plane of two features."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ __all__ = ["decision_boundaries", "decision_boundary"]
 
 #: Largest number of values in memory at a time.
 _BATCH_NUMBERS = 2_000_000
-#: Pixels along each axis that determine which classes a slice shows.
+#: Number of pixels along each axis for determining which classes are visible in a slice.
 _COARSE = 24
-#: Number of fixed features to list with their values.
+#: Largest number of fixed features that are listed with their values.
 _MAX_LISTED = 3
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions on each pixel, whether a rule covers it, and whether a prediction is defined."""
+    """Predictions of all pixels, and masks of covered pixels and of defined predictions."""
 
     values: np.ndarray
     covered: np.ndarray
     is_defined: np.ndarray
 
     def labels(self) -> list[Any]:
-        """Return the different predictions."""
+        """Return the distinct predictions."""
         return list(dict.fromkeys(self.values[self.is_defined].tolist()))
 
 
@@ -59,7 +59,7 @@ def rows_of_plane(
     fixed: Sequence[Any],
     resolution: int,
 ) -> Callable[[], Iterator[Any]]:
-    """Return a function that iterates over batches of the rows of all pixels, as the type of X.
+    """Return a function that yields the rows of all pixels in batches, in the container of X.
 
     The lowest line of pixels comes first.
     """
@@ -84,11 +84,11 @@ def rows_of_plane(
 def predictions_of(
     model: Any, batches: Callable[[], Iterator[Any]], *, rules_known: RuleSet | None
 ) -> Predictions:
-    """Return the predictions of a model for all pixels, and which its rules cover."""
+    """Return the predictions of a model for all pixels, and a mask of covered pixels."""
     predictor = model
     silent = False
     if isinstance(model, RuleSet) and model.fallback is None and len(model):
-        # predict needs an output for uncovered rows, which is not drawn.
+        # `predict` requires an output for uncovered rows, which is not drawn.
         stand_in = 0.0 if model.task == "regression" else (model.classes or (None,))[0]
         predictor, silent = model.replace(fallback=Fallback(stand_in)), True
     predict = predictor.predict if hasattr(predictor, "predict") else predictor
@@ -143,10 +143,9 @@ def _choose_slice(
     sides: tuple[Side, Side],
     fixed_by_user: Mapping[Any, Any] | None,
 ) -> tuple[list[Any], str]:
-    """Return the fixed values of the other features, and a text on their origin.
+    """Return the fixed values of the other features and a text on their origin.
 
-    They are medians of all rows, or of the rows of a predicted class if more classes are then
-    visible.
+    The values are medians of all rows, or of a predicted class if more classes are then visible.
     """
     medians = _fixed_values(table, names, sides, fixed_by_user)
     if len(names) == len(sides):
@@ -180,7 +179,7 @@ def _choose_slice(
 def _slice_text(
     fixed: Sequence[Any], origin: str, names: Sequence[str], sides: Any, rulesets: Any, width: int
 ) -> str:
-    """Return a text on the fixed values, first of features with the most conditions."""
+    """Return a text on the fixed values, in descending order of the numbers of conditions."""
     drawn = {side.feature for side in sides}
     counts = sum((feature_counts(rules) for rules in rulesets), np.zeros(len(names)))
     order = [int(j) for j in np.argsort(-counts, kind="stable") if int(j) not in drawn]
@@ -217,7 +216,7 @@ def _container(X: Any, columns: list[np.ndarray], names: Sequence[str]) -> Any:
     for j, column in enumerate(columns):
         kind = kinds.iloc[j] if hasattr(kinds, "iloc") else None
         series = pd.Series(column)
-        # Encoders of the black box need the original types of texts and categories.
+        # Encoders of the black box require the original types of texts and categories.
         if column.dtype == object and kind is not None:
             series = series.astype(kind)
         columns_by_name[labels[j]] = series
@@ -243,25 +242,25 @@ def decision_boundary(
     Parameters
     ----------
     model : estimator, RuleSet or callable
-        A fitted black box or extractor, rules, or a function of rows.
+        Fitted black box or extractor, rules, or a function of rows.
     X : array-like or DataFrame of shape (n_rows, n_features)
         Rows that determine the ranges of the features, and are drawn as points.
     y : array-like of shape (n_rows,), optional
-        True labels or numbers, for the colors of the points; without them no points are drawn.
+        True labels or numbers, for the colors of the points; without y, no points are drawn.
     features : sequence of two str or int, optional
         Features on the x axis and the y axis, by name or index; by default the two with the most
         conditions of the rules.
     fixed_values : mapping of str or int to value, optional
-        Values of the other features; by default the median, or the most frequent category, of all
-        rows or of those of a class.
+        Values of the other features; by default the median or the most frequent category of all
+        rows or of the rows of a class, see Notes.
     resolution : int, default=160
-        Pixels along each axis of numbers.
+        Number of pixels along numeric axes.
     title : str, optional
         Title of the axes.
     legend : bool, default=True
-        Draw a legend or a color bar beside the axes.
+        Whether to draw a legend or color bar beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -271,17 +270,15 @@ def decision_boundary(
     Raises
     ------
     TypeError, ValueError
-        If a feature is unknown, the resolution is not a positive integer, or X does not fit the
-        model.
+        If a feature is unknown, the resolution is not a positive integer, or X does not match.
 
     Notes
     -----
-    The plot is a slice: every other feature has a fixed value, which is stated below the plot. By
-    default these are medians: of all rows, or of the rows of one predicted class if the slice then
-    shows more classes. The legend lists classes that are not visible. The other features of the
-    points differ from the slice, so a point may lie on a color that is not its prediction. Areas
-    that no rule covers have the prediction of the fallback and are hatched; they are white without
-    a prediction.
+    The plot is a slice: all other features have fixed values, which are stated below the plot. By
+    default these are the medians of all rows, or of the rows of one predicted class if more classes
+    are then visible. The legend lists classes that are not visible. Points have other values of
+    these features, so a point may have another prediction than the color below it. Uncovered areas
+    are hatched and have the prediction of the fallback; they are white without a prediction.
 
     Examples
     --------
@@ -313,30 +310,30 @@ def decision_boundaries(
     legend: bool = True,
     axes: Any = None,
 ) -> Any:
-    """Draw what several models predict in the plane of the same two features, side by side.
+    """Draw the predictions of several models in the plane of two features, side by side.
 
     Use it to see where rules differ from the black box.
 
     Parameters
     ----------
     models : fitted extractor or search, mapping of str to model, or sequence of models
-        For one extractor its black box is drawn too. Models are estimators, rule sets or functions
-        of rows; the keys of a mapping are the titles.
+        Models are estimators, rule sets or functions of rows; the keys of a mapping are the titles.
+        For a single extractor, its black box is also drawn.
     X : array-like or DataFrame of shape (n_rows, n_features)
         Rows that determine the ranges of the features, and are drawn as points.
     y : array-like of shape (n_rows,), optional
-        True labels or numbers, for the colors of the points; without them no points are drawn.
+        True labels or numbers, for the colors of the points; without y, no points are drawn.
     features : sequence of two str or int, optional
         Features on the x axis and the y axis, by name or index; by default the two with the most
         conditions of the rules.
     fixed_values : mapping of str or int to value, optional
         Values of the other features; by default the median, or the most frequent category.
     resolution : int, default=160
-        Pixels along each axis of numbers.
+        Number of pixels along numeric axes.
     legend : bool, default=True
-        Draw a legend or a color bar beside the last axes.
+        Whether to draw a legend or color bar beside the last axes.
     axes : sequence of matplotlib.axes.Axes, optional
-        Axes to draw on, one for each model; a new figure with one row by default.
+        Axes to draw on, one for each model; by default a new figure with one row.
 
     Returns
     -------
@@ -372,7 +369,7 @@ def decision_boundaries(
     tasks = {_is_regression(model) for model in named.values()}
     if len(tasks) > 1:
         raise ValueError(
-            f"models must be all classifiers or all regressors, got {list(named)}. Draw them apart."
+            f"models must be all classifiers or all regressors, got {list(named)}. Draw each alone."
         )
     fixed, origin = _choose_slice(named, X, table, names, (sides[0], sides[1]), fixed_values)
     rows = rows_of_plane(X, names, (sides[0], sides[1]), fixed, resolution)
@@ -527,7 +524,7 @@ class _Numbers:
 def _hatch(ax: Any, centers: Any, mask: np.ndarray) -> None:
     if not mask.any():
         return
-    if mask.all():  # no line runs round all of it
+    if mask.all():  # there is no boundary line
         ax.fill_between(
             ax.get_xlim(), *ax.get_ylim(), facecolor="none", edgecolor="0.3", hatch="///", lw=0
         )
@@ -559,7 +556,7 @@ def _named(models: Any) -> dict[str, Any]:
 
 
 def _rules_of(model: Any) -> RuleSet | None:
-    """The rules of a model that is made of rules; not of a forest, which is a black box here."""
+    """Return the rules of a model that consists of rules; None for others, such as forests."""
     last = model[-1] if isinstance(model, Pipeline) and len(model) else model
     last = getattr(last, "best_estimator_", last)
     if isinstance(last, RuleSet) or isinstance(getattr(last, "rules_", None), RuleSet):

@@ -1,4 +1,4 @@
-"""Plots as display objects like those of scikit-learn, which can be drawn again."""
+"""Display objects like those of scikit-learn, which can be drawn repeatedly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class _Display:
-    """Base class of plots on one pair of axes."""
+    """Base class of plots on single axes."""
 
     def _draw(self, ax: Any, options: dict[str, Any]) -> Any:
         raise NotImplementedError
@@ -37,7 +37,7 @@ class _Display:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure by default.
+            Axes to draw on; by default a new figure.
         **options
             Options of the function that draws the plot.
 
@@ -54,7 +54,7 @@ class _Display:
 class ParetoDisplay(_Display):
     """Plot of the candidates of a search, the Pareto front and its knee.
 
-    Made by :meth:`from_search`; :func:`skescore.plots.pareto_plot` draws it.
+    Use :meth:`from_search` to create it; :func:`skescore.plots.pareto_plot` draws it.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class ParetoDisplay(_Display):
     ax_ : matplotlib.axes.Axes
         The axes with the plot.
     figure_ : matplotlib.figure.Figure
-        Its figure.
+        The figure.
 
     Examples
     --------
@@ -93,9 +93,9 @@ class ParetoDisplay(_Display):
         x, y : str, default="n_rules", "loss"
             Objectives on the axes.
         ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure by default.
+            Axes to draw on; by default a new figure.
         **options
-            Options of that function.
+            Options of this function.
 
         Returns
         -------
@@ -111,7 +111,7 @@ class ParetoDisplay(_Display):
 class CorridorDisplay(_Display):
     """Plot of the proven bounds on the best score for each number of rules, with the given rules.
 
-    Made by :meth:`from_certificate`; :func:`skescore.plots.proven_corridor` draws it.
+    Use :meth:`from_certificate` to create it; :func:`skescore.plots.proven_corridor` draws it.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class CorridorDisplay(_Display):
     ax_ : matplotlib.axes.Axes
         The axes with the plot.
     figure_ : matplotlib.figure.Figure
-        Its figure.
+        The figure.
 
     Examples
     --------
@@ -146,11 +146,11 @@ class CorridorDisplay(_Display):
         Parameters
         ----------
         certificate : Certificate
-            Certificate made by :func:`skescore.certificates.certify`.
+            Certificate of :func:`skescore.certificates.certify`.
         y : {"score", "loss"}, default="score"
             Measure on the y axis.
         ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure by default.
+            Axes to draw on; by default a new figure.
         **options
             Options of :func:`skescore.plots.proven_corridor`.
 
@@ -168,7 +168,7 @@ class CorridorDisplay(_Display):
 class ScoreBarsDisplay(_Display):
     """Bar chart of the best score of each extractor, with its deviation between folds.
 
-    Made by :meth:`from_search`; :func:`skescore.plots.score_bars` draws it.
+    Use :meth:`from_search` to create it; :func:`skescore.plots.score_bars` draws it.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class ScoreBarsDisplay(_Display):
     ax_ : matplotlib.axes.Axes
         The axes with the plot.
     figure_ : matplotlib.figure.Figure
-        Its figure.
+        The figure.
 
     Examples
     --------
@@ -206,9 +206,9 @@ class ScoreBarsDisplay(_Display):
         score : str, default="ice"
             The score.
         ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure by default.
+            Axes to draw on; by default a new figure.
         **options
-            Options of that function.
+            Options of this function.
 
         Returns
         -------
@@ -227,8 +227,8 @@ _KINDS = ("parallel", "boxes", "overlap")
 class RulesDisplay:
     """Plot of rules: their conditions row by row, boxes in a plane, or their overlap.
 
-    Made by :meth:`from_rules`; :func:`skescore.plots.parallel_rules`,
-    :func:`skescore.plots.rule_boxes` and :func:`skescore.plots.overlap_matrix` draw it.
+    Use :meth:`from_rules` to create it; :func:`skescore.plots.parallel_rules`,
+    :func:`skescore.plots.rule_boxes` or :func:`skescore.plots.overlap_matrix` draws it.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ class RulesDisplay:
     ax_ : matplotlib.axes.Axes
         The axes with the plot.
     figure_ : matplotlib.figure.Figure
-        Its figure.
+        The figure.
 
     Examples
     --------
@@ -279,7 +279,7 @@ class RulesDisplay:
         kind : {"parallel", "boxes", "overlap"}, default="parallel"
             Kind of plot.
         ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure by default.
+            Axes to draw on; by default a new figure.
         **options
             Options of the function that draws the plot.
 
@@ -298,7 +298,7 @@ class RulesDisplay:
         kind : {"parallel", "boxes", "overlap"}, default="parallel"
             Kind of plot.
         ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure by default.
+            Axes to draw on; by default a new figure.
         **options
             Options of the function that draws the plot.
 
@@ -320,7 +320,7 @@ class RulesDisplay:
 class DecisionBoundaryDisplay:
     """Plots of the predictions of a black box and rules in the plane of two features.
 
-    Made by :meth:`from_models`; :func:`skescore.plots.decision_boundaries` draws it.
+    Use :meth:`from_models` to create it; :func:`skescore.plots.decision_boundaries` draws it.
 
     Parameters
     ----------
@@ -336,9 +336,9 @@ class DecisionBoundaryDisplay:
     axes_ : ndarray of matplotlib.axes.Axes
         The axes, one for each model.
     ax_ : matplotlib.axes.Axes
-        The last of them.
+        The last axes.
     figure_ : matplotlib.figure.Figure
-        Their figure.
+        The figure.
 
     Examples
     --------
@@ -370,9 +370,9 @@ class DecisionBoundaryDisplay:
         y : array-like of shape (n_rows,), optional
             True labels or numbers, for the colors of the points.
         axes : sequence of matplotlib.axes.Axes, optional
-            Axes to draw on, one for each model; a new figure by default.
+            Axes to draw on, one for each model; by default a new figure.
         **options
-            Options of that function.
+            Options of this function.
 
         Returns
         -------
@@ -387,7 +387,7 @@ class DecisionBoundaryDisplay:
         Parameters
         ----------
         axes : sequence of matplotlib.axes.Axes, optional
-            Axes to draw on, one for each model; a new figure by default.
+            Axes to draw on, one for each model; by default a new figure.
         **options
             Options of :func:`skescore.plots.decision_boundaries`.
 
@@ -422,7 +422,7 @@ def plot_search(search: Any, kind: str = "trade_off", *, ax: Any = None, **optio
         The plot, drawn by :func:`pareto_plot`, :func:`score_bars`, :func:`winner_map`,
         :func:`score_sensitivity` or :func:`parallel_rules`.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default a new figure.
     **options
         Options of that function.
 

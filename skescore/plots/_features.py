@@ -1,4 +1,4 @@
-"""The two features of a picture: which ones, how far they reach, and where rules lie on them."""
+"""Features as axes of plots: their choice, their ranges, and the positions of rules."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from skescore._validation import label_order, python_value
 from skescore.plots._style import shorten
 from skescore.rules import AtLeast, Condition, Interval, Missing, OneOf, RowTable, Rule, RuleSet
 
-#: Pixels of a category, which reaches from half before its number to half behind.
+#: Number of pixels of a category, whose interval is its number ± 0.5.
 _PER_CATEGORY = 12
 
 
 @dataclass(frozen=True)
 class Side:
-    """A feature as an axis of a picture; values of a category stand at 0, 1, 2, ..."""
+    """Feature as an axis of a plot; categories are at 0, 1, 2, ..."""
 
     feature: int
     name: str
@@ -28,13 +28,13 @@ class Side:
     values: tuple[Any, ...] | None = None
 
     def centers(self, resolution: int) -> np.ndarray:
-        """Return positions of the pixels along the axis."""
+        """Return the positions of the pixels along the axis."""
         n = resolution if self.values is None else _PER_CATEGORY * len(self.values)
         edges = np.linspace(self.low, self.high, n + 1)
         return np.asarray((edges[:-1] + edges[1:]) / 2)
 
     def at(self, centers: np.ndarray) -> np.ndarray:
-        """Return values of the feature at positions of the axis."""
+        """Return the values of the feature at positions on the axis."""
         if self.values is None:
             return centers
         values = np.empty(len(self.values), dtype=object)
@@ -42,14 +42,14 @@ class Side:
         return values[np.rint(centers).astype(int)]
 
     def positions(self, column: np.ndarray) -> np.ndarray:
-        """Return the positions of values on the axis; NaN for unknown ones."""
+        """Return the positions of values on the axis; NaN for unknown values."""
         if self.values is None:
             return np.asarray(column, dtype=float)
         codes = {value: float(code) for code, value in enumerate(self.values)}
         return np.array([codes.get(python_value(v), np.nan) for v in column.tolist()])
 
     def scattered(self, column: np.ndarray, seed: int) -> np.ndarray:
-        """Return the positions of values; those of categories are jittered to be visible."""
+        """Return the positions of values, which are jittered for categories."""
         positions = self.positions(column)
         if self.values is None:
             return positions
@@ -71,7 +71,7 @@ class Side:
         return intervals
 
     def dress(self, axis: Any) -> None:
-        """Label an axis of matplotlib with the name and values of the feature."""
+        """Label a matplotlib axis with the name and values of the feature."""
         axis.set_label_text(shorten(self.name, 40))
         if self.values is not None:
             step = 1 + (len(self.values) - 1) // 20
@@ -80,7 +80,7 @@ class Side:
 
 
 def feature_index(feature: Any, names: Sequence[str]) -> int:
-    """Return the index of a feature from its name or index."""
+    """Return the index of a feature given by name or index."""
     if isinstance(feature, str):
         if feature in names:
             return list(names).index(feature)
@@ -130,17 +130,17 @@ def side_of(
     table: RowTable | None = None,
     margin: float = 0.04,
 ) -> Side:
-    """Return the axis of a feature: its range in the domain and the rows, otherwise in the rules.
+    """Return the axis of a feature, with its range in the domain and the rows, or in the rules.
 
-    `margin` is the share of the range that is added at both ends. If only bounds of rules are known
-    it is a quarter, because rules hold beyond their bounds.
+    `margin` is the share of the range that is added at both ends. If only bounds of rules are
+    known, it is a quarter, because rules hold beyond their bounds.
     """
     categories: set[Any] = set()
     ends: list[float] = []
     bounds: list[float] = []
     is_category = False
     for rule in ruleset.rules if ruleset is not None else ():
-        for condition in _flat(rule.conditions):
+        for condition in _flatten(rule.conditions):
             if isinstance(condition, OneOf) and condition.feature == feature:
                 categories |= set(condition.values)
                 is_category = True
@@ -177,15 +177,15 @@ def side_of(
 def has_further_conditions(rule: Rule, features: Sequence[int], *, missing: bool = False) -> bool:
     """Return whether a rule has conditions other than intervals and values of these features.
 
-    Most plots cannot show missing values, so a condition on them alone counts unless `missing`.
+    Conditions on missing values also count unless `missing` is set, as most plots do not show them.
     """
     simple = (Interval, OneOf, Missing) if missing else (Interval, OneOf)
     return any(not isinstance(c, simple) or c.feature not in features for c in rule.conditions)
 
 
-def _flat(conditions: Iterable[Condition]) -> Iterable[Condition]:
+def _flatten(conditions: Iterable[Condition]) -> Iterable[Condition]:
     for condition in conditions:
         if isinstance(condition, AtLeast):
-            yield from _flat(condition.conditions)
+            yield from _flatten(condition.conditions)
         else:
             yield condition

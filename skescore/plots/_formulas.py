@@ -1,4 +1,4 @@
-"""Plots of FiRe and ICE as functions: curves, isolines and surfaces."""
+"""Plots of the functions FiRe and ICE: curves, isolines and surfaces."""
 
 from __future__ import annotations
 
@@ -53,25 +53,24 @@ def fire_curves(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw FiRe along the number of rules or along the loss, for some psi and fixed values.
+    """Draw FiRe as a function of the number of rules or of the loss.
 
-    Use it to see the steps of a psi, and how loss and rules buy each other.
+    Use it to see the steps that psi causes, and the trade-off between loss and number of rules.
 
     Parameters
     ----------
     along : {"n_rules", "loss"}, default="n_rules"
         Variable of the horizontal axis.
     psi : float or sequence of float, default=1.0
-        So many rules weigh as much as one.
+        Number of rules that count as one.
     fixed : float or sequence of float, default=1.0
-        Value of the other one: of the loss, or of the number of rules. There is one line per psi
-        and value.
+        Fixed value of the other variable (loss or number of rules); one line per psi and value.
     over : (float, float), optional
-        Range of what grows: from 1 to 20 rules, or a loss from 0 to 10, by default.
+        Range of the horizontal axis; by default 1 to 20 rules, or a loss from 0 to 10.
     legend : bool, default=True
-        Whether to draw a legend next to the axes.
+        Whether to draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -81,7 +80,7 @@ def fire_curves(
     Raises
     ------
     ValueError
-        If a name, weight, value or range is out of its domain.
+        If a name, weight, value or range is invalid.
 
     Notes
     -----
@@ -140,24 +139,24 @@ def ice_part_curves(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    r"""Draw one of the two sigmoids of ICE, or its slope, for some weights.
+    r"""Draw one of the two sigmoids of ICE, or a derivative, for several weights.
 
-    Use it to see from where on a lost point of performance, or another rule, costs most.
+    Use it to see where a loss of performance, or a further rule, reduces the score most.
 
     Parameters
     ----------
     part : {"performance", "readability"}, default="performance"
-        Which one.
+        Sigmoid to draw.
     weights : float or sequence of float, default=(0.5, 1.0, 2.0, 3.0, 5.0)
         Values of phi or rho.
     derivative : {0, 1, 2}, default=0
-        The sigmoid itself, its slope, or the change of its slope.
+        Order of the derivative; 0 draws the sigmoid.
     over : (float, float), optional
         Range of the performance (by default from 0 to 1) or of the numbers of rules (from 1 to 50).
     legend : bool, default=True
-        Whether to draw a legend next to the axes.
+        Whether to draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -167,12 +166,12 @@ def ice_part_curves(
     Raises
     ------
     ValueError
-        If a name, weight or range is out of its domain.
+        If a name, weight or range is invalid.
 
     Notes
     -----
-    With a sigmoid :math:`S` of slope :math:`k` in its exponent (:math:`k = 5 \varphi`, or
-    :math:`k = -0.3 \rho`), :math:`S' = k S (1 - S)` and
+    For a sigmoid :math:`S` with the factor :math:`k` in its exponent (:math:`k = 5 \varphi` or
+    :math:`k = -0.3 \rho`), the derivatives are :math:`S' = k S (1 - S)` and
     :math:`S'' = k^2 S (1 - S) (1 - 2 S)`. Compare Figure 3 of F. Sabbatini, R. Calegari: ICE: an
     evaluation metric to assess symbolic knowledge quality. 2024.
 
@@ -228,7 +227,7 @@ def ice_part_curves(
     return ax
 
 
-#: Up to so many points get a line each; of more points only the best does.
+#: Largest number of points with a line each; of more points, only the best gets a line.
 _LINES_AT_MOST = 12
 _HATCHES = ("//", "\\\\", "..", "xx", "--", "||", "oo", "++")
 
@@ -246,10 +245,9 @@ def fire_isolines(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    r"""Draw where FiRe is as good as a given extractor's, and the regions of better and worse.
+    r"""Draw isolines of FiRe through a given extractor, and the regions of better and worse scores.
 
-    Use it to choose psi, or to see by how much one extractor is ahead of another: what lies under
-    the line of an extractor is better than it.
+    Use it to choose psi, or to compare extractors: points below an extractor's line are better.
 
     Parameters
     ----------
@@ -257,26 +255,26 @@ def fire_isolines(
         Points to draw: a search, its candidates or leaderboard, rows of a benchmark, or a
         dict of label to (loss, number of rules).
     psi : float or sequence of float, default=1.0
-        So many rules weigh as much as one. Several give one line each, through the reference.
+        Number of rules that count as one. Several values give one line each, through the reference.
     reference : str or (float, float), optional
-        The extractor that others are compared with: a label of the results, or loss and number of
-        rules. Without it, and without `level`, up to twelve points get a line each, of their own
-        color, and of more the best does; without results there are lines of a few levels.
+        Extractor that others are compared with: a label of the results, or its loss and number of
+        rules. Without `reference` and `level`, up to twelve points get a line each in their color;
+        of more points, only the best gets a line. Without results, a few levels are drawn.
     level : float, optional
-        Draw the line of this score, instead of a reference.
+        Score of the line, instead of a reference.
     regions : bool, default=True
-        With one line: shade what is better and what is worse. With one line for each of several
-        psi: hatch what is better.
+        Whether to shade the regions of better and worse scores if there is one line, or to hatch
+        the regions of better scores if there are several psi.
     n_rules : (float, float), optional
-        Range of the numbers of rules, from 1 on; by default to hold all points.
+        Range of the numbers of rules, at least 1; by default it contains all points.
     loss : (float, float), optional
-        Range of the loss, from 0 on; by default to hold all points.
+        Range of the loss, at least 0; by default it contains all points.
     loss_label : str, default="predictive loss p"
         Name of the loss, with its unit: ``"mean absolute error (mg/dl)"``.
     legend : bool, default=True
-        Whether to draw a legend next to the axes.
+        Whether to draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -286,13 +284,12 @@ def fire_isolines(
     Raises
     ------
     TypeError, ValueError
-        If results are none, or a weight, level, reference or range is out of its domain.
+        If the results, a weight, level, reference or range are invalid.
 
     Notes
     -----
-    The line of the score s is :math:`p = s / (\lceil r/\psi \rceil r^{0.05})`: it falls
-    in jumps behind multiples of psi, and slowly between them. Compare Figures 3, 4 and 5 of the
-    paper.
+    The line of the score s is :math:`p = s / (\lceil r/\psi \rceil r^{0.05})`. It has steps after
+    multiples of psi and falls slowly between them. Compare Figures 3, 4 and 5 of the paper.
 
     References
     ----------
@@ -313,8 +310,8 @@ def fire_isolines(
     lines = _lines(weights, point, level, table)
     if not lines:
         raise ValueError(
-            "Several psi need the one extractor that their lines go through: pass reference=, a "
-            f"label or (loss, number of rules), got psi={psi!r} alone."
+            "Several psi need a reference that their lines go through: pass reference=, a "
+            f"label or (loss, number of rules), got only psi={psi!r}."
         )
     high_r = [6.0] + ([] if point is None else [2.2 * point[1]])
     high_p = [s / fire_score(1.0, 1.0, psi=w) for w, s, _ in lines]
@@ -382,7 +379,7 @@ def fire_isolines(
             zorder=5,
             label="reference",
         )
-    # Backends draw hatches differently; lines and points are drawn above them.
+    # Lines and points are drawn above hatches, whose appearance depends on the backend.
     ax.set_xlim(low_r - 0.03 * (high - low_r), high)
     ax.set_ylim(low_p, high_p_)
     whole_ticks(ax.xaxis)
@@ -395,7 +392,7 @@ def fire_isolines(
     if legend:
         handles = ax.get_legend_handles_labels()[0]
         line = matplotlib_module("lines").Line2D
-        if per_point:  # Lines have the colors of their points.
+        if per_point:  # lines have the colors of their points
             handles = [h for h in handles if not isinstance(h, line)]
         legend_beside(ax, None, handles)
     return ax
@@ -424,7 +421,7 @@ def _lines(
     level: float | None,
     table: pd.DataFrame | None,
 ) -> list[tuple[float, float, str]]:
-    """Return weight, score and name of every line."""
+    """Return the weight, score and name of every line."""
 
     def line(weight: float, score: float) -> tuple[float, float, str]:
         return weight, score, f"{number(weight)}-FiRe = {number(score)}"
@@ -461,11 +458,10 @@ def fire_surface(
     colorbar: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw FiRe over the number of rules and the loss, with extractors as points.
+    """Draw FiRe as a function of the number of rules and the loss, with extractors as points.
 
-    Use it to see what a step of psi rules does before you choose one. On axes with three
-    dimensions (``subplot_kw={"projection": "3d"}``) it is a surface, otherwise a map of colors
-    with lines of equal score.
+    Use it to see the effect of psi before you choose it. On 3D axes (``subplot_kw={"projection":
+    "3d"}``) the plot is a surface, otherwise a color map with isolines.
 
     Parameters
     ----------
@@ -473,17 +469,17 @@ def fire_surface(
         Points to draw: a search, its candidates or leaderboard, rows of a benchmark, or a
         dict of label to (loss, number of rules).
     psi : float, default=1.0
-        So many rules weigh as much as one.
+        Number of rules that count as one.
     n_rules : (float, float), optional
-        Range of the numbers of rules, from 1 on; by default from 1 to 20, or to hold all points.
+        Range of the numbers of rules, at least 1; by default 1 to 20, or that of the points.
     loss : (float, float), optional
-        Range of the loss, from 0 on; by default from 0 to 1, or to hold all points.
+        Range of the loss, at least 0; by default from 0 to 1, or to contain all points.
     loss_label : str, default="predictive loss p"
         Name of the loss, with its unit: ``"mean absolute error (mg/dl)"``.
     colorbar : bool, default=True
         Whether to draw a color bar.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -493,12 +489,12 @@ def fire_surface(
     Raises
     ------
     TypeError, ValueError
-        If results are none, or a weight or range is out of its domain.
+        If the results, a weight or a range are invalid.
 
     Notes
     -----
-    Bright is good. The steps are where FiRe jumps, at multiples of psi; what lies between whole
-    numbers of rules occurs for averages over folds. Compare Figure 1 of the paper.
+    Bright colors are better. FiRe has steps at multiples of psi. Fractional numbers of rules occur
+    as averages over folds. Compare Figure 1 of the paper.
 
     References
     ----------
@@ -519,7 +515,7 @@ def fire_surface(
         high_p = 1.15 * float(p.max()) or 1.0
     low_r, high_r = checked_range("n_rules", n_rules, low_r, high_r, at_least=1.0)
     low_p, high_p = checked_range("loss", loss, low_p, high_p, at_least=0.0)
-    fire_score(0.0, 1.0, psi=psi)  # check psi before making a figure
+    fire_score(0.0, 1.0, psi=psi)  # checks psi before a figure is created
     ax = axes_or_new(ax)
     sizes = sizes_with_steps(low_r, high_r, psi)
     losses = np.linspace(low_p, high_p, 200)
@@ -580,10 +576,10 @@ def ice_surface(
     colorbar: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw ICE over performance and number of rules, with extractors as points.
+    """Draw ICE as a function of performance and number of rules, with extractors as points.
 
-    Use it to see how much performance a rule is worth with some weights. On axes with three
-    dimensions (``subplot_kw={"projection": "3d"}``) completeness is the third, in layers.
+    Use it to see the trade-off between performance and rules for given weights. On 3D axes
+    (``subplot_kw={"projection": "3d"}``), completeness is the third dimension, in layers.
 
     Parameters
     ----------
@@ -591,22 +587,21 @@ def ice_surface(
         Points to draw: a search, its candidates or leaderboard, rows of a benchmark, or a
         dict of label to (performance, number of rules, completeness).
     phi, rho : float, default=1.0
-        Importance of performance and of few rules.
+        Weights of performance and of few rules.
     completeness : float or sequence of float, optional
-        Completeness of the map, 1 by default; of the layers, a quarter, a half, three quarters
-        and 1 by default.
+        Completeness of the map (by default 1), or of the layers (by default 0.25, 0.5, 0.75 and 1).
     completeness_kind : {"volume", "instances"}, default="volume"
-        Which completeness of the results counts.
+        Kind of completeness of the results.
     performance : (float, float), optional
-        Range of the performance, to 1 at most; from 0 to 1 by default, or to hold all points.
+        Range of the performance, at most 1; by default from 0 to 1, or to contain all points.
     n_rules : (float, float), optional
-        Range of the numbers of rules; by default from 1 to 30, or to hold all points.
+        Range of the numbers of rules; by default from 1 to 30, or to contain all points.
     performance_label : str, default="predictive performance p"
-        Its name: ``"F1"`` or ``"R²"``.
+        Name of the performance, such as ``"F1"`` or ``"R²"``.
     colorbar : bool, default=True
         Whether to draw a color bar.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -616,13 +611,13 @@ def ice_surface(
     Raises
     ------
     TypeError, ValueError
-        If results are none, or a weight or range is out of its domain.
+        If the results, a weight or a range are invalid.
 
     Notes
     -----
-    Colors go from 0 to 1 in every picture, so that pictures compare; bright is good. Points have
-    the color of their own score: one that is less complete than the map is darker than what
-    is around it. Compare Figure 1 of the paper.
+    The color scale is always from 0 to 1, so that plots are comparable; bright colors are better.
+    Points have the colors of their own scores: a point with a smaller completeness than the map is
+    darker than its surroundings. Compare Figure 1 of the paper.
 
     References
     ----------
@@ -702,23 +697,22 @@ def ice_part_surface(
     colorbar: bool = True,
     ax: Any = None,
 ) -> Any:
-    r"""Draw one of the two sigmoids of ICE over what it depends on and its weight.
+    r"""Draw one of the two sigmoids of ICE as a function of its argument and its weight.
 
-    Use it to see where a sigmoid bends: before the white line more of the weight costs little,
-    behind it nothing is left to lose.
+    Use it to see where a sigmoid changes fast, which is near the white line.
 
     Parameters
     ----------
     part : {"performance", "readability"}, default="performance"
-        Which one.
+        Sigmoid to draw.
     over : (float, float), optional
         Range of the performance (by default from 0 to 1) or of the numbers of rules (from 1 to 50).
     weight : (float, float), default=(0.1, 5.0)
-        Range of phi or rho.
+        Range of the weight (phi or rho).
     colorbar : bool, default=True
         Whether to draw a color bar.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -728,13 +722,12 @@ def ice_part_surface(
     Raises
     ------
     ValueError
-        If the part is unknown or a range out of its domain.
+        If the part is unknown or a range is invalid.
 
     Notes
     -----
-    The white line is where the part is one half: :math:`p = 1 - 1/\varphi` or
-    :math:`r = 5/(0.3 \rho)`, see :func:`skescore.metrics.ice_performance`. Compare Figure 2 of
-    the paper.
+    On the white line, the sigmoid is one half: :math:`p = 1 - 1/\varphi` or
+    :math:`r = 5/(0.3 \rho)`, see :func:`skescore.metrics.ice_performance` and the paper's Figure 2.
 
     Examples
     --------
@@ -786,8 +779,8 @@ def _layers(completeness: Any, ax: Any) -> np.ndarray:
         raise ValueError(f"completeness must be from 0 to 1, got {completeness!r}.")
     if len(layers) > 1 and not is_3d(ax):
         raise ValueError(
-            f"completeness must be one number on axes with two dimensions, got {completeness!r}. "
-            "Several are layers of axes with three: subplot_kw={'projection': '3d'}."
+            f"completeness must be one number on 2D axes, got {completeness!r}. "
+            "Several are layers on 3D axes: subplot_kw={'projection': '3d'}."
         )
     return layers
 

@@ -17,7 +17,7 @@ from skescore.scorers import ScoreSpec, all_weights, find_score, measured_quanti
 from skescore.tuning import Candidate, Candidates
 from skescore.tuning._candidates import as_candidates
 
-#: Parts of scores, which are read from the columns of a table.
+#: Columns of a table that are the parts of scores.
 MEASURES = tuple(measured_quantities(costs=False))
 #: Columns that identify a candidate in a table.
 KEYS = ("data", "black_box", "extractor", "params")
@@ -28,7 +28,7 @@ _ACCEPTED = (
 
 
 def results_table(results: Any, *, plain: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Return results as a table: one row per candidate with the means over folds and seeds."""
+    """Return results as a table with one row per candidate and the means over folds and seeds."""
     if isinstance(results, Mapping):
         return _from_mapping(results, plain)
     if isinstance(results, pd.DataFrame):
@@ -77,7 +77,7 @@ def results_candidates(results: Any) -> Candidates:
 
 
 def finished(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the complete rows of a table, each candidate once."""
+    """Return the complete rows of a table, one per candidate."""
     rows = results
     if "state" in rows:
         rows = rows[rows["state"].astype(str).str.lower() == "complete"]
@@ -96,8 +96,8 @@ def finished(results: pd.DataFrame) -> pd.DataFrame:
         rows = rows[rows["n_rules"] > 0]
     if not len(rows):
         raise ValueError(
-            f"None of the {len(results)} rows of results is a finished one with rules. The column "
-            "'error' may give the reason."
+            f"None of the {len(results)} rows of results is finished and has rules. The column "
+            "'error' may state the reason."
         )
     return rows
 
@@ -116,7 +116,7 @@ def one_task_only(rows: pd.DataFrame) -> None:
 def weights_shown(
     spec: ScoreSpec, weights: Mapping[str, float], without: str | None = None
 ) -> list[str]:
-    """Return texts of the weights of a score, such as "φ = 3"."""
+    """Describe the weights of a score, such as "φ = 3"."""
     return [
         f"{weight.symbol or weight.name} = {number(weights.get(weight.name, weight.default))}"
         for weight in spec.weights
@@ -131,7 +131,7 @@ def score_values(
     completeness: str = "volume",
     **weights: float,
 ) -> np.ndarray:
-    """Return the score of each row of a table; NaN where a part is not finite."""
+    """Return the score of each row of a table; NaN if a part is not finite."""
     spec = find_score(score)
     check_choice("completeness", completeness, ("volume", "instances"))
     size = "size" if "size" in table else "n_rules"
@@ -187,7 +187,7 @@ def _from_frame(results: pd.DataFrame) -> pd.DataFrame:
     if "fold" in rows or "seed" in rows:
         if "params" in rows:
             rows = rows.assign(params=rows["params"].map(_as_text))
-        # Not dropna: a bench row of an imported rule set has no parameters.
+        # Rows with missing values are kept, because imported rule sets have no parameters.
         table = rows.groupby(keys, sort=False, dropna=False)[measure_columns].mean().reset_index()
     else:
         table = rows[[*keys, *measure_columns]].reset_index(drop=True)

@@ -76,11 +76,11 @@ class Palette:
         return str(matplotlib_module("colors").to_hex(self._scale.to_rgba(value)))
 
     def face(self, rule: int) -> str:
-        """Return the color of areas: pale for classes, so that points stay visible."""
+        """Return the color of areas, which is pale for classes so that points are visible."""
         return pale(self.color(rule)) if self.is_classes else self.color(rule)
 
     def points(self, ax: Any, x: np.ndarray, y: np.ndarray, truth: Any) -> None:
-        """Draw rows as points in the colors of their true outputs, gray without them."""
+        """Draw rows as points in the colors of their true outputs; gray if these are unknown."""
         values = None if truth is None else np.asarray(truth)
         if values is not None and values.shape != (len(x),):
             raise ValueError(f"y must hold one value per row, {len(x)}, got shape {values.shape}.")
@@ -107,7 +107,7 @@ class Palette:
 
 
 def _drawable_rules(rules: Any) -> RuleSet:
-    """Return the rules of a model; raise a ValueError if there are none."""
+    """Return the rules of a model; raise a ValueError if there are no rules."""
     ruleset: RuleSet = as_ruleset(rules)
     if not len(ruleset):
         raise ValueError("rules must hold at least one rule to draw, got none.")
@@ -134,7 +134,7 @@ def output_number(rule: Rule, ruleset: RuleSet) -> float:
 
 
 _RASTER = 120
-#: Smallest distance in pixels of the number of a rule from the edges of its box.
+#: Smallest distance in pixels between the number of a rule and the edges of its box.
 _MIN_EDGE_DISTANCE = 2.5
 
 
@@ -147,9 +147,9 @@ def rule_boxes(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw the rules as boxes in the plane of two features, in the colors of their outputs.
+    """Draw rules as boxes in the plane of two features, in the colors of their outputs.
 
-    Use it to see how rules divide the space, where they overlap, and what they do not cover.
+    Use it to see how rules divide the space, where they overlap, and which regions are uncovered.
 
     Parameters
     ----------
@@ -160,12 +160,12 @@ def rule_boxes(
     y : array-like of shape (n_rows,), optional
         True outputs of the rows, for the colors of points.
     features : sequence of two str or int, optional
-        Features on the x axis and the y axis, by name or index; by default the two with the most
+        Features on the x axis and the y axis, by name or index; by default those with the most
         conditions.
     legend : bool, default=True
-        Draw a legend beside the axes.
+        Whether to draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -179,11 +179,10 @@ def rule_boxes(
 
     Notes
     -----
-    A box with a dashed line is a projection: the rule has conditions on further features and holds
-    only in a part of the box. Unbounded sides extend beyond the plot. In an ordered list earlier
-    rules are drawn above later ones, as they are matched first. Rules are numbered as in their
-    text; a linear output has the color of its mean. Categories that occur neither in the rules nor
-    in X are not drawn.
+    A box with a dashed line is a projection: the rule has conditions on other features and holds
+    only in a part of the box. Unbounded sides extend beyond the plot. In an ordered list, earlier
+    rules are drawn above later ones. Rules are numbered as in their text; a linear output has the
+    color of its mean. Categories that occur neither in the rules nor in X are not drawn.
 
     Examples
     --------
@@ -237,8 +236,8 @@ def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> Non
         plain = 1.0 if ruleset.ordered or ruleset.disjoint else 0.55
         for x in sides[0].pieces(rule.conditions):
             for y in sides[1].pieces(rule.conditions):
-                left, right = _ends(x, sides[0])
-                low, high = _ends(y, sides[1])
+                left, right = _clip_to_plot(x, sides[0])
+                low, high = _clip_to_plot(y, sides[1])
                 ax.add_patch(
                     patches.Rectangle(
                         (left, low),
@@ -251,7 +250,7 @@ def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> Non
                         gid=f"rule {i + 1}",
                     )
                 )
-                # The outline is a separate patch, because it must not be transparent.
+                # The outline is a separate patch, which must not be transparent.
                 ax.add_patch(
                     patches.Rectangle(
                         (left, low),
@@ -269,8 +268,8 @@ def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> Non
     _number(ax, owner, grid, palette)
 
 
-def _ends(piece: tuple[float, float], side: Side) -> tuple[float, float]:
-    """Return the ends of a box side; unbounded ones are outside of the plot."""
+def _clip_to_plot(piece: tuple[float, float], side: Side) -> tuple[float, float]:
+    """Return the ends of a side of a box; unbounded ends are outside of the plot."""
     beyond = 0.1 * (side.high - side.low)
     return max(piece[0], side.low - beyond), min(piece[1], side.high + beyond)
 
@@ -313,7 +312,7 @@ def _finish(ax: Any, sides: list[Side], ruleset: RuleSet, palette: Palette, lege
         palette.legend(ax, "needs more features" if more else "")
 
 
-#: Largest number of rules whose matrix has numbers in its cells.
+#: Largest number of rules for which the cells of a matrix contain numbers.
 _MAX_RULES_WITH_NUMBERS = 15
 #: Width of a feature's cell in :func:`parallel_rules`.
 _CELL = 0.8
@@ -331,7 +330,7 @@ def parallel_rules(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw every rule as a row, with a bar for each condition in the column of its feature.
+    """Draw every rule as a row with a bar for each condition in the column of its feature.
 
     Use it for rules with more than two features.
 
@@ -342,16 +341,16 @@ def parallel_rules(
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         Rows that determine the ranges of features if the rules have no domain.
     features : sequence of str or int, optional
-        Features from left to right; by default those with conditions, at most `max_features` with
-        the most conditions.
+        Features from left to right; by default the (at most `max_features`) with the most
+        conditions.
     max_rules : int, default=20
-        Largest number of rules; of more the first ones are drawn.
+        Largest number of rules; of more rules, the first are drawn.
     max_features : int, default=12
         Largest number of features by default.
     legend : bool, default=True
-        Draw a legend beside the axes.
+        Whether to draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -365,10 +364,10 @@ def parallel_rules(
 
     Notes
     -----
-    The column of a feature reaches from its smallest to its largest value. A bar covers the values
-    for which the rule holds, in the color of its output. A rule without a bar in a column does not
-    use the feature. Signs mark conditions on missing values. A plus marks conditions that are not
-    drawn: on other features, on several features, or of the kind "at least m of".
+    The column of a feature represents its range. A bar covers the values for which the rule holds,
+    in the color of its output. A rule without a bar in a column does not use the feature. Symbols
+    mark conditions on missing values; a plus marks conditions that are not drawn: on other
+    features, on several features, or of the kind "at least m of".
 
     Examples
     --------
@@ -432,7 +431,7 @@ def parallel_rules(
 
 
 def _write_sign(ax: Any, column: int, row: int, sign: str) -> None:
-    """Write a sign at the left of a feature's cell."""
+    """Write a symbol at the left of a feature's cell."""
     ax.text(
         column - 0.5 * _CELL - 0.02,
         row,
@@ -451,7 +450,7 @@ def _drawn_pieces(side: Side, rule: Rule) -> list[tuple[float, float]]:
 
 
 def _missing_sign(rule: Rule, feature: int) -> str:
-    """Return the sign of a condition on missing values; empty if they do not satisfy it."""
+    """Return the symbol of a condition on missing values; empty if they do not satisfy it."""
     for condition in rule.conditions:
         if isinstance(condition, Missing) and condition.feature == feature:
             return "✓ is not missing" if condition.negated else "∅ is missing"
@@ -469,25 +468,25 @@ def overlap_matrix(
     colorbar: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw the overlap of each two rules as a matrix, with the coverage of each rule.
+    """Draw the overlap of all pairs of rules as a matrix, with the coverage of each rule.
 
-    Use it to find rules that are nearly equal, and rules that cover almost nothing.
+    Use it to find rules that are nearly equal, and rules that cover few rows.
 
     Parameters
     ----------
     rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
-        Rows to count. Without them the overlap is the common volume of boxes in the domain; the
-        rules must then be boxes.
+        Rows to count. Without X, the overlap is the common volume of boxes in the domain; the rules
+        must then be boxes.
     share : bool, default=True
-        Draw shares of the rows; otherwise numbers of rows.
+        Whether to draw shares of the rows instead of numbers of rows.
     max_rules : int, default=60
-        Largest number of rules; of more the first ones are drawn.
+        Largest number of rules; of more rules, the first are drawn.
     colorbar : bool, default=True
-        Draw a color bar beside the axes.
+        Whether to draw a color bar beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -497,13 +496,11 @@ def overlap_matrix(
     Raises
     ------
     TypeError, ValueError
-        If there are no rules or rows, or X is missing and the rules are not boxes or have no
-        domain.
+        If there are no rules or rows, or X is omitted and the rules are not boxes or lack a domain.
 
     Notes
     -----
-    The order of the rules is ignored. In an ordered list the earlier rule predicts where two
-    overlap.
+    The order of the rules is ignored. In a list, the earlier of two overlapping rules predicts.
 
     Examples
     --------
@@ -523,7 +520,7 @@ def overlap_matrix(
         if share:
             matrix = matrix / len(RowTable(X, ruleset.feature_names))
     ax = axes_or_new(ax, (min(11.0, 4.2 + 0.36 * n), min(9.0, 3.0 + 0.32 * n)))
-    # The diagonal would dominate the scale of colors.
+    # The diagonal would dominate the color scale.
     pairs = np.ma.masked_array(matrix, np.eye(n, dtype=bool))
     top = float(pairs.max()) if n > 1 else 0.0
     image = ax.imshow(pairs, cmap="Blues", vmin=0.0, vmax=top or 1.0, aspect="auto")
@@ -554,7 +551,7 @@ def group_heatmap(
     colorbar: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw the share of each group's rows that each rule decides, such as of women and men.
+    """Draw the share of each group's rows that each rule predicts, such as of women and men.
 
     Use it to see which rules treat the groups of a protected attribute differently.
 
@@ -569,11 +566,11 @@ def group_heatmap(
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows.
     max_rules : int, default=60
-        Largest number of rules; of more the first ones are drawn.
+        Largest number of rules; of more rules, the first are drawn.
     colorbar : bool, default=True
-        Draw a color bar beside the axes.
+        Whether to draw a color bar beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -587,7 +584,7 @@ def group_heatmap(
 
     See Also
     --------
-    skescore.metrics.group_shares : The table that is drawn.
+    skescore.metrics.group_shares : Table with these shares.
 
     Examples
     --------
@@ -620,7 +617,7 @@ def group_heatmap(
 
 
 def _write_numbers(ax: Any, image: Any, matrix: np.ndarray, share: bool) -> None:
-    """Write the numbers of a matrix into the cells of its image, except for masked cells."""
+    """Write the numbers of a matrix into the cells of its image, except masked cells."""
     for (row, column), value in np.ma.ndenumerate(matrix):
         color = contrast(image.cmap(image.norm(value)))
         text = _amount(float(value), share)
@@ -635,7 +632,7 @@ def _label_of_rule(ruleset: RuleSet, index: int, length: int) -> str:
 
 
 def _amount(value: float, share: bool) -> str:
-    """Format a number of the matrix; positive shares never look like zero."""
+    """Format a number of the matrix; positive shares are never displayed as zero."""
     text = format_number(float(value), 2 if share else 0) if value else "0"
     return "<.01" if share and text == "0" and value else text
 
@@ -658,7 +655,7 @@ def _common_volume(ruleset: RuleSet, n: int) -> np.ndarray:
     domain = ruleset.domain
     if domain is None or not ruleset.boxes_only:
         raise ValueError(
-            "Without X the common volume of rules is drawn. This needs rules that are boxes, and a "
+            "Without X the common volume of rules is drawn. This needs rules that are boxes and a "
             f"domain; got domain={domain!r} and boxes_only={ruleset.boxes_only}. Pass X."
         )
     low, high = np.asarray(domain.lower), np.asarray(domain.upper)
@@ -695,8 +692,8 @@ def _scaled(value: float, side: Side) -> float:
     return float(np.clip((value - side.low) / width, 0.0, 1.0)) if width > 0 else 0.5
 
 
-def _end(value: float, side: Side) -> str:
-    """Format the end of an axis with as many digits as its length needs."""
+def _format_end(value: float, side: Side) -> str:
+    """Format the end of an axis with the digits that its length requires."""
     width = side.high - side.low
     if width <= 0:
         return format_number(value)
@@ -709,7 +706,7 @@ def _parallel_axes(ax: Any, sides: list[Side], n_rules: int) -> None:
     for k, side in enumerate(sides):
         if side.values is None:
             for end, where, edge in ((side.low, -0.5, "left"), (side.high, 0.5, "right")):
-                ax.text(k + _CELL * where, n_rules - 0.35, _end(end, side), ha=edge, **style)
+                ax.text(k + _CELL * where, n_rules - 0.35, _format_end(end, side), ha=edge, **style)
             continue
         step = 1 + (len(side.values) - 1) // 12
         for code in range(0, len(side.values), step):

@@ -1,4 +1,4 @@
-"""What all plots share: colors that everyone can tell apart, axes, ranges, legends and texts."""
+"""Common style of all plots: distinguishable colors, axes, ranges, legends and texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skescore._optional import import_optional
 from skescore._validation import python_value
 from skescore.registry import extractor_label
 
-#: Colors of Okabe and Ito, which people with any common color blindness can tell apart.
+#: Colors of Okabe and Ito, which are distinguishable with all common color vision deficiencies.
 COLORS = (
     "#0072B2",
     "#E69F00",
@@ -23,7 +23,7 @@ COLORS = (
     "#666666",
     "#F0E442",
 )
-#: Ten that differ in hue and lightness (after P. Tol's muted scheme), for more things than that.
+#: Ten colors that differ in hue and lightness (after P. Tol's muted scheme), for more items.
 MORE_COLORS = (
     "#332288",
     "#88CCEE",
@@ -36,7 +36,7 @@ MORE_COLORS = (
     "#AA4499",
     "#666666",
 )
-#: Colors of regions that differ in hue and in lightness, pale enough for black text on them.
+#: Colors of regions that differ in hue and lightness and are pale enough for black text.
 PALE_COLORS = (
     "#88ccee",
     "#ddcc77",
@@ -51,32 +51,32 @@ PALE_COLORS = (
     "#66aa55",
     "#bb9977",
 )
-#: The second sign beside the color, for prints in gray.
+#: Markers, which distinguish points in addition to colors, for example in grayscale prints.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINE_STYLES = ("-", "--", "-.", ":")
-#: Lightness rises steadily with the number, for every eye and in gray.
+#: Color map whose lightness increases monotonically with the number.
 SEQUENTIAL = "cividis"
 BETTER, WORSE = "#56B4E9", "#E69F00"
 
-#: Of more rows some are drawn.
+#: Largest number of rows that are drawn; of more rows, a subset is drawn.
 _MAX_ROWS = 600
 _PURPOSE = "Drawing a plot"
 
 
 def matplotlib_module(name: str) -> Any:
-    """Import a module of matplotlib, or say how to install it."""
+    """Import a module of matplotlib; raise an ImportError with the installation command."""
     return import_optional(f"matplotlib.{name}", extra="plots", purpose=_PURPOSE)
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] = (6.4, 4.4)) -> Any:
-    """Return the axes to draw on: those of the caller, or those of a new figure."""
+    """Return the caller's axes, or the axes of a new figure."""
     if ax is None:
         return matplotlib_module("pyplot").subplots(figsize=size, layout="constrained")[1]
     axes = matplotlib_module("axes")
     if not isinstance(ax, axes.Axes):
         raise TypeError(
-            f"ax must be the Axes of matplotlib to draw on, got {type(ax).__name__}: {ax!r}. Take "
-            "one of `fig, axes = plt.subplots(...)`, or leave it out for a new figure."
+            f"ax must be the Axes of matplotlib to draw on, got {type(ax).__name__}: {ax!r}. Use "
+            "one of `fig, axes = plt.subplots(...)`, or omit it for a new figure."
         )
     return ax
 
@@ -87,7 +87,7 @@ def is_3d(ax: Any) -> bool:
 
 
 def points_above(ax: Any) -> None:
-    """Draw points above surfaces, which would hide them."""
+    """Configure 3D axes to draw points above surfaces, which would hide them."""
     ax.computed_zorder = False
 
 
@@ -119,12 +119,12 @@ def colors_of(n: int) -> list[str]:
 
 
 def markers_of(n: int) -> list[str]:
-    """As many markers as there are things; after eight they repeat."""
+    """Return n markers, which repeat after eight."""
     return [MARKERS[i % len(MARKERS)] for i in range(n)]
 
 
 def pale(color: str, strength: float = 0.4) -> str:
-    """Mix a color with white, so that points and black text stay readable on it.
+    """Mix a color with white, so that points and black text are readable on it.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def pale(color: str, strength: float = 0.4) -> str:
     return str(colors.to_hex(mixed))
 
 
-#: Width of a color bar beside axes, with its numbers and label.
+#: Width of a color bar beside the axes, with its numbers and label.
 _SCALE_INCHES = 0.95
 
 
@@ -157,7 +157,7 @@ def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | No
     title : str, optional
         Title of the legend.
     handles : sequence of artists, optional
-        Artists in the legend; by default all with a label.
+        Artists in the legend; by default all artists with a label.
     """
     legend_handles = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
     if not legend_handles:
@@ -183,7 +183,7 @@ def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | No
 
 
 def shorten(text: Any, longest: int = 28) -> str:
-    """Shorten a long text in its middle, where names of features differ least."""
+    """Shorten a long text in the middle, where names of features differ least."""
     text = str(text) or '""'
     if len(text) <= longest:
         return text
@@ -192,7 +192,7 @@ def shorten(text: Any, longest: int = 28) -> str:
 
 
 def contrast(color: Any) -> str:
-    """Return black or white, whichever is easier to read on a color.
+    """Return black or white, whichever is more readable on a color.
 
     Parameters
     ----------
@@ -219,10 +219,10 @@ def draw_rows(
     labels: Sequence[Any] | None = None,
     norm: Any = None,
 ) -> None:
-    """Draw rows as points in the colors of their truth, gray without it.
+    """Draw rows as points in the colors of their true outputs; gray if these are unknown.
 
-    `labels` are the classes; without them the truth is numeric and `norm` is its scale. Of many
-    rows an evenly spaced subset is drawn, so that the background stays visible.
+    `labels` are the classes; without classes, outputs are numbers with the scale `norm`. Of many
+    rows, an evenly spaced subset is drawn, so that the background is visible.
     """
     n = len(x)
     drawn_rows = (
@@ -243,7 +243,7 @@ def draw_rows(
             ax.scatter(x[has_label], y[has_label], c=color, marker=marker, **style)
 
 
-#: Largest number of candidates with a color each; more are colored by extractor.
+#: Largest number of candidates with separate colors; more candidates are colored by extractor.
 _MAX_COLORED = 8
 
 
@@ -256,7 +256,7 @@ def groups_of(table: pd.DataFrame) -> np.ndarray:
 
 
 def _ring_sizes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return sizes of points: later ones at the same position are smaller."""
+    """Return the sizes of points; later points at the same position are smaller."""
     positions = list(zip(x.tolist(), y.tolist(), strict=True))
     drawn = dict.fromkeys(positions, 0)
     sizes = np.ones(len(positions))
@@ -304,7 +304,7 @@ def draw_points(
     return [colors[name] for name in groups.tolist()]
 
 
-#: Largest number of steps of FiRe that a plot can resolve.
+#: Largest number of steps of FiRe in a plot.
 _MAX_STEPS = 2000
 
 
@@ -317,7 +317,7 @@ def checked_range(
     at_least: float = -np.inf,
     at_most: float = np.inf,
 ) -> tuple[float, float]:
-    """Return the checked range of the user, or the default one."""
+    """Check the user's range and return it, or the default range."""
     if ends_of_user is None:
         return low, high
     try:
@@ -335,7 +335,7 @@ def checked_range(
 
 
 def checked_weights(name: str, user_weights: Any) -> list[float]:
-    """Return the checked weights: one or several positive numbers."""
+    """Check one or several positive weights, and return them as an array."""
     try:
         values = np.atleast_1d(np.asarray(user_weights, dtype=float))
     except (TypeError, ValueError):
@@ -349,23 +349,23 @@ def checked_weights(name: str, user_weights: Any) -> list[float]:
 
 
 def sizes_with_steps(low: float, high: float, psi: float, n: int = 400) -> np.ndarray:
-    """Return numbers of rules between two ends, with both sides of every step of FiRe."""
+    """Return numbers of rules between two ends, including both sides of every step of FiRe."""
     even = np.linspace(low, high, n)
     if (high - low) / psi > _MAX_STEPS:
         return even
     edges = psi * np.arange(np.ceil(low / psi), np.floor(high / psi) + 1)
-    # Far enough beyond a step not to be rounded back to it.
+    # The distance from a step must exceed rounding errors.
     sizes = np.concatenate([even, edges, edges * (1 + 1e-9)])
     return np.unique(sizes[(sizes >= low) & (sizes <= high)])
 
 
 def whole_ticks(axis: Any) -> None:
-    """Put ticks on whole numbers only."""
+    """Set ticks only on integers."""
     axis.set_major_locator(matplotlib_module("ticker").MaxNLocator(integer=True))
 
 
 def log_ticks(axis: Any) -> None:
-    """Put ticks on 1, 2, 5, 10, 20, 50, ... of a logarithmic axis, written as plain numbers."""
+    """Set ticks on 1, 2, 5, 10, 20, 50, ... of a logarithmic axis, as plain numbers."""
     ticker = matplotlib_module("ticker")
     axis.set_major_locator(ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=12))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))

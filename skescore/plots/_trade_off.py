@@ -1,4 +1,4 @@
-"""Plots of the trade-off of a search: its front, and the winners for all weights."""
+"""Plots of the trade-off of a search: its Pareto front, and the winners for all weights."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from skescore.tuning._candidates import check_objectives
 
 __all__ = ["pareto_plot", "proven_corridor", "score_sensitivity", "winner_map"]
 
-#: An axis that reaches over more than this ratio is logarithmic.
+#: Ratio of the ends of an axis above which it is logarithmic.
 _WIDE = 30.0
-#: A label is written into a region that is at least so wide.
+#: Smallest width of a region that contains a label.
 _WIDE_SHARE, _WIDE_STRIP = 0.04, 0.12
 
 
@@ -65,7 +65,7 @@ def pareto_plot(
 ) -> Any:
     """Draw the candidates of a search, the Pareto front and its knee.
 
-    Use it to see how much loss a further rule saves.
+    Use it to see by how much a further rule reduces the loss.
 
     Parameters
     ----------
@@ -73,21 +73,21 @@ def pareto_plot(
         A search, its candidates or leaderboard, or rows of a benchmark on one data set and black
         box (averaged over seeds and folds).
     x, y : str, default="n_rules", "loss"
-        Objectives to minimize: ``"loss"`` (FiRe's), ``"loss_q"``, ``"n_rules"``,
-        ``"size"``, ``"incompleteness"``, ``"incompleteness_instances"``, and of searches
-        ``"seconds"``, ``"black_box_calls"`` and ``"black_box_rows"``.
+        Objectives to minimize: ``"loss"`` (of FiRe), ``"loss_q"``, ``"n_rules"``, ``"size"``,
+        ``"incompleteness"``, ``"incompleteness_instances"``; for searches also ``"seconds"``,
+        ``"black_box_calls"`` and ``"black_box_rows"``.
     color : {"extractor", "ice", "fire", "q"}, default="extractor"
         Meaning of the colors: the extractor, or a score.
     completeness : {"volume", "instances"}, default="volume"
         Kind of completeness.
     log : bool, optional
-        Whether the x axis is logarithmic; by default if it reaches over a ratio of more than 30.
+        Whether the x axis is logarithmic; by default if the ratio of its ends exceeds 30.
     legend : bool, default=True
-        Whether a legend (or scale of the colors) stands beside the axes.
+        Whether to draw a legend (or color bar) beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default a new figure.
     **weights : float
-        Weights of the scores for the colors, such as ``psi``, ``phi`` and ``rho``; 1 by default.
+        Weights of the scores for the colors, such as ``psi``, ``phi`` and ``rho``; by default 1.
 
     Returns
     -------
@@ -97,12 +97,12 @@ def pareto_plot(
     Raises
     ------
     TypeError, ValueError
-        If there are no results, they are of several data sets, or a name is unknown.
+        If there are no results, results of several data sets, or a name is unknown.
 
     Notes
     -----
-    The front is that of the two objectives: a candidate that is not on it may be the best in
-    another one, such as completeness. The knee is that of :func:`skescore.tuning.knee`.
+    The front is that of the two objectives on the axes: a candidate that is not on it may be best
+    in another objective, such as completeness. :func:`skescore.tuning.knee` defines the knee.
 
     Examples
     --------
@@ -198,23 +198,23 @@ def winner_map(
     completeness: str = "volume",
     ax: Any = None,
 ) -> Any:
-    """Draw the winner for all weights: in the plane of phi and rho, or along psi.
+    """Draw the best candidate for all weights: in the plane of phi and rho, or along psi.
 
-    Use it before choosing weights: often one candidate wins for all sensible ones.
+    Use it before you choose weights: often one candidate is best for all reasonable weights.
 
     Parameters
     ----------
     results : fitted search, Candidates, DataFrame or WinningRegions
-        A search, its candidates or leaderboard (whose means then stand for the folds), rows of a
-        benchmark on one data set and black box, or the regions themselves.
+        A search, its candidates or leaderboard (whose means are then used instead of folds), rows
+        of a benchmark on one data set and black box, or the regions.
     score : {"ice", "fire"}, default="ice"
-        Score that determines the winner; ignored for WinningRegions, which have one.
+        Score that determines the best candidate; ignored for WinningRegions.
     within : (float, float) or dict of str to (float, float), optional
         Ranges of the weights, see :func:`skescore.tuning.winning_regions`.
     completeness : {"volume", "instances"}, default="volume"
         Kind of completeness.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -306,7 +306,7 @@ def _draw_plane(regions: WinningRegions, ax: Any) -> Any:
 
 
 def _winners(regions: WinningRegions) -> tuple[dict[int, str], dict[int, str]]:
-    """Return the labels and colors of the winners by index, in the order of the table."""
+    """Return the labels and colors of the winners, by index in the order of the table."""
     indices = regions.table["candidate"].drop_duplicates().tolist()
     labels = {index: _label_of(regions.candidates[index]) for index in indices}
     return labels, {i: PALE_COLORS[n % len(PALE_COLORS)] for n, i in enumerate(indices)}
@@ -330,21 +330,21 @@ def _legend_of_winners(ax: Any, labels: dict[int, str], colors: dict[int, str], 
 def proven_corridor(
     certificate: Certificate, y: str = "score", *, legend: bool = True, ax: Any = None
 ) -> Any:
-    """Draw the proven bounds on the best rules of each size, with the given rules.
+    """Draw the proven bounds on the best rules of each size, and the given rules.
 
-    Use it to see the largest possible gain by a further rule, and where a proof was cut short.
+    Use it to see the largest possible gain by a further rule, and which proofs are incomplete.
 
     Parameters
     ----------
     certificate : Certificate
-        Made by :func:`skescore.certificates.certify`. For other weights pass
-        ``certificate.with_score(...)``.
+        Certificate of :func:`skescore.certificates.certify`; pass ``certificate.with_score(...)``
+        for other weights.
     y : {"score", "loss"}, default="score"
-        Measure on the y axis: the score, or the loss that was bounded.
+        Measure on the y axis: the score, or the bounded loss.
     legend : bool, default=True
-        Draw a legend beside the axes.
+        Whether to draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
@@ -376,7 +376,7 @@ def proven_corridor(
         incumbents, bounds = frontier.upper, frontier.lower
         if y == "score":
             incumbents, bounds = np.array(certificate.corridor(frontier.kind)).T
-        # The bounds are steps, as there is nothing between two sizes.
+        # The bounds are steps, because sizes are integers.
         edges = np.repeat(np.arange(len(incumbents) + 1) + 0.5, 2)[1:-1]
         low, high = (np.repeat(values, 2) for values in (incumbents, bounds))
         style: dict[str, Any] = {"color": color, "linewidth": 1.2, "zorder": 3}
@@ -394,7 +394,7 @@ def proven_corridor(
             zorder=4,
             label=f"{name}: best found",
         )
-        # The bounds of one rule are often far away, and would compress the others.
+        # The bounds for one rule are often far away and would compress the other bounds.
         start = 1 if y == "score" and len(incumbents) > 2 and given_size > 1 else 0
         drawn_values += [*incumbents[start:], *bounds[start:]]
     ax.plot(
@@ -433,29 +433,29 @@ def score_sensitivity(
 ) -> Any:
     """Draw the scores of the candidates along one weight.
 
-    Use it to see how the ranking depends on a weight: ranks change where lines cross.
+    Use it to see how the ranking depends on a weight; ranks change where lines cross.
 
     Parameters
     ----------
     results : fitted search, Candidates or DataFrame
-        A search, its candidates or leaderboard (whose means then stand for the folds), or rows of a
-        benchmark on one data set and black box.
+        A search, its candidates or leaderboard (whose means are then used instead of folds), or
+        rows of a benchmark on one data set and black box.
     weight : {"phi", "rho", "psi"}, default="phi"
-        Weight on the x axis: phi and rho draw ICE, psi draws FiRe.
+        Weight on the x axis: of ICE for phi and rho, of FiRe for psi.
     within : (float, float), optional
-        Its range, on a logarithmic axis; from 0.1 to 10 (psi: 100) by default.
+        Range of the weight on a logarithmic axis; by default from 0.1 to 10 (psi: 100).
     completeness : {"volume", "instances"}, default="volume"
-        How ICE measures completeness.
+        Kind of completeness of ICE.
     top : int, default=6
-        Largest number of named candidates: those that lead for some weight, then those with the
-        best scores for the current weights. The others are gray.
+        Largest number of named candidates: those that are best for some weight, then those with the
+        best scores for the current weights. Others are gray.
     legend : bool, default=True
-        Draw a legend beside the axes.
+        Whether to draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default a new figure.
     **weights : float
-        Current weights, such as ``psi``, ``phi`` and ``rho``; 1 by default. A line marks that of
-        `weight`; the others are fixed.
+        Current weights, such as ``psi``, ``phi`` and ``rho``; by default 1. A line marks the
+        current value of `weight`; the other weights are fixed.
 
     Returns
     -------
@@ -470,7 +470,7 @@ def score_sensitivity(
 
     Notes
     -----
-    The score of a candidate is the mean over the folds of its scores on them, as in a search.
+    As in a search, the score of a candidate is the mean of its scores on the folds.
 
     Examples
     --------
@@ -479,7 +479,7 @@ def score_sensitivity(
     """
     check_choice("weight", weight, all_weights())
     if not isinstance(top, int) or top < 1:
-        raise ValueError(f"top must be a whole number from 1 on, got {top!r}.")
+        raise ValueError(f"top must be a whole number of at least 1, got {top!r}.")
     spec = next(spec for spec in SCORE_SPECS.values() if weight in spec.weight_names)
     varied = next(
         candidate_weight for candidate_weight in spec.weights if candidate_weight.name == weight
@@ -533,7 +533,7 @@ def score_sensitivity(
 
 
 def _measured(results: Any, x: str, y: str, completeness: str) -> Candidates:
-    """Return candidates with the means as their only fold, also of incomplete benchmarks."""
+    """Return candidates with their means as the only fold, even for incomplete benchmarks."""
     if not isinstance(results, pd.DataFrame):
         return results_candidates(results)
     one_task_only(finished(results))

@@ -134,7 +134,7 @@ def test_ice_surface_draws_layers_of_completeness() -> None:
     surfaces = [c for c in ax.collections if isinstance(c, PolyCollection)]
     assert len(surfaces) == 2
     assert ax.get_zlim() == (0.0, 1.0)
-    with pytest.raises(ValueError, match="completeness must be one number on axes with two"):
+    with pytest.raises(ValueError, match="completeness must be one number on 2D axes"):
         plots.ice_surface(completeness=[0.2, 0.6], ax=axes())
 
 
@@ -283,7 +283,7 @@ def test_fire_isolines_of_many_points_show_best() -> None:
     ("arguments", "text"),
     [
         ({"psi": 0}, "psi must be a positive number or several"),
-        ({"psi": [1, 2]}, "Several psi need the one extractor"),
+        ({"psi": [1, 2]}, "Several psi need a reference"),
         ({"results": IRIS, "reference": "Trepan"}, "reference must be the label of one"),
         ({"reference": (1.0,)}, r"reference must be \(loss, number of rules\)"),
         ({"reference": (1.0, 3), "level": 2.0}, "a reference or a level, not both"),

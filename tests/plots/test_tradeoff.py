@@ -192,7 +192,7 @@ def test_pareto_plot_rejects_other_results(results: Any) -> None:
 def test_pareto_plot_rejects_incomplete_tables() -> None:
     with pytest.raises(ValueError, match="must have the column 'extractor'"):
         plots.pareto_plot(pd.DataFrame({"loss": [1.0]}), ax=axes())
-    with pytest.raises(ValueError, match="None of the 1 rows of results is a finished one"):
+    with pytest.raises(ValueError, match="None of the 1 rows of results is finished and has rules"):
         plots.pareto_plot(rows_of(random_candidates(1, 1)).assign(state="failed"), ax=axes())
     with pytest.raises(ValueError, match="lacks the columns"):
         plots.pareto_plot(rows_of(random_candidates(3)).drop(columns="loss"), ax=axes())
