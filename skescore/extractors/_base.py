@@ -143,8 +143,7 @@ class Extraction:
     decode : callable, optional
         Converts points with codes to rows for the black box.
     no_quantities : tuple of int, default=()
-        Numeric columns that linear functions may not use: they had missing values, or they mark
-        missing values.
+        Numeric columns that linear functions may not use: they had or mark missing values.
     query_rows : hashable, default=None
         Identifies how the query rows at the end of `X` were generated; None without query rows.
     weights : ndarray of shape (n_rows,), default=None
@@ -767,7 +766,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             self.set_params(**{name: parameters[name] for name in limits})
         return bounds_on_steps(rules, constraints) if constraints.thresholds else rules
 
-    def _expect(self, columns: Mapping[str, Sequence[Any] | None]) -> None:
+    def _store_features(self, columns: Mapping[str, Sequence[Any] | None]) -> None:
         """Store the names of the features, and the values of categorical features."""
         n_rows = max((len(values) for values in columns.values() if values), default=1)
         frame = pd.DataFrame(
@@ -788,7 +787,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if source.classes is not None:
             self.classes_ = np.array(source.classes)
         self.rules_ = rules
-        self._expect({column.name: column.values for column in source.columns})
+        self._store_features({column.name: column.values for column in source.columns})
 
     def _named_rules(self, extraction: Extraction) -> RuleSet:
         """Learn the rules; express them with category values and conditions on missing values."""
@@ -1142,8 +1141,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows. The black box is queried for them and for copies in which one feature is
-            permuted.
+            The rows. The black box predicts them and copies in which one feature is permuted.
         n_repeats : int, default=3
             Number of permutations per feature.
         random_state : int, default=0
@@ -1267,7 +1265,7 @@ PARTS = {
     "estimator": """
 estimator : estimator
     The black box: a scikit-learn classifier or regressor. An unfitted one is cloned and fitted
-    on (X, y); wrap a fitted one in ``FrozenEstimator``, any other model's function in
+    on (X, y); wrap a fitted one in ``FrozenEstimator``, or another model's function in
     :class:`CallableClassifier` or :class:`CallableRegressor`.
 """,
     "grid": """

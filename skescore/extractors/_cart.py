@@ -82,8 +82,7 @@ class CARTExtractor(BaseExtractor):
         rules without changing predictions, and has no effect in regression.
     {common}
     random_state : int, RandomState instance or None, default=None
-        Seed for the choice between equally good splits. Pass an int for the same rules on every
-        run.
+        Seed for the choice between equally good splits. Pass an int for reproducible rules.
 
     Attributes
     ----------
@@ -91,8 +90,7 @@ class CARTExtractor(BaseExtractor):
         The rules.
     {sizes}
     tree_ : DecisionTreeClassifier or DecisionTreeRegressor
-        The tree, fitted on the black box's predictions. Categories are encoded by their index in
-        `category_order_`.
+        The tree, fitted to the black box's predictions; `category_order_` encodes categories.
     category_order_ : dict of str to list
         Values of each categorical feature, in the order in which the tree splits them.
     {fitted}
@@ -185,8 +183,7 @@ class CARTExtractor(BaseExtractor):
         Returns
         -------
         self
-            The fitted extractor, without ``tree_``. It has no black box, so ``fidelity`` is not
-            available.
+            The fitted extractor, without ``tree_`` and, as it has no black box, ``fidelity``.
 
         Raises
         ------

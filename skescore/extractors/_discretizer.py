@@ -97,8 +97,7 @@ def _grow(ends: np.ndarray, target: np.ndarray, n_leaves: int, min_rows: int) ->
         group, values = np.divmod(cells, n_labels)
     tree = kind(
         max_leaf_nodes=n_leaves,
-        # Half a row is subtracted, so that rounding errors do not exclude bins of exactly this
-        # size.
+        # Half a row is subtracted, so that rounding errors do not exclude bins of this size.
         min_weight_fraction_leaf=(min_rows - 0.5) / n_rows,
         random_state=0,  # has no effect with a single feature
     )
@@ -143,8 +142,8 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Replace the values of numeric features by bin numbers.
 
     Use it before an extractor or model that requires discrete columns; :class:`REALExtractor` has
-    it as a parameter. Bins are adjacent and the outer ones are unbounded, so every finite number
-    has a bin.
+    it as a parameter. Bins are adjacent and the outer ones are unbounded, so all finite numbers
+    have bins.
 
     Parameters
     ----------
@@ -185,8 +184,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     is random.
 
     Text columns raise an error. Exclude them with ``ColumnTransformer(...,
-    remainder="passthrough")``. Extractors that accept categories pass only the numeric columns to
-    the discretizer.
+    remainder="passthrough")``. Extractors that accept categories pass it only the numeric columns.
 
     References
     ----------

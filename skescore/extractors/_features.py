@@ -17,8 +17,7 @@ from skescore.rules import AtLeast, Domain, Linear, LinearOutput, RuleSet
 
 # --- importance -----------------------------------------------------------------------------------
 
-#: Share of unexplained variance below which a feature determines the predictions, up to rounding
-#: errors.
+#: Share of unexplained variance below which a feature determines the predictions, up to rounding.
 _NOTHING = 1e-12
 
 

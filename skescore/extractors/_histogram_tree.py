@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 #: Integers, whose sums do not depend on the order of addition.
 Sums: TypeAlias = NDArray[np.int64]
-#: Path from the root to a node: for each split the feature, the last bin on the left, and whether
-#: the path goes left.
+#: Path from the root to a node: per split its feature, last bin on the left, and True for left.
 Path: TypeAlias = tuple[tuple[int, int, bool], ...]
 #: Returns the histograms of nodes: the sums of each bin, of shape (n_bins, n_sums) per feature. The
 #: arguments are the paths of the nodes and their total sums, which are None for the root.
@@ -101,7 +100,7 @@ class Growth:
             )
             if not len(allowed):
                 continue
-            merit = self._merit(left[allowed], right[allowed], total)
+            merit = self._rate_splits(left[allowed], right[allowed], total)
             best_row = int(np.argmax(merit))
             if best is None or merit[best_row] > best.merit:
                 at = int(allowed[best_row])
@@ -109,7 +108,7 @@ class Growth:
                 best = _HistogramSplit(feature, cut, left[at], right[at], float(merit[best_row]))
         return best
 
-    def _merit(self, left: Sums, right: Sums, total: Sums) -> NDArray[np.float64]:
+    def _rate_splits(self, left: Sums, right: Sums, total: Sums) -> NDArray[np.float64]:
         first, second = self.weight(left), self.weight(right)
         if self.task == "classification":
             return -second * self.impurity(right) - first * self.impurity(left)

@@ -39,8 +39,7 @@ def check_columns(
     """Raise a ValueError if a data frame has invalid columns.
 
     The columns at the positions `categorical` need not be numeric; columns that are not in `only`
-    are not checked. Arrays are checked by scikit-learn, whose errors name the row instead of the
-    column.
+    are not checked. Arrays are checked by scikit-learn, whose errors name rows, not columns.
     """
     if not (hasattr(X, "columns") and hasattr(X, "shape")):
         return
@@ -140,8 +139,7 @@ def category_order(
     -----
     In regression and with two classes, the values are ordered by their mean prediction; the best
     split into two sets is then a threshold. With more classes, the values are ordered along the
-    first principal component of their class probabilities, which nearly always gives the best
-    split.
+    first principal component of their class probabilities, which usually gives the best split.
 
     References
     ----------

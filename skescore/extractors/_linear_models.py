@@ -35,8 +35,7 @@ _COPY = 1e-9
 _EQUAL = 1e-9
 #: Number of boxes or pairs of boxes whose linear models are computed together.
 _BLOCK = 1024
-#: Difference below which mean residuals are regarded as equal, as a share of the predictions'
-#: range.
+#: Difference of mean residuals that is regarded as 0, as a share of the predictions' range.
 TIE = 1e-9
 #: Default threshold: shares of one model's mean absolute residual and of the standard deviation.
 _SHARE_OF_RESIDUAL, _SHARE_OF_DEVIATION = 0.5, 0.01

@@ -137,7 +137,7 @@ class BaseOptimalExtractor(BaseExtractor):
         """Return the search space of rules over some cuts."""
 
     @abstractmethod
-    def _affords(self, extraction: Extraction, cuts: Cuts, seconds: float) -> bool:
+    def _can_prove(self, extraction: Extraction, cuts: Cuts, seconds: float) -> bool:
         """Return whether a proof over some cuts may succeed with this much work."""
 
     def _check_parameters(self) -> None:
@@ -235,7 +235,7 @@ class BaseOptimalExtractor(BaseExtractor):
         # No other cuts can reduce a loss of 0.
         space_text = choice.text if frontier.upper[-1] > 0 else _ALL_CUTS
         text = space_text + self._describe_better_rules(frontier, incumbents, problem)
-        self._keep(_named_frontier(frontier, extraction), text, stacklevel=6)
+        self._store_frontier(_named_frontier(frontier, extraction), text, stacklevel=6)
         rules = self.frontier_.rules[-1]
         assert rules is not None
         return rules
@@ -246,7 +246,7 @@ class BaseOptimalExtractor(BaseExtractor):
         cuts, per_feature = all_cuts, self.cuts_per_feature
         if per_feature == "auto":
             larger_cuts = all_cuts.with_rules(incumbents, extraction.X)
-            is_affordable = self._affords(extraction, larger_cuts, _seconds(self._limits))
+            is_affordable = self._can_prove(extraction, larger_cuts, _seconds(self._limits))
             per_feature = None if is_affordable else self._few_cuts
         if per_feature is not None:
             cuts = _few_cuts_of(extraction, all_cuts, per_feature)
@@ -308,7 +308,7 @@ class BaseOptimalExtractor(BaseExtractor):
     def _space_text(self) -> str:
         """Return a description of the rules of the search space, for messages."""
 
-    def _keep(self, frontier: Frontier, space_text: str, *, stacklevel: int) -> None:
+    def _store_frontier(self, frontier: Frontier, space_text: str, *, stacklevel: int) -> None:
         """Store the frontier and the attributes of the proof, and warn if a gap remains."""
         self.frontier_, self.lower_bounds_ = frontier, frontier.lower
         self.gap_ = float(frontier.gap[-1])
@@ -685,7 +685,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
             return table.finish_rules(rules_in_domain, self.uncovered, self.abstain_label)
 
         frontier = replace(frontier, rules=tuple(map(finish_rules, frontier.rules)))
-        self._keep(frontier, "all cuts between bins", stacklevel=3)
+        self._store_frontier(frontier, "all cuts between bins", stacklevel=3)
         assert self.frontier_.rules[-1] is not None
         self._learn_sums(source, self.frontier_.rules[-1])
         return self
@@ -696,7 +696,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
     def _space_text(self) -> str:
         return f"a tree of {plural(self.max_leaf_nodes, 'leaf').replace('leafs', 'leaves')}"
 
-    def _affords(self, extraction: Extraction, cuts: Cuts, seconds: float) -> bool:
+    def _can_prove(self, extraction: Extraction, cuts: Cuts, seconds: float) -> bool:
         if self.max_leaf_nodes == 2:
             return True
         # Medians cannot be computed from sums; they take about as long as many products.
@@ -733,8 +733,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
         Largest number of cuts of a numeric feature; the cuts nearest to its quantiles are used.
         None: all cuts between neighboring values. "auto": all cuts if the proof may then succeed
         within the limits, otherwise 8. The cuts of CART's tree and of `start` are always added.
-        Tests on categories compare with single values and with the sets of values in CART's tree
-        and `start`.
+        Tests on categories compare with single values and with the sets in CART's tree and `start`.
     n_features_to_select : int or None, default=20
         {selection}
     {loss}
@@ -830,7 +829,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
         conditions = plural(self.max_conditions, "test")
         return f"a list of {plural(self.max_rules, 'rule')} of at most {conditions}"
 
-    def _affords(self, extraction: Extraction, cuts: Cuts, seconds: float) -> bool:
+    def _can_prove(self, extraction: Extraction, cuts: Cuts, seconds: float) -> bool:
         n_premises = 2.0 * cuts.n_cuts ** min(2, self.max_conditions)
         if self.max_conditions == 3:
             n_premises *= max(1.0, cuts.n_cuts / 3)

@@ -237,8 +237,7 @@ def _origins_of(
 ) -> tuple[int, ...]:
     """Return the index of the earlier rule of each repaired rule.
 
-    A rule whose text has changed gets the origin of most of its rows; without rows, it counts as
-    new.
+    A rule whose text has changed gets the origin of most of its rows; without rows, it is new.
     """
     before, after = np.asarray(extracted.assign(rows)), np.asarray(repaired.assign(rows))
     origin_of_rows = np.where(before < 0, n_earlier, np.append(origins, n_earlier)[before])

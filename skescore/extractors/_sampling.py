@@ -108,8 +108,7 @@ class ColumnKinds:
         Returns
         -------
         ndarray of shape (n_rows, n_features)
-            The points. Categories and missing values come from the nearer row, and whole numbers
-            stay whole.
+            The points. Categories and missing values come from the nearer row; integers stay whole.
         """
         nearer = np.where(position < 0.5, first, second)
         points = (1 - position) * first + position * second
@@ -257,8 +256,7 @@ class RowGenerator:
         points = np.where(is_counted, np.floor(points), points)
         points = np.clip(points, kinds.lower, kinds.upper)
         gap_shares = np.isnan(self.X).mean(axis=0)
-        # The leading bits of a share determine the value, so the last bits determine missing
-        # values.
+        # The leading bits of a share determine the value; the last bits determine missing values.
         is_missing = (shares * 2.0**26) % 1.0 < gap_shares
         return np.where(is_missing, np.nan, points)
 
@@ -268,8 +266,7 @@ class RowGenerator:
         Parameters
         ----------
         n_rows : int
-            Number of queries. Each bisection takes several steps, and the points of all steps are
-            returned.
+            Number of queries. The points of all steps of each bisection are returned.
         query : callable
             Returns the predictions of the black box for rows.
 
@@ -390,8 +387,7 @@ class QuerySampler:
     def query(self, training: QueriedRows, oracle: Oracle) -> QueriedRows:
         """Return the query rows with their predictions.
 
-        Candidates of a search that use the same query rows share them through the black box's
-        cache.
+        Candidates of a search that use the same query rows share them in a cache.
 
         Parameters
         ----------

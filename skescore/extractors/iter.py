@@ -846,17 +846,16 @@ class ITERExtractor(BaseExtractor):
         0 (equal) to 1 (no class in common). None: 0.15 in classification, half the standard
         deviation of the predictions in regression.
     fill_gaps : bool, default=True
-        Whether to start new boxes at uncovered rows until all rows are covered or `max_iterations`
-        is reached.
+        Whether to start new boxes at uncovered rows until all rows are covered, within
+        `max_iterations`.
     ignore_dimensions : sequence of int or str, default=()
         Columns, by index or name, that rules do not use.
     refresh_output : bool, default=True
-        True: strips are compared with the current box, and rules predict the majority class or mean
-        of the black box's predictions. False: strips and rules use the first prediction of the box,
-        as in PSyKE.
+        True: strips are compared with the current box, and rules predict the black box's majority
+        class or mean. False: strips and rules use the box's first prediction (PSyKE).
     {common}
     random_state : int, RandomState instance or None, default=None
-        Seed of the points. Pass an int for the same rules on every run.
+        Seed of the points. Pass an int for reproducible rules.
 
     Attributes
     ----------
@@ -973,8 +972,7 @@ class ITERExtractor(BaseExtractor):
     def _extract(self, extraction: Extraction) -> RuleSet:
         extraction.check_magnitude(_LARGEST_FEATURE, "steps along them would overflow")
         extraction.check_predictions(_LARGEST_PREDICTION)
-        # Boxes start at the first suitable row; it must not depend on the original order of the
-        # rows.
+        # Boxes start at the first suitable row, which must not depend on the original order.
         extraction, _ = extraction.in_content_order()
         X, domain, y_pred = extraction.X, extraction.settings["domain"], extraction.predictions
         lower, upper = np.array(domain.lower), np.array(domain.upper)

@@ -199,8 +199,7 @@ def _condition(literal: Literal, categories: Mapping[int, tuple[Any, ...]]) -> C
 
 #: Largest product of instances and features that are counted at once, to limit memory.
 _BLOCK_CELLS = 2**19
-#: Largest number of steps from an entry of the table in :func:`draw_indices` before a binary
-#: search.
+#: Largest number of steps from an entry of the table in :func:`draw_indices` before bisection.
 _MAX_STEPS = 8
 
 
@@ -1621,7 +1620,7 @@ class TrepanExtractor(BaseExtractor):
     ----------
     estimator : estimator
         The black box: a scikit-learn classifier. An unfitted one is cloned and fitted on (X, y);
-        wrap a fitted one in ``FrozenEstimator``, any other model's function in
+        wrap a fitted one in ``FrozenEstimator``, or another model's function in
         :class:`CallableClassifier`.
     max_leaf_nodes : int or None, default=None
         Largest number of leaves, each of which is a rule; at least 2. Siblings that predict the
@@ -1634,29 +1633,27 @@ class TrepanExtractor(BaseExtractor):
         Smallest number of rows and instances at a node; missing instances are drawn. 0: no
         instances are drawn, and the black box is queried once.
     min_samples_leaf : int, default=1
-        Smallest number of training rows on either side of a test. 0 allows leaves without training
-        rows.
+        Smallest number of training rows on either side of a test. 0 allows leaves without rows.
     max_literals : int, default=4
         Largest number of conditions in a test, the N of M-of-N; 1 for ordinary tests.
     beam_width : int, default=2
         Number of M-of-N tests that the beam search keeps; 1 is hill climbing.
     purity : float, default=0.99
-        A node is not split if a class has at least this share of it ...
+        Share of one class from which a node is not split.
     confidence : float, default=0.95
-        ... with this confidence.
+        Confidence with which the share must be at least `purity`.
     significance : float, default=0.05
         Level of the statistical tests for extensions of M-of-N tests and for new models; see Notes.
     min_gain : float, default=0.0
         Information gain (bits per instance) that a test must exceed.
     refinement_passes : int, default=0
-        Largest number of passes that improve the tests of the grown tree, see Notes. 0: as in the
-        paper.
+        Largest number of passes that improve the grown tree's tests, see Notes. 0 as in the paper.
     simplify : bool, default=True
         True: return an ordered list without conditions that earlier rules make redundant. False:
         return one independent rule per leaf.
     {common}
     random_state : int, RandomState instance or None, default=None
-        Seed of the instances. Pass an int for the same rules on every run.
+        Seed of the instances. Pass an int for reproducible rules.
 
     Attributes
     ----------
@@ -1703,8 +1700,7 @@ class TrepanExtractor(BaseExtractor):
     from the leaves to the root, one test at a time is optimized while the others are fixed. A row
     depends on a test only if exactly one branch predicts it correctly. The best tests of these rows
     by information gain and by accuracy are tried; one of them is used if the tree then agrees with
-    more predictions for the rows, including query rows but not drawn instances. Leaves without rows
-    are removed.
+    more predictions for the rows and query rows, without drawn instances. Empty leaves are removed.
 
     Unlike the published algorithm, tests without training rows on one side are not used
     (`min_samples_leaf`), because they would add rules that apply to no training row.
@@ -1714,7 +1710,7 @@ class TrepanExtractor(BaseExtractor):
     fidelity in all six splits of iris with one-hot columns (3 nearest neighbors; mean 0.971; 0.970
     with our defaults, from 0.89 to 1 by split and seed). Drawn instances reduce fidelity if
     features depend on each other: pass a categorical column rather than its one-hot columns, of
-    which instances may have several ones.
+    which several may be 1 in a drawn instance.
 
     References
     ----------

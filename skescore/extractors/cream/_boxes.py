@@ -79,8 +79,7 @@ def dense_parts(
     Parameters
     ----------
     table : ndarray of shape (n_rows, n_columns)
-        The rows. Density is measured in the first `n_features` columns; the other columns describe
-        the target.
+        Density is measured in the first `n_features` columns; the others describe the target.
     n_features : int
         Number of features.
     max_components : int
@@ -341,8 +340,7 @@ _LEAST_SIDE = 1e-6
 _INTERVALS = 32
 #: Number of values that are processed at a time.
 _BLOCK = 1 << 20
-#: Smallest share of the scatter that a move of a face must remove, and largest number of moves per
-#: feature.
+#: Smallest share of the scatter that a move of a face must remove, and most moves per feature.
 _MIN_GAIN, _MAX_MOVES = 0.002, 2
 
 
@@ -350,9 +348,8 @@ _MIN_GAIN, _MAX_MOVES = 0.002, 2
 class BoxParameters:
     """Parameters that extractors and clusterers have in common.
 
-    `split_outside` selects the algorithm. True: choose the box that makes both children
-    homogeneous, and split both (CREAM). False: choose the largest useful box, and split only its
-    inside (ExACT).
+    `split_outside` selects the algorithm. True (CREAM): choose the box that makes both children
+    homogeneous, and split both. False (ExACT): choose the largest useful box, and split its inside.
     """
 
     split_outside: bool

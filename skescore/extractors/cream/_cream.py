@@ -78,7 +78,7 @@ n_features_to_select : int or None, default=5
 """,
     "extraction": PARTS["common"]
     + """random_state : int, RandomState instance or None, default=None
-    Seed of the mixtures and of drawn rows. Pass an int for the same rules on every run.
+    Seed of the mixtures and of drawn rows. Pass an int for reproducible rules.
 
 Attributes
 ----------
@@ -237,8 +237,7 @@ class CREAMExtractor(BoxExtractor):
     Use it if rows with similar predictions form clusters. The rows, described by their features and
     the black box's predictions, are split by a box around one cluster into those inside and those
     outside. Both parts are split again, up to `depth` times. The rules form an ordered list, inner
-    boxes first. Its last rule covers all remaining rows, so the list is complete. The black box is
-    queried once.
+    boxes first. The last one covers all remaining rows. The black box is queried once.
 
     Parameters
     ----------
@@ -260,7 +259,7 @@ class CREAMExtractor(BoxExtractor):
     most 1000 rows, and at most 600 rows of a component are clustered, regardless of `max_samples`.
 
     The faces of the box around a part lie halfway to the next row outside. A side without rows
-    beyond has no face. Because the outermost rows of a cluster are accidental, the faces are then
+    beyond has no face. Because the outermost rows of a cluster depend on chance, the faces are then
     moved, one feature at a time, among 31 positions with equally many rows between them, as long as
     this reduces the scatter of the target inside and outside by at least 0.2 % of the total (Gini
     impurity for labels, standard deviation for numbers, times the number of rows). Faces that

@@ -42,8 +42,7 @@ def _multipliers(n: int) -> tuple[np.ndarray, np.ndarray]:
 def adjacent_cells(parent: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the pairs of touching cells with the same parent.
 
-    Each row of the result holds the lower cell, the upper cell and the feature in which they
-    differ.
+    Each row of the result holds the lower cell, the upper cell and the feature that differs.
     """
     n_features = low.shape[1]
     cell_hash, by_low, by_high = _hashes(parent, low, high)

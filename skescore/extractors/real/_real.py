@@ -45,7 +45,7 @@ class REALExtractor(BaseExtractor):
     ----------
     estimator : estimator
         The black box: a scikit-learn classifier. An unfitted one is cloned and fitted on (X, y);
-        wrap a fitted one in ``FrozenEstimator``, any other model's function in
+        wrap a fitted one in ``FrozenEstimator``, or another model's function in
         :class:`CallableClassifier`.
     discretizer : Discretizer or None, default=None
         Discretizer of the numeric features; a clone is fitted on these columns and the black box's
@@ -78,8 +78,7 @@ class REALExtractor(BaseExtractor):
     discretizer_ : Discretizer or None
         The fitted discretizer; None if no feature is numeric.
     n_rules_made_ : int
-        Number of rules that were grown. The black box is called once for the rows and at most once
-        per grown rule.
+        Number of grown rules. The black box is called once, and at most once per grown rule.
     {fitted}
 
     Notes
@@ -96,8 +95,7 @@ class REALExtractor(BaseExtractor):
        predictions are also used for later rules.
     4. Literals of the row are added by descending FOIL gain on rows and queried points until the
        rule is precise. Literals that are not needed for the precision are dropped. Then intervals
-       are extended by neighboring bins, and sets by categories, as long as the rule remains
-       precise.
+       are extended by neighboring bins, and sets by categories, while the rule stays precise.
     5. Subsumed rules are deleted. The others are ordered greedily by the number of correct minus
        wrong predictions on the remaining rows; rules without a positive difference are omitted. The
        first rule of the list that holds determines the prediction.
