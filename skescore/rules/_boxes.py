@@ -206,8 +206,7 @@ def nearest_box(
             gap = np.maximum(np.maximum(lower - rows, rows - upper), 0)
             # The distance of an infinite value from an unbounded side is 0.
             np.nan_to_num(gap, copy=False, nan=0.0, posinf=math.inf)
-            # Squares are added feature by feature, so that ties do not depend on the order of
-            # additions.
+            # Squares are added by feature, so ties do not depend on the order of additions.
             total = part.copy()
             for k in range(len(used)):
                 total += (gap[:, :, k] / scale[k]) * (gap[:, :, k] / scale[k])

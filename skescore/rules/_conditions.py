@@ -262,8 +262,7 @@ class Interval:
             bound = check_number(side, getattr(self, side))
             closed = check_flag(f"{side}_closed", getattr(self, f"{side}_closed"))
             put(self, side, bound)
-            # The flag of an unbounded side has no effect; it is cleared so that equal intervals are
-            # equal.
+            # The flag of an unbounded side has no effect; clearing it makes equal intervals equal.
             put(self, f"{side}_closed", closed and math.isfinite(bound))
         if _is_empty(self.lower, self.upper, self.lower_closed, self.upper_closed):
             raise ValueError(

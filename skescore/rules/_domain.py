@@ -294,7 +294,7 @@ def domain_around(ruleset: RuleSet, X: Any, sample_weight: Any = None) -> Domain
                 f"sample_weight must hold a positive number, got {len(table)} zeros. Pass None to "
                 "weigh all rows alike."
             )
-    listed, compared = _uses(c for rule in ruleset.rules for c in rule.conditions)
+    listed, compared = _collect_uses(c for rule in ruleset.rules for c in rule.conditions)
     used = {f for rule in ruleset.rules for c in rule.conditions for f in c.features}
     ends = np.zeros((2, ruleset.n_features))
     missing = np.zeros(ruleset.n_features)
@@ -356,7 +356,7 @@ def condition_parts(conditions: Iterable[Condition]) -> Iterator[Condition]:
             yield from condition_parts(condition.conditions)
 
 
-def _uses(conditions: Iterable[Condition]) -> tuple[dict[int, set[Any]], set[int]]:
+def _collect_uses(conditions: Iterable[Condition]) -> tuple[dict[int, set[Any]], set[int]]:
     """Return the listed values by feature, and the features that are compared with numbers."""
     listed: dict[int, set[Any]] = {}
     compared: set[int] = set()

@@ -16,8 +16,7 @@ from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-#: Supported versions. Version 2 adds missing values; sets that do not mention them are written as
-#: version 1.
+#: Supported versions. Sets that mention missing values are written as version 2, others as 1.
 JSON_VERSIONS = (1, 2)
 
 
@@ -106,16 +105,16 @@ def _domain_to_json(domain: Domain) -> dict[str, Any]:
     return data
 
 
-def _says_missing(condition: Condition) -> bool:
+def _mentions_missing(condition: Condition) -> bool:
     """Return whether a condition mentions missing values."""
     if isinstance(condition, AtLeast):
-        return any(map(_says_missing, condition.conditions))
+        return any(map(_mentions_missing, condition.conditions))
     return isinstance(condition, Missing) or getattr(condition, "missing", False)
 
 
 def _version(ruleset: RuleSet) -> int:
     is_complete = ruleset.domain is None or not any(ruleset.domain.missing)
-    mentions_missing = any(_says_missing(c) for rule in ruleset.rules for c in rule.conditions)
+    mentions_missing = any(_mentions_missing(c) for rule in ruleset.rules for c in rule.conditions)
     return 1 if is_complete and not mentions_missing else 2
 
 
@@ -275,13 +274,13 @@ def _rule_from_json(data: Any) -> Rule:
     output, weight = _value_from_json(data["then"]), _value_from_json(data.get("weight", 1.0))
     statistics = data.get("statistics")
     if statistics is not None:
-        statistics = _under_todays_name(statistics)
+        statistics = _rename_spread(statistics)
         _fields("statistics", statistics, ("n_rows",), _OPTIONAL_STATISTICS)
         statistics = RuleStatistics(**_with_counts(statistics, "class_counts", "target_counts"))
     return Rule(_conditions_from_json("'if'", data["if"]), output, statistics, weight)
 
 
-def _under_todays_name(data: Any) -> Any:
+def _rename_spread(data: Any) -> Any:
     """Rename the field "spread" of older files to "standard_deviation"."""
     if isinstance(data, dict) and "spread" in data and "standard_deviation" not in data:
         return {("standard_deviation" if k == "spread" else k): v for k, v in data.items()}

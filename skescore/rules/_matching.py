@@ -43,8 +43,8 @@ _COMPARED_THRESHOLDS = 96
 #: Number of thresholds that one NumPy call compares; with several threads, long calls are faster.
 _THRESHOLDS_PER_CALL = 16
 _WORD = 64
-#: Largest number of masks in the joint lookup table of several features, which must fit into the
-#: CPU cache.
+#: Largest number of masks in the joint lookup table of several features, which fits into CPU
+#: caches.
 _MAX_JOINT_MASKS = 16384
 #: The same for the compiled kernel, whose tables must fit into the first-level cache.
 _MAX_COMPILED_MASKS = 512

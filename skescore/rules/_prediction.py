@@ -82,7 +82,7 @@ def _values(
     return result
 
 
-def _split(values: Any) -> tuple[np.ndarray, dict[int, LinearOutput]]:
+def _split_outputs(values: Any) -> tuple[np.ndarray, dict[int, LinearOutput]]:
     """Split values into an array of numbers and a mapping of linear functions."""
     functions = {i: value for i, value in enumerate(values) if isinstance(value, LinearOutput)}
     numbers = [np.nan if isinstance(value, LinearOutput) else value for value in values]
@@ -93,7 +93,7 @@ def class_sums(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarra
     """Sum votes, counts or log odds per row and class; also return a mask of covered rows."""
     n_classes = len(ruleset.classes or ())
     sums, covered = np.zeros((len(table), n_classes)), np.zeros(len(table), dtype=bool)
-    constants, functions = _split(ruleset.weights)
+    constants, functions = _split_outputs(ruleset.weights)
     outputs = ruleset.conclusions.outputs.astype(np.intp)
     shares = (
         ruleset.conclusions.class_probabilities(n_classes)
@@ -135,7 +135,7 @@ def numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
     """
     totals, total_weights = np.zeros(len(table)), np.zeros(len(table))
     predicted = np.zeros(len(table), dtype=bool)
-    weights, _ = _split(ruleset.weights)
+    weights, _ = _split_outputs(ruleset.weights)
     conclusions = ruleset.conclusions
     linear = dict(conclusions.linear)
     for rows, row, rule in _pairs(ruleset, table):
@@ -160,7 +160,7 @@ def assigned_rule(ruleset: RuleSet, table: RowTable) -> np.ndarray:
             scale, squares = distance_units(ruleset)
             features = np.flatnonzero(ruleset.boxes.bounded.any(axis=0)).tolist()
             rows = table.matrix(lost, features)
-            more = _known_instead(ruleset, table, lost)
+            more = _count_known_values(ruleset, table, lost)
             more = None if more is None else more * squares
             index[lost] = nearest_box(ruleset.boxes, rows, np.asarray(scale), more)
     return index
@@ -180,7 +180,7 @@ def distance_units(ruleset: RuleSet) -> tuple[tuple[float, ...], float]:
     return tuple(high / 2 - low / 2 for low, high in pairs), 4.0
 
 
-def _known_instead(ruleset: RuleSet, table: RowTable, rows: np.ndarray) -> np.ndarray | None:
+def _count_known_values(ruleset: RuleSet, table: RowTable, rows: np.ndarray) -> np.ndarray | None:
     """Count the observed values that each rule requires to be missing."""
     if ruleset.boxes_only:
         return None

@@ -59,17 +59,15 @@ class RuleSet(Sequence[Rule]):
         Box for which the rules are intended; required for completeness by volume.
     ordered : bool, default=True
         True: the first rule that holds predicts. False: rules are independent. If several rules
-        hold, the one with the highest share of its class predicts, then the one with the most rows,
-        then the first.
+        hold, the one with the highest share of its class predicts, then that with the most rows.
     disjoint : bool, default=False
         Whether no two rules can hold for the same row, which makes volumes fast to compute.
     fallback : Fallback, optional
-        Prediction for rows for which no rule holds; without it, :meth:`predict` raises a ValueError
-        for these rows.
+        Prediction for uncovered rows; without it, :meth:`predict` raises a ValueError for them.
     voting : {"votes", "probabilities", "logistic", "mean", "sum"}, optional
         Method by which all rules that hold predict together, each with its weight; requires
         ``ordered=False``. None: a single rule predicts. In classification, the class with the
-        largest sum is predicted, the first of equal ones: ``"votes"`` adds each rule's weight to
+        largest sum is predicted (the first if equal): ``"votes"`` adds each rule's weight to
         its class, ``"probabilities"`` distributes the weight in proportion to the rule's class
         counts, and ``"logistic"`` adds weights that are log odds. In regression, the prediction is
         the weighted ``"mean"`` or ``"sum"`` of the outputs.
@@ -609,8 +607,7 @@ class RuleSet(Sequence[Rule]):
         -------
         ndarray of shape (n_rows, n_classes)
             Probabilities in the order of ``classes``. A rule without counts predicts its class with
-            probability 1. If the rule set abstains for uncovered rows, these rows get equal
-            probabilities.
+            probability 1. Uncovered rows get equal probabilities if the rule set abstains.
         """
         if self.classes is None:
             raise AttributeError("predict_proba needs rules for classification. Use predict.")
@@ -670,8 +667,7 @@ class RuleSet(Sequence[Rule]):
         deviation. Rules declared disjoint remain disjoint.
 
         With X, a rule whose assigned rows change keeps no statistics but their number. In an
-        unordered set whose rules may overlap, all statistics are kept, because they determine the
-        priority.
+        unordered set whose rules may overlap, all are kept, because they determine the priority.
 
         Examples
         --------
@@ -727,8 +723,7 @@ class RuleSet(Sequence[Rule]):
     def with_class_names(self, class_names: Mapping[Any, Any] | Sequence[Any]) -> RuleSet:
         """Rename the classes.
 
-        Use it if a model was trained on 0 and 1, for example, and readers should see *no* and
-        *yes*.
+        Use it, for example, to show *no* and *yes* for a model trained on 0 and 1.
 
         Parameters
         ----------
@@ -907,8 +902,7 @@ class RuleSet(Sequence[Rule]):
         feature that affect an interval or a list of values; the smallest change that satisfies each
         rule; and pairs of such changes if no single one suffices. Linear conditions are not solved.
         In regression, a prediction counts as changed if it comes from other rules and differs by
-        more than rounding errors. Values lie slightly inside of open bounds, so that they have few
-        digits.
+        more than rounding errors. Values lie slightly inside of open bounds and have few digits.
 
         References
         ----------
@@ -948,8 +942,7 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         Domain
-            The domain. Columns of text, and columns that rules compare with lists of values, are
-            categorical.
+            Columns of text, and those that rules compare with lists of values, are categorical.
 
         Raises
         ------
@@ -1113,8 +1106,7 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         str
-            A caption and a table with one row per rule. Names and labels are escaped for Markdown
-            and HTML.
+            A caption and a table with one row per rule, escaped for Markdown and HTML.
 
         Examples
         --------
@@ -1210,8 +1202,7 @@ class RuleSet(Sequence[Rule]):
         Raises
         ------
         ValueError
-            If a condition or an output cannot be written in a cell, or the fallback is not a
-            constant.
+            If a condition or an output cannot be written in a cell, or the fallback is no constant.
 
         Notes
         -----
@@ -1344,8 +1335,7 @@ class RuleSet(Sequence[Rule]):
         str
             Source for Python 3.10 or newer. The function takes one row: a mapping from feature
             names to values (a dict, a row of a data frame), which may contain further names, or a
-            sequence of all values in the order of the features. It returns a class label or a
-            float.
+            sequence of all values in the order of the features. It returns a label or a float.
 
         Raises
         ------
@@ -1481,8 +1471,7 @@ class RuleSet(Sequence[Rule]):
           ELSE 'versicolor'
         END
 
-        One query counts the rows of a table that each rule predicts; the number is NULL for
-        uncovered rows:
+        A query that counts the rows that each rule predicts (NULL: uncovered):
 
         >>> names = {"petal length (cm)": "length"}
         >>> inner = rules.to_sql(kind="assign", table="iris", columns=names)

@@ -74,7 +74,7 @@ def read_outcomes(y: Any, n_rows: int | None = None) -> tuple[Floats, Flags]:
         if len(names) != 2 or len(flags) != 1:
             raise TypeError(
                 "y must be a structured array with a field of truth values (event) and one of "
-                f"numbers (time), or the pair (time, event), got {_described(y, array)}. Make one "
+                f"numbers (time), or the pair (time, event), got {_describe(y, array)}. Make one "
                 "by sksurv.util.Surv.from_arrays(event, time)."
             )
         event = array[flags[0]]
@@ -111,7 +111,7 @@ def read_outcomes(y: Any, n_rows: int | None = None) -> tuple[Floats, Flags]:
     return time.astype(np.float64), event.astype(bool)
 
 
-def _described(y: Any, array: NDArray[Any]) -> str:
+def _describe(y: Any, array: NDArray[Any]) -> str:
     fields = f" with the fields {array.dtype.names}" if array.dtype.names else ""
     return f"{type(y).__name__} of {array.dtype} and shape {array.shape}{fields}"
 
@@ -307,8 +307,7 @@ class SurvivalRules:
     each estimated from all rows that the rule covers, as in RuleKit. In an ordered set, the first
     rule that holds predicts, and its curve is estimated from the rows assigned to it.
 
-    Rules without rows do not count in the mean. Rows that only such rules cover get the curve of
-    all rows.
+    Rules without rows do not count. Rows that only they cover get the curve of all rows.
 
     References
     ----------
@@ -366,8 +365,7 @@ class SurvivalRules:
         TypeError
             If `ruleset` has no rules, or `y` is in another format.
         ValueError
-            If the outcomes do not match the rows, or no event happened, so that all curves would be
-            1.
+            If the outcomes do not match the rows, or no event happened, so all curves would be 1.
         """
         rules = as_ruleset(ruleset)
         members = _members(rules, X)

@@ -91,15 +91,15 @@ def decimals_for_range(low: float, high: float) -> int | None:
 
 def format_label(label: Any) -> str:
     """Write a class label or category; it is quoted if it could be misread."""
-    return _unmistakable(str(label), ",;{}")
+    return _quote_ambiguous(str(label), ",;{}")
 
 
 def feature_name(names: Sequence[str] | None, feature: int) -> str:
     """Return the name of a feature; ``x0``, ``x1``, ... without names."""
-    return f"x{feature}" if names is None else _unmistakable(str(names[feature]), ",;{}<>=≤≥≠")
+    return f"x{feature}" if names is None else _quote_ambiguous(str(names[feature]), ",;{}<>=≤≥≠")
 
 
-def _unmistakable(text: str, signs: str) -> str:
+def _quote_ambiguous(text: str, signs: str) -> str:
     """Quote a text that is empty, has outer blanks, contains reserved signs or breaks the line."""
     plain = text and text == text.strip() and text.isprintable()
     plain = plain and not text.endswith(or_missing(""))

@@ -44,8 +44,7 @@ _DENSE_CELLS = 1 << 18  # with fewer cells, comparing all pairs is faster than b
 def overlapping_pairs(lower: ArrayLike, upper: ArrayLike, tolerance: float = 0.0) -> Integers:
     """Return the pairs of boxes whose interiors intersect.
 
-    Returns the sorted row numbers i < j of boxes whose intersection is longer than `tolerance` on
-    every feature.
+    Returns the sorted rows i < j of boxes whose intersection exceeds `tolerance` on all features.
     """
     low, high = as_boxes(lower, upper)
     if not tolerance >= 0.0:

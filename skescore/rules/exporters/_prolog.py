@@ -209,8 +209,8 @@ class Goals:
     def _condition(self, condition: Condition) -> list[str]:
         """Return the goals of a condition; a disjunction (``;``) may have several solutions."""
         if isinstance(condition, Missing):
-            wants_missing = truth_table(condition).missing
-            write = self._lacks_value if wants_missing else self._has_value
+            holds_if_missing = truth_table(condition).missing
+            write = self._lacks_value if holds_if_missing else self._has_value
             return [write(condition.feature)]
         if isinstance(condition, Interval | OneOf):
             comparison = self._comparison(condition)
@@ -405,7 +405,7 @@ class _Theory:
 
     def text(self) -> str:
         """Return the text of the theory."""
-        clauses = self._together() if self.ruleset.voting else self._first_match()
+        clauses = self._joint_prediction() if self.ruleset.voting else self._first_match()
         return "\n".join([*self._header(), "", *clauses, ""])
 
     def _header(self) -> Iterator[str]:
@@ -424,7 +424,7 @@ class _Theory:
         examples = []
         for j, variable in enumerate(goals.variables):
             values = self._known_values(j)
-            examples.append(value_text(values[0]) if values else self._middle(j))
+            examples.append(value_text(values[0]) if values else self._domain_center(j))
             kind = "value " if values else "number"
             # Quotation marks make blank names visible.
             name = comment_text(feature_name(ruleset.feature_names, j))
@@ -443,7 +443,7 @@ class _Theory:
             domain_values or sorted((v for _, v in self.goals.values.get(feature, ())), key=str)
         )
 
-    def _middle(self, feature: int) -> str:
+    def _domain_center(self, feature: int) -> str:
         domain = self.ruleset.domain
         middle = domain.lower[feature] / 2 + domain.upper[feature] / 2 if domain else 0.0
         return number_text(float(f"{middle:.4g}"))
@@ -458,8 +458,7 @@ class _Theory:
             else:
                 constant = output.intercept if isinstance(output, LinearOutput) else output
                 prediction = f"Output = {self._prediction(constant)}"
-            # The cut precedes the prediction, so a query with another prediction does not backtrack
-            # to later rules.
+            # The cut precedes the prediction, so queries with other predictions do not backtrack.
             lines = [*self.goals.premise(rule.conditions), f"!, {prediction}"]
             yield self._rule_comment(i)
             yield self._clause(self._head(self._features(i)), lines)
@@ -496,7 +495,7 @@ class _Theory:
             return number_text(float(output))
         return value_text(class_labels(self.ruleset)[classes.index(output)])
 
-    def _together(self) -> Iterator[str]:
+    def _joint_prediction(self) -> Iterator[str]:
         ruleset = self.ruleset
         everything = range(ruleset.n_features)
         if len(ruleset):

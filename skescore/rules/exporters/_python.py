@@ -247,13 +247,13 @@ class _Function:
         self.names = Variables(ruleset.feature_names, [*_OWN_NAMES, name])
         used = [ruleset.rules[i] for i in self.rules]
         fallback = ruleset.fallback
-        self.asks_nearest = (
+        self.uses_nearest = (
             fallback is not None
             and fallback.policy == "nearest"
             and len(ruleset) > 0
             and not always_predicts(ruleset)
         )
-        self.box_features, self.units = self._box_units() if self.asks_nearest else ([], [])
+        self.box_features, self.units = self._box_units() if self.uses_nearest else ([], [])
         numbers = list(self.box_features)
         for rule in used:
             for part in (rule.output, rule.weight):
@@ -263,7 +263,7 @@ class _Function:
 
     def source(self) -> str:
         """Return the source of the function."""
-        body = self._together() if self.ruleset.voting else self._one_by_one()
+        body = self._joint_prediction() if self.ruleset.voting else self._one_by_one()
         parts = [
             "from collections.abc import Mapping, Sequence",
             "from typing import Any",
@@ -369,7 +369,7 @@ class _Function:
     def _fallback(self, depth: int) -> list[str]:
         """Write the prediction for uncovered rows."""
         fallback, indent = self.ruleset.fallback, "    " * depth
-        if self.asks_nearest:
+        if self.uses_nearest:
             return self._nearest()
         if fallback is None:
             return [f'{indent}raise ValueError("No rule holds for this row.")']
@@ -455,7 +455,7 @@ class _Function:
             if isinstance(c, Missing) and not c.negated
         ]
 
-    def _together(self) -> list[str]:
+    def _joint_prediction(self) -> list[str]:
         votes = self.ruleset.task == "classification"
         mean = self.ruleset.voting == "mean"
         always_predicted = always_predicts(self.ruleset)

@@ -173,7 +173,7 @@ def _premise(conditions: Sequence[Condition], names: Sequence[str] | None) -> st
         return "".join(parts)
     # A comma separates conditions from "above 1 and at most 2", which has no parentheses.
     pairs = zip(conditions, parts, strict=True)
-    several = any(" and " in part for condition, part in pairs if not _says_or(condition))
+    several = any(" and " in part for condition, part in pairs if not _contains_or(condition))
     comma = "," if len(parts) > 2 or several else ""
     return f"{', '.join(parts[:-1])}{comma} and {parts[-1]}"
 
@@ -184,10 +184,10 @@ def _parts(conditions: Sequence[Condition], names: Sequence[str] | None) -> list
     if len(texts) < 2:
         return texts
     pairs = zip(conditions, texts, strict=True)
-    return [f"({text})" if _says_or(condition) else text for condition, text in pairs]
+    return [f"({text})" if _contains_or(condition) else text for condition, text in pairs]
 
 
-def _says_or(condition: Condition) -> bool:
+def _contains_or(condition: Condition) -> bool:
     if isinstance(condition, OneOf) and not condition.negated and len(condition.values) > 1:
         return True
     return isinstance(condition, Interval | OneOf) and truth_table(condition).missing

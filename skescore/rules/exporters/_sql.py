@@ -42,8 +42,7 @@ _INFINITE = {
 _WITHOUT_FLAGS = ("tsql", "oracle", "sqlite")
 #: Dialects that are written without sqlglot.
 _BUILT_IN_DIALECTS = ("duckdb", "postgres", "sqlite")
-#: Test that a column whose type the rules do not determine holds floats, because the text "nan" is
-#: not a missing value.
+#: Test that a column of unknown type holds floats, because the text "nan" is not a missing value.
 _OF_FLOATS = {
     "duckdb": "typeof({}) IN ('DOUBLE', 'FLOAT')",
     # The last two are names in DuckDB, which also reads this dialect.
@@ -259,7 +258,7 @@ class Terms:
             self._agree_with_table(ruleset.feature_names)
         self._flags = {feature for feature, kind in self._kinds.items() if kind == "flags"}
         self._columns: dict[int, str] = {}
-        for feature in sorted(_used(rules)):
+        for feature in sorted(_used_features(rules)):
             self._check_name(feature)
             column = style.identifier(self._names[feature], "feature")
             if ruleset.feature_names[feature] in booleans and feature not in self._flags:
@@ -313,8 +312,8 @@ class Terms:
     def _condition(self, condition: Condition) -> str:
         """Write a condition; if it does not hold, its value may be NULL."""
         if isinstance(condition, Missing):
-            wants_missing = truth_table(condition).missing
-            write = self._is_gone if wants_missing else self._is_known
+            holds_if_missing = truth_table(condition).missing
+            write = self._is_missing if holds_if_missing else self._is_known
             return write(condition.feature)
         if isinstance(condition, Interval | OneOf):
             comparison = self._comparison(condition)
@@ -379,7 +378,7 @@ class Terms:
             return f"({column} IS NOT NULL AND NOT ({self._is_nan(column)}))"
         return f"{column} IS NOT NULL"
 
-    def _is_gone(self, feature: int) -> str:
+    def _is_missing(self, feature: int) -> str:
         """Write a test whether a value is NULL or NaN, in parentheses if it has two parts."""
         text = self._missing_test(feature)
         return f"({text})" if " OR " in text else text
@@ -491,7 +490,7 @@ def _column_kinds(rules: Sequence[Rule], ruleset: RuleSet) -> dict[int, str]:
     of the set, which never predict, or by the domain if there is one.
     """
     kinds = _compared_kinds(rules)
-    undecided = _used(rules) - kinds.keys()
+    undecided = _used_features(rules) - kinds.keys()
     for feature, value_kinds in _compared_kinds(ruleset.rules).items():
         if feature in undecided:
             kinds[feature] = value_kinds
@@ -526,7 +525,7 @@ def _compared_kinds(rules: Sequence[Rule]) -> dict[int, set[str]]:
     return kinds
 
 
-def _used(rules: Sequence[Rule]) -> set[int]:
+def _used_features(rules: Sequence[Rule]) -> set[int]:
     return _summed(rules) | {f for rule in rules for c in rule.conditions for f in c.features}
 
 

@@ -82,8 +82,7 @@ def read_catboost(
     CatBoost compares numbers after rounding them to float32; the rules are equivalent for float64
     rows. For "MultiClassOneVsAll", labels agree with the model, but class probabilities do not.
     CatBoost replaces categories by target statistics; the rules list the categories whose statistic
-    is above the threshold of a split. Statistics of combinations of features lead to several rules
-    per leaf.
+    is above the threshold of a split. Combinations of features lead to several rules per leaf.
     """
     names = feature_names_of(model.feature_names_, len(model.feature_names_), feature_names)
     dump = _dump(model, X)

@@ -257,8 +257,7 @@ def read_decision_rules(
       missing values as the text ``nan``, and evaluates ``!=`` of two features as true if one is
       missing. The converted rules do not.
     - In decision-rules, votes that cancel each other out to within 1e-8 do not count.
-    - In regression, decision-rules adds in another order, so predictions agree up to rounding
-      errors.
+    - In regression, decision-rules adds in another order, so predictions are only nearly equal.
 
     Examples
     --------

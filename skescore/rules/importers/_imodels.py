@@ -103,8 +103,7 @@ def labels(model: Any) -> list[Any]:
 def conjunction(conditions: Iterable[Interval]) -> tuple[Interval, ...] | None:
     """Join the intervals on each feature; return None if no number satisfies them all.
 
-    imodels has rules that never hold, because it rounds thresholds in rule texts and moves the cuts
-    of grown trees.
+    Rules of imodels may never hold, because it rounds thresholds and moves the cuts of grown trees.
     """
     joined: dict[int, Interval] = {}
     for condition in conditions:
@@ -134,9 +133,8 @@ def reachable_leaves(tree: Any) -> Iterator[tuple[int, tuple[Interval, ...]]]:
             yield leaf, conditions
 
 
-# The prediction is constant in each intersection of leaves of all trees. These boxes partition the
-# space; the model predicts one point in each, and adjacent boxes with the same prediction are
-# joined.
+# The prediction is constant in each intersection of leaves of all trees. The model predicts one
+# point in each of these boxes; adjacent boxes with the same prediction are joined.
 
 #: Largest number of boxes; more rules would not be readable.
 _MAX_CELLS = 5000
@@ -295,13 +293,13 @@ def _list(model: Any, about: Frame, *, closed_below: bool, counted: bool) -> Rul
         else:
             condition = Interval(feature, lower=cut, lower_closed=closed_below)
         share_and_rows = (step["val_right"], step["num_pts_right"])
-        rules.append(_exit((condition,), *share_and_rows, classes, counted))
+        rules.append(_make_exit_rule((condition,), *share_and_rows, classes, counted))
     # The last entry predicts all remaining rows, even if it looks like a step.
-    rules.append(_exit((), last["val"], last["num_pts"], classes, counted))
+    rules.append(_make_exit_rule((), last["val"], last["num_pts"], classes, counted))
     return about.ruleset(rules, classes, reference="data" if counted else None)
 
 
-def _exit(
+def _make_exit_rule(
     conditions: tuple[Interval, ...], share: Any, n_rows: Any, classes: list[Any], counted: bool
 ) -> Rule:
     """Return a rule for the more probable class; the first for ties and unknown shares."""
@@ -404,7 +402,7 @@ def _combinations(trees: Sequence[Sequence[Leaf]]) -> np.ndarray | None:
     return np.ascontiguousarray(np.stack(added, axis=-1))
 
 
-def _in_order(added: np.ndarray) -> np.ndarray:
+def _sum_in_order(added: np.ndarray) -> np.ndarray:
     """Add the values of the trees one after the other, like a rule set."""
     total = np.zeros(added.shape[:2])
     for k in range(added.shape[2]):
@@ -423,7 +421,7 @@ def _short_form_predicts_alike(
     added = _combinations(trees)
     if added is None:
         return unknown
-    short = _in_order(scale * _least_removed(added)).argmax(axis=1)
+    short = _sum_in_order(scale * _least_removed(added)).argmax(axis=1)
     return bool((short == decide(added)).all())
 
 
@@ -527,7 +525,7 @@ def boosted_classifier(model: Any, about: Frame) -> RuleSet:
         trees.append(leaves)
 
     def decide(added: np.ndarray) -> np.ndarray:
-        sums = _in_order(added) / total
+        sums = _sum_in_order(added) / total
         return (sums[:, 1] - sums[:, 0] > 0).astype(int) if n_classes == 2 else sums.argmax(axis=1)
 
     # The model divides the sums by both, so this gives the same class probabilities.
@@ -788,8 +786,7 @@ def read_imodels(
         names the columns of arrays ``X0``, ``X1``, ...; for models without names, they are ``x0``,
         ``x1``, ...
     domain : Domain, optional
-        Box around the training rows, which the models do not store; required for completeness by
-        volume.
+        Box around the training rows, which the models do not store; required for volumes.
 
     Returns
     -------

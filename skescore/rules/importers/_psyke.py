@@ -326,7 +326,7 @@ def _common(one: _Region, other: _Region) -> _Region:
     return sorted((a, b) for a, b in pieces if a < b)
 
 
-def _meaning(value: Any) -> _Region | None:
+def _region_of_value(value: Any) -> _Region | None:
     """Return the numbers that a value of PSyKE represents; None for a single label or number."""
     kind = type(value).__name__
     if kind == "Constant" or not hasattr(value, "is_in"):
@@ -346,7 +346,7 @@ def _meaning(value: Any) -> _Region | None:
     )
 
 
-def _single(value: Any) -> Any:
+def _constant(value: Any) -> Any:
     """Return the label or number that a constant represents."""
     return check_label("a DiscreteFeature's value", getattr(value, "value", value))
 
@@ -415,7 +415,7 @@ class Discretization:
             if not requirements:
                 continue
             index = feature_index[str(feature.name)]
-            if all(_meaning(value) is None for value in feature.admissible_values.values()):
+            if all(_region_of_value(value) is None for value in feature.admissible_values.values()):
                 feature_conditions = _of_labels(index, requirements)
             else:
                 feature_conditions = _of_numbers(index, requirements)
@@ -432,8 +432,8 @@ class Discretization:
         for j, name in enumerate(names):
             feature = by_name.get(name)
             values = feature.admissible_values.values() if feature is not None else ()
-            if values and all(_meaning(value) is None for value in values):
-                labels = [_single(value) for value in values]
+            if values and all(_region_of_value(value) is None for value in values):
+                labels = [_constant(value) for value in values]
                 row_labels = pd.unique(pd.Series(table.column(j)).dropna()).tolist()
                 categories[j] = list(dict.fromkeys([*labels, *sorted(row_labels, key=str)]))
                 continue
@@ -448,8 +448,8 @@ class Discretization:
 
 def _of_labels(feature: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
     """Return conditions on a feature whose columns represent one label each."""
-    included = tuple({_single(value) for value, is_required in requirements if is_required})
-    excluded = tuple({_single(value) for value, is_required in requirements if not is_required})
+    included = tuple({_constant(value) for value, is_required in requirements if is_required})
+    excluded = tuple({_constant(value) for value, is_required in requirements if not is_required})
     if len(included) > 1 or set(included) & set(excluded):
         return None
     return [OneOf(feature, included)] if included else [OneOf(feature, excluded, negated=True)]
@@ -459,9 +459,9 @@ def _of_numbers(feature: int, requirements: Sequence[tuple[Any, bool]]) -> list[
     """Return conditions on a feature whose columns represent parts of its range."""
     region = _EVERYTHING
     for value, is_required in requirements:
-        part = _meaning(value)
+        part = _region_of_value(value)
         if part is None:
-            number = float(_single(value))
+            number = float(_constant(value))
             part = [((number, 0), (number, 1))]
         region = _common(region, part if is_required else _without(part))
     if not region:
@@ -737,7 +737,7 @@ def cart_columns(extractor: Any) -> list[str]:
     tree = extractor._cart_predictor.predictor
     if hasattr(tree, "feature_names_in_"):
         return [str(name) for name in tree.feature_names_in_]
-    used = dict.fromkeys(node.feature for node, _ in _fair_steps(tree.root))
+    used = dict.fromkeys(node.feature for node, _ in _walk_fair_tree(tree.root))
     return _known_columns(extractor, [str(name) for name in used])
 
 
@@ -764,7 +764,7 @@ def literal_columns(extractor: Any, name: str) -> list[str]:
     return _known_columns(extractor, sorted(used))
 
 
-def _fair_steps(node: Any) -> Iterable[tuple[Any, int]]:
+def _walk_fair_tree(node: Any) -> Iterable[tuple[Any, int]]:
     """Yield the inner nodes of a fair tree with consecutive numbers, parents before children."""
     queue, number = [node], 0
     while queue:
@@ -777,8 +777,8 @@ def _fair_steps(node: Any) -> Iterable[tuple[Any, int]]:
 
 def _fair_rules(tree: Any, column_index: dict[str, int], simplify: bool) -> list[Rule]:
     """Return the leaves of a fair tree as rules, from left to right."""
-    numbers = {id(node): number for node, number in _fair_steps(tree.root)}
-    nodes = {number: node for node, number in _fair_steps(tree.root)}
+    numbers = {id(node): number for node, number in _walk_fair_tree(tree.root)}
+    nodes = {number: node for node, number in _walk_fair_tree(tree.root)}
     leaves: dict[int, list[tuple[int, bool]]] = {}
     outputs: list[Any] = []
     stack: list[tuple[Any, list[tuple[int, bool]]]] = [(tree.root, [])]
@@ -1028,8 +1028,7 @@ def read_psyke(
         Your label for each label of PSyKE, which are text, such as ``{"0": 0, "1": 1}``. By default
         PSyKE's labels are used.
     X : array-like or DataFrame, optional
-        Rows with the features of the rules, usually the training rows, for the statistics of the
-        rules.
+        Rows with the features of the rules, usually the training rows, for statistics.
     y_black_box : array-like, optional
         Predictions of the black box for these rows: your labels, or numbers in the original units.
     domain : Domain, optional
@@ -1056,8 +1055,7 @@ def read_psyke(
     sklearn.exceptions.NotFittedError
         If the extractor is not fitted.
     ValueError
-        If a label, name or column does not match, or a rule of GInGER is not affine in the
-        features.
+        If a label, name or column does not match, or a rule of GInGER is not affine.
 
     Warns
     -----
@@ -1080,13 +1078,11 @@ def read_psyke(
     - ITER fills gaps with boxes without a label and predicts an empty text; ExACT and CREAM predict
       None or 0 if they find no split. If `y_black_box` is passed, such rules predict its majority
       or mean on their rows; otherwise they are dropped, with a warning.
-    - CART treats labels that are not text as numbers. The rules are those of this regression, with
-      a warning.
+    - CART treats labels that are not text as numbers. The rules are those of this regression.
     - If the last entry of a `normalization` belongs to a feature, predict rescales its outputs by
       that feature. It also rescales labels that are not text. The rules do neither, with a warning.
-    - CART prints rules with thresholds of 6 decimals and with ``a <= x < b`` instead of
-      ``a < x <= b``, and explains predictions by them. The rules are those of the tree that predict
-      uses.
+    - CART prints rules with thresholds of 6 decimals and with ``a <= x < b`` instead of ``a < x <=
+      b``, and explains predictions by them. The rules are those that predict uses.
     - In PSyKE, a missing value satisfies an open bound, and reaches some leaf of a tree. Here it
       satisfies no condition.
     - In PSyKE, affine rules use the columns of a frame by position, and bounds use them by name.

@@ -54,8 +54,7 @@ def read_rulekit(
         Box for which the rules are intended; by default the box around the training rows, which the
         model stores.
     exact : bool, default=True
-        Whether to raise an error for models whose predictions cannot be reproduced exactly, see
-        Notes.
+        Whether to reject models whose predictions cannot be reproduced exactly, see Notes.
 
     Returns
     -------
@@ -84,8 +83,7 @@ def read_rulekit(
     - If a weight is negative (an expert's rule that is worse than chance) and no class has a
       positive sum of votes, RuleKit predicts by the order of the rules. With `exact`, such
       classifiers are rejected.
-    - In RuleKit, an infinite value satisfies no numeric condition, not even on a side without a
-      bound.
+    - In RuleKit, an infinite value satisfies no numeric condition, not even without a bound.
 
     References
     ----------

@@ -125,13 +125,13 @@ def read_table(
     groups: dict[Any, list[int]] = {}
     for at, row in enumerate(rows):
         if row["rule"] is None:
-            raise ValueError(f"Row {at + 1} of the table says no rule it belongs to.")
+            raise ValueError(f"Row {at + 1} of the table has no rule.")
         groups.setdefault(row["rule"], []).append(at)
     rules = []
     for rule, members in groups.items():
         shared = {name: _shared(rows, members, name) for name in (output, "weight", "rows")}
         if shared[output] is None:
-            raise ValueError(f"Row {members[0] + 1} of the table says no {output!r}.")
+            raise ValueError(f"Row {members[0] + 1} of the table has no {output!r}.")
         conditions = [_condition(rows[at], at, names) for at in members]
         conditions_given = [c for c in conditions if c is not None]
         if str(rule).casefold() == OTHERWISE:
@@ -268,8 +268,8 @@ def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condit
     if operator in {MISSING, NOT_MISSING} and not missing:
         if value is not None:
             raise ValueError(
-                f"Row {at + 1} of the table says that {feature!r} {operator}, which takes no "
-                f"value, got {value!r}."
+                f"Row {at + 1} of the table has the condition {feature!r} {operator}, which "
+                f"has no value, got {value!r}."
             )
         return Missing(names[_text(feature)], negated=operator == NOT_MISSING)
     if operator not in _OPERATORS:

@@ -26,8 +26,7 @@ from skescore.rules.importers._boosted_trees import (
 )
 from skescore.rules.importers._sklearn import float32_cut
 
-#: Objectives for which the sums of leaves are log odds of classes, and those for which they are the
-#: predictions.
+#: Objectives whose sums of leaves are log odds of classes, and those whose sums are predictions.
 _CLASSIFIERS = ("binary:logistic", "binary:hinge", "multi:softmax", "multi:softprob")
 _SUMS = (
     "reg:squarederror",
@@ -55,8 +54,7 @@ def read_xgboost(
     ----------
     model : XGBClassifier, XGBRegressor, XGBRanker, their random forests, or Booster
         A fitted model of trees with one output. If an estimator stopped early, the trees up to its
-        best iteration are read. All trees of a Booster are read, because it predicts with all of
-        them.
+        best iteration are read. All trees of a Booster are read, as it uses all.
     feature_names : sequence of str, optional
         Names of the features in the rules; by default those that the model was fitted with, or
         ``x0``, ``x1``, ... if it has none.
@@ -89,8 +87,7 @@ def read_xgboost(
 
     The rules treat a category that did not occur in training as different from all others, as
     XGBoost does with codes in arrays. For data frames, XGBoost 3 looks up categories by binary
-    search. It treats an unknown category like the next larger one, and raises an error if there is
-    none.
+    search. It treats an unknown category like the next larger one, or raises an error.
     """
     booster = model if hasattr(model, "save_raw") else model.get_booster()
     missing = getattr(model, "missing", None)

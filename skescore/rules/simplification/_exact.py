@@ -665,8 +665,7 @@ def _merge_index(table: ExactRules, one: int, other: int) -> int | None:
     """Return the index at which two rules with the same output can be merged, or None."""
     first, last = min(one, other), max(one, other)
     if table.by_nearest:
-        # The first of equally near boxes predicts, so all rules in between must have the same
-        # output.
+        # The first of equally near boxes predicts, so all rules in between need the same output.
         between = np.flatnonzero(table.code[first:last] != table.code[first]) + first
         if table.alive[between].any():
             return None

@@ -223,7 +223,7 @@ class RuleRows:
         self.assigned = ruleset.assign(table)
         self.outputs = np.array([*map(self._number, self.rules), np.nan])
         self.linear = {
-            i: self._line(rule.output)
+            i: self._evaluate_line(rule.output)
             for i, rule in enumerate(self.rules)
             if isinstance(rule.output, LinearOutput)
         }
@@ -256,7 +256,7 @@ class RuleRows:
             return np.nan
         return float(self._codes[rule.output] if self._codes else rule.output)
 
-    def _line(self, output: LinearOutput) -> np.ndarray:
+    def _evaluate_line(self, output: LinearOutput) -> np.ndarray:
         all_rows = slice(None)
         line = output.evaluate(lambda j: self.table.numbers(j, all_rows), len(self.table))
         return np.where(np.isnan(line), _UNKNOWN, line)
@@ -268,7 +268,7 @@ class RuleRows:
             values[own_rows] = line[rows[own_rows]]
         return values
 
-    def _next(self, rows: np.ndarray, after: int, excluded: Sequence[int]) -> np.ndarray:
+    def _find_next(self, rows: np.ndarray, after: int, excluded: Sequence[int]) -> np.ndarray:
         """Return the first rule after a rank that holds for each row; -1 if there is none."""
         if not len(rows):
             return _NO_ROWS
@@ -287,7 +287,7 @@ class RuleRows:
         if step.new is None:
             assert step.removed is not None
             rows = np.flatnonzero(self.assigned == step.removed)
-            return rows, self._next(rows, int(self.rank[step.removed]), (step.removed,))
+            return rows, self._find_next(rows, int(self.rank[step.removed]), (step.removed,))
         assert step.replaced is not None
         ranks = np.append(self._rank_after(step), len(self.rank))
         new_rank, rows = ranks[step.replaced], step.rows
@@ -301,7 +301,7 @@ class RuleRows:
             own_rows = np.flatnonzero(self.assigned == index)
             new_index = np.full(len(own_rows), step.replaced)
             if new_rank > self.rank[index]:  # rules in between may now predict some rows
-                following = self._next(own_rows, int(self.rank[index]), step.indices)
+                following = self._find_next(own_rows, int(self.rank[index]), step.indices)
                 new_index = np.where(ranks[following] < new_rank, following, new_index)
             changed = np.flatnonzero((new_index != step.replaced) | (not same_output))
             parts.append(own_rows[changed])
@@ -329,7 +329,7 @@ class RuleRows:
         self.outputs[index] = self._number(rule)
         self.linear.pop(index, None)
         if isinstance(rule.output, LinearOutput):
-            self.linear[index] = self._line(rule.output)
+            self.linear[index] = self._evaluate_line(rule.output)
 
     def effects(self, steps: Sequence[Step]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the effects of steps that change no output: number of the step, row, new value."""

@@ -211,12 +211,12 @@ def record(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([record(rule=None)], "Row 1 of the table says no rule"),
+        ([record(rule=None)], "Row 1 of the table has no rule"),
         ([record(), record(**{"class": "b"})], "Row 2 of the table has class='b', but other rows"),
-        ([record(**{"class": None})], "Row 1 of the table says no 'class'"),
+        ([record(**{"class": None})], "Row 1 of the table has no 'class'"),
         ([record(operator="~")], "Row 1 of the table has the operator '~'; known are <, <="),
         ([record(value="tall")], "Row 1 of the table: < compares with numbers, got 'tall'"),
-        ([record(operator="is missing")], "says that 'x' is missing, which takes no value, got 1"),
+        ([record(operator="is missing")], "'x' is missing, which has no value, got 1"),
         ([record(operator="is missing or missing")], "the operator 'is missing or missing'"),
         ([record(value=None)], "Row 1 of the table compares 'x' with nothing"),
         ([record(feature=None)], "Row 1 of the table has a condition, but no feature"),

@@ -142,8 +142,7 @@ class BraceProgram(ABC):
             return self._one_of(condition)
         parts = [self.condition(part) for part in condition.conditions]
         if condition.m == 1:
-            # Parentheses are not required, but compilers warn if conjunctions and disjunctions are
-            # mixed.
+            # Compilers warn if conjunctions and disjunctions are mixed without parentheses.
             return f"({' || '.join(f'({p})' if '&&' in p else p for p in parts)})"
         if condition.m == len(parts):
             return f"({' && '.join(parts)})"

@@ -221,14 +221,13 @@ def to_javascript(ruleset: RuleSet, function_name: str = "predict") -> str:
     -------
     str
         Source for ECMAScript 2020 or newer. The function takes an object of features, or an array
-        of all features in order; integers beyond 2**53 must be BigInt. Node.js loads the file with
+        in their order; integers beyond 2**53 must be BigInt. Node.js loads the file with
         ``require``.
 
     Raises
     ------
     ValueError
-        If `function_name` is invalid, the fallback is the nearest rule, or a class is an integer
-        beyond 2**53.
+        If `function_name` is invalid, the fallback is the nearest rule, or a class exceeds 2**53.
 
     Notes
     -----

@@ -330,8 +330,7 @@ def to_pmml(ruleset: RuleSet, model_name: str = "rules") -> str:
 
     Notes
     -----
-    The prediction is null for uncovered rows without a fallback, or if rules for regression
-    abstain.
+    The prediction of uncovered rows is null without a fallback, or if regression rules abstain.
 
     Examples
     --------
