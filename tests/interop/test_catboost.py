@@ -183,6 +183,18 @@ def test_catboost_reader_rejects_unsupported_models(table: Any) -> None:
         as_ruleset(model)
 
 
+@pytest.mark.parametrize("complexity", [1, 2])
+def test_catboost_reader_rejects_rows_in_another_form(complexity: int) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"kind": rng.choice(["01", "02", "11"], 200), "n": rng.normal(size=200)})
+    options = {"iterations": 5, "one_hot_max_size": 1, "max_ctr_complexity": complexity}
+    model = CatBoostClassifier(**options, verbose=False, allow_writing_files=False)
+    model.fit(X, (X["kind"] == "01") ^ (X["n"] > 0), cat_features=["kind"])
+    assert (as_ruleset(model, X=X).predict(X) == model.predict(X)).all()
+    with pytest.raises(ValueError, match="X lacks categories of 'kind'"):
+        as_ruleset(model, X=X.astype({"kind": int}))
+
+
 def test_import_command_reads_catboost_with_rows(tmp_path: Path, table: Any) -> None:
     X, y = table(300, 0)
     X = X[["age", "color"]]

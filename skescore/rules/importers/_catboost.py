@@ -42,6 +42,8 @@ _MAX_COMBINATIONS = 100_000
 _FEWER_STATISTICS = "Fit it with a smaller max_ctr_complexity or a larger one_hot_max_size."
 #: Multiplier with which CatBoost combines the hashes of several features.
 _HASH_MULTIPLIER = 0x4906BA494954CB65
+#: Hash in the unused slots of a table of statistics.
+_EMPTY_SLOT = 2**64 - 1
 
 
 def read_catboost(
@@ -144,6 +146,9 @@ class _SplitFeatures:
         self._numeric = info.get("float_features") or []
         self._categorical = info.get("categorical_features") or []
         text = {int(c["hash"]): str(c["value"]) for c in info.get("cat_features_hash") or []}
+        self._names = {
+            int(c["flat_feature_index"]): str(c["feature_id"]) for c in self._categorical
+        }
         self._atoms = [_atoms(column, text, X) for column in self._categorical]
         self._tables = dump.get("ctr_data") or {}
         self._statistics = [
@@ -237,10 +242,19 @@ class _SplitFeatures:
                 f"The model counts more than {_MAX_COMBINATIONS:,} combinations of categories. "
                 f"{_FEWER_STATISTICS}"
             )
-        passes = _statistic_test(statistic, self._tables[statistic["identifier"]], border)
+        counts = _read_counts(self._tables[statistic["identifier"]])
+        passes = _statistic_test(statistic, self._tables[statistic["identifier"]], counts, border)
         value_sets = [[values for values, _ in feature_atoms] for feature_atoms in atoms]
-        hashes = [[code for _, code in feature_atoms] for feature_atoms in atoms]
-        results = [passes(codes) for codes in itertools.product(*hashes)]
+        combinations = list(
+            itertools.product(*([code for _, code in feature_atoms] for feature_atoms in atoms))
+        )
+        if not counts.keys() <= {_EMPTY_SLOT, *map(_combined_hash, combinations)}:
+            names = [str(column["feature_id"]) for column in self._categorical]
+            raise ValueError(
+                f"X lacks categories of {listed(names)} that the model was trained on, or has them "
+                "in another form, such as 1 for 01: pass all rows that it was trained on."
+            )
+        results = [passes(codes) for codes in combinations]
         for goes_right, combination in _merged_combinations(value_sets, results):
             region: Region | None = {}
             for feature, values in zip(features, combination, strict=True):
@@ -277,26 +291,38 @@ def _extend_sign(code: int | None) -> int | None:
     return None if code is None else (code - 2**32 if code >= 2**31 else code) % 2**64
 
 
+def _read_counts(table: Mapping[str, Any]) -> dict[int, Any]:
+    """Return the counts of a statistic by the hash of the combination of categories."""
+    cells, stride = table["hash_map"], int(table["hash_stride"])
+    return {int(cells[i]): cells[i + 1 : i + stride] for i in range(0, len(cells), stride)}
+
+
+def _combined_hash(codes: Sequence[int | None]) -> int | None:
+    """Return the hash of a combination of categories; None if one of them is unknown."""
+    combined_hash = 0
+    for code in codes:
+        if code is None:
+            return None
+        combined_hash = _HASH_MULTIPLIER * (combined_hash + _HASH_MULTIPLIER * code) % 2**64
+    return combined_hash
+
+
 def _statistic_test(
-    statistic: Mapping[str, Any], table: Mapping[str, Any], border: float
+    statistic: Mapping[str, Any],
+    table: Mapping[str, Any],
+    counts: Mapping[int, Any],
+    border: float,
 ) -> Callable[[Sequence[int | None]], bool]:
     """Return a function that tests whether the statistic of a combination is above the border."""
-    kind, stride = statistic["ctr_type"], int(table["hash_stride"])
-    cells = table["hash_map"]
-    counts = {int(cells[i]): cells[i + 1 : i + stride] for i in range(0, len(cells), stride)}
+    kind = statistic["ctr_type"]
     numerator, denominator = (
         np.float32(statistic[f"prior_{name}"]) for name in ("numerator", "denomerator")
     )
     target = int(statistic["target_border_idx"])
 
     def passes(codes: Sequence[int | None]) -> bool:
-        combination_counts = None
-        if None not in codes:
-            combined_hash = 0
-            for code in codes:
-                assert code is not None
-                combined_hash = _HASH_MULTIPLIER * (combined_hash + _HASH_MULTIPLIER * code) % 2**64
-            combination_counts = counts.get(combined_hash)
+        combined_hash = _combined_hash(codes)
+        combination_counts = None if combined_hash is None else counts.get(combined_hash)
         if kind in ("Counter", "FeatureFreq"):
             total = table["counter_denominator"]
             positives = 0 if combination_counts is None else combination_counts[0]
