@@ -403,19 +403,30 @@ def _read_sheet(
     nonempty_rows = table.notna().any(axis=1)
     row_numbers = cells.index[nonempty_rows.to_numpy()[: len(cells)]]
 
-    def texts(positions: list[int], *, keep_words: bool = False) -> pd.DataFrame:
-        rows = (written_grid if keep_words else grid).loc[row_numbers]
-        return rows.iloc[:, positions].reset_index(drop=True)
-
-    def written() -> pd.DataFrame:
-        positions = [i for i, dtype in enumerate(table.dtypes) if not is_numeric_dtype(dtype)]
-        cells = texts(positions, keep_words=True)
-        return cells.set_axis(table.columns[positions], axis=1)
-
+    texts = partial(_cells_of_sheet, grid.loc[row_numbers], written_grid.loc[row_numbers])
     table = _filled_down(table[nonempty_rows].reset_index(drop=True), findings)
+    written = partial(_written_cells, texts, table)
     return FileTable(
         table, checksum, None, findings, None, texts, True, tuple(sheets), written=written
     )
+
+
+def _cells_of_sheet(
+    cells: pd.DataFrame,
+    written_cells: pd.DataFrame,
+    positions: list[int],
+    *,
+    keep_words: bool = False,
+) -> pd.DataFrame:
+    """Return columns of a sheet as they are written, perhaps with words for missing values."""
+    return (written_cells if keep_words else cells).iloc[:, positions].reset_index(drop=True)
+
+
+def _written_cells(texts: Any, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the text columns of a sheet with all blanks and words for missing values."""
+    positions = [i for i, dtype in enumerate(table.dtypes) if not is_numeric_dtype(dtype)]
+    cells: pd.DataFrame = texts(positions, keep_words=True)
+    return cells.set_axis(table.columns[positions], axis=1)
 
 
 def _read_cells(book: pd.ExcelFile) -> pd.DataFrame:

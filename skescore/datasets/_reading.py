@@ -267,6 +267,8 @@ class ColumnReading:
         Date features: ``"year"``, ``"month"``, ``"weekday"``, ``"hour"``, ``"days"``.
     unit : str, default=""
         Unit written after the numbers.
+    words : tuple of str, default=()
+        Categories such as ``"None"``, which readers of files take for missing values.
     """
 
     name: str
@@ -278,6 +280,7 @@ class ColumnReading:
     first: str | None = None
     parts: tuple[str, ...] = ()
     unit: str = ""
+    words: tuple[str, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -527,7 +530,8 @@ class Preparation:
                 values = categories[name]
                 closed = values is not None and OTHER in values
                 kept_values = tuple(v for v in values or () if v != OTHER) if closed else None
-                readings[name] = ColumnReading(name, "category", values=kept_values)
+                words = _file_words(v for v in values or () if isinstance(v, str))
+                readings[name] = ColumnReading(name, "category", values=kept_values, words=words)
             else:
                 readings[name] = ColumnReading(name, "number")
         return cls(tuple(readings.values()))
@@ -923,6 +927,11 @@ def _null_texts(texts: pd.Series) -> np.ndarray:
     return np.array([text.strip() in _NULL_TEXTS for text in texts], dtype=bool)
 
 
+def _file_words(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts that only readers of files take for missing values, such as None."""
+    return tuple(text for text in texts if text in NULL_CELLS and text not in _NULL_TEXTS)
+
+
 def is_read_as(text: str) -> bool:
     """Return whether a cell of a text column can be read as this text."""
     if text != text.strip() or not text:
@@ -1076,6 +1085,7 @@ class _Reader:
             if not (chosen or forced) and _is_identifier(name, numbers):
                 return self.leave(name, "identifiers")
             self._note_strays(name, cells, number_mask)
+            _note_padded(name, cells.texts[number_mask], self.findings)
             self._note_units(reading, cells, number_mask)
             self._note_sentinel(name, numbers)
             return reading, {name: numbers}
@@ -1366,7 +1376,8 @@ class _Reader:
                 f"most frequent are kept ({percentage(share)} of the rows), the others are read as "
                 f"{OTHER!r}",
             )
-        reading = ColumnReading(name, "category", values=kept_values)
+        words = _file_words(counts.index if kept_values is None else kept_values)
+        reading = ColumnReading(name, "category", values=kept_values, words=words)
         return reading, _apply(column, cells, reading, self.options.na_values)
 
     def _note_altered_texts(self, name: str, column: pd.Series, cells: _Cells) -> None:
@@ -1756,6 +1767,9 @@ def prepare(
             for name, count in codes
         ]
     frame = raw.frame.assign(**_named(raw, categories, target, findings)).rename(columns=str)
+    for reading in () if preparation is None else preparation.columns:
+        if reading.words and reading.name in frame.columns:
+            frame[reading.name] = raw.with_words(frame[reading.name], reading.words)
     class_names = {*options.labels, *(() if preparation is None else preparation.labels)}
     missing_labels = pd.Series(dtype=object)
     if target is not None and target in frame.columns:
@@ -1846,23 +1860,25 @@ def _named(
     written = raw.as_written({*names, *integer_columns})
     columns = {}
     for name in map(str, written.columns):
-        padded = written[name].str.fullmatch(_PADDED).fillna(False)
         if name in names:
             columns[name] = written[name]
         elif name == target:
             if _are_padded_names(written[name], raw.frame[name]):
                 columns[name] = written[name]
-        elif padded.any():
-            first = written[name][padded].iloc[0]
-            findings.append(
-                Conversion(
-                    name,
-                    "number",
-                    f"column {name!r} holds numbers with leading zeros, first {first!r}, which are "
-                    f"read without them; if they are names: --category {quoted(name)}",
-                )
-            )
+        else:
+            _note_padded(name, written[name].dropna(), findings)
     return columns
+
+
+def _note_padded(name: str, texts: pd.Series, findings: list[str]) -> None:
+    """Report leading zeros that numbers do not have."""
+    padded = texts[texts.str.fullmatch(_PADDED).astype(bool)]
+    if len(padded):
+        text = (
+            f"column {name!r} holds numbers with leading zeros, first {padded.iloc[0]!r}, which "
+            f"are read without them; if they are names: --category {quoted(name)}"
+        )
+        findings.append(Conversion(name, "number", text))
 
 
 def _are_padded_names(texts: pd.Series, numbers: Any) -> bool:

@@ -426,6 +426,25 @@ def test_words_read_as_missing_are_reported_and_kept(word, ending, tmp_path):
     assert later.frame["alley"].tolist() == pytest.approx(["paved", NAN, "gravel"] * 5, nan_ok=True)
 
 
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_category_none_is_kept_in_later_files(stored, ending, tmp_path):
+    alleys = pd.DataFrame({"alley": ["paved", "None", "gravel"] * 5, "m": [1.5, 2.5, 3.5] * 5})
+    preparation = Preparation.for_features(["alley", "m"], {"alley": ["None", "paved"]})
+    if stored:
+        preparation = Preparation.from_dict(read_table(alleys).preparation.to_dict())
+    path = tmp_path / f"alleys.{ending}"
+    (alleys.to_csv if ending == "csv" else alleys.to_excel)(path, index=False)
+    later = read_table(path, preparation=preparation)
+    assert later.frame["alley"].tolist() == alleys["alley"].tolist()
+
+
+def test_leading_zeros_of_texts_are_reported():
+    codes = pd.DataFrame({"code": ["01", "02", "?", "11"] * 9, "m": np.arange(36) + 0.5})
+    findings = read_table(codes).findings
+    assert any("leading zeros, first '01'" in finding for finding in findings)
+
+
 def test_codes_of_missing_numbers_are_no_later_targets():
     preparation = Preparation((), ("-999", "y=0"))
     column = pd.Series([1.5, -999.0, 0.0], name="y")
