@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "tune": ("_tune", "find the best rules for a model"),
         "score": ("_score", "score saved rules on data"),
-        "certify": ("_certify", "prove how far saved rules are from the best possible rules rules"),
+        "certify": ("_certify", "prove how far saved rules are from the best possible rules"),
         "verify": ("_verify", "prove where saved rules agree with a model"),
         "edit": ("_edit", "edit saved rules, measure the effects and keep a log"),
         "rules": ("_rules", "convert saved rules to text, SQL, Python, Prolog, ..."),

@@ -446,7 +446,7 @@ def _text(
     if ruleset.classes is not None:
         printer.line(f"classes: {', '.join(map(format_label, ruleset.classes))}")
     printer.line(f"prediction: {_prediction(ruleset)}")
-    printer.line(f"if no rule covers a row: {_fallback(ruleset)}")
+    printer.line(f"where no rule holds: {_fallback(ruleset)}")
     domain = "unknown, so completeness by volume depends on the scored rows; --data sets it"
     if ruleset.domain is not None:
         is_of_data = options.data is not None and not has_own_domain
@@ -462,11 +462,11 @@ def _prediction(ruleset: RuleSet) -> str:
     if ruleset.voting is not None:
         return f"{VOTING_TEXTS[ruleset.voting]} (voting: {ruleset.voting})"
     if ruleset.ordered:
-        return "by the first rule that covers it"
+        return "the first rule that holds"
     if ruleset.disjoint:
         return "the only rule that holds"
     if ruleset.task == "classification":
-        return "by the purest rule that covers it"
+        return "the purest rule that holds"
     return "of the rules that hold, the one with the most training rows"
 
 

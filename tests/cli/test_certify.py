@@ -134,7 +134,7 @@ def test_certify_stops_at_tolerance(tmp_path, run):
         (["certify", __file__, "iris", "--seconds", "0"], 2, "must be a number above 0"),
         (["certify", __file__, "iris", "--tolerance", "0"], 2, "must be a number above 0"),
         (["tune", "iris", "--scoring", "accuracy", "--certify", "1"], 2, "not available for"),
-        (["tune", "iris", "--tolerance", "0.1"], 2, "needs --certify SECONDS"),
+        (["tune", "iris", "--tolerance", "0.1"], 2, "add --certify SECONDS"),
     ],
 )
 def test_certify_reports_invalid_requests(run, words, code, message):

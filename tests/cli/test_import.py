@@ -548,8 +548,7 @@ def test_import_prints_rules(write, run):
         "classes: no, yes",
         "prediction: the first rule that holds",
         "where no rule holds: no",
-        "domain: unknown, so that completeness by volume depends on the rows scored; --data gives "
-        "it",
+        "domain: unknown, so completeness by volume depends on the scored rows; --data sets it",
     ]
     assert rules.splitlines()[1:] == [
         "2. ELSE IF size > 3 THEN no",
@@ -605,7 +604,7 @@ def test_import_rejects_features_that_do_not_match(wine, numbered_tree, write, r
         ((numbered_tree, "--feature-names", "a,b"), "The rules have 13 features"),
         ((numbered_tree, "--data", data), "Leave columns out with --target and --drop"),
         ((named, "--data", data), "lacks the features 'alcohol', "),
-        ((named, "--voting", "votes"), "--voting only applies to tables of conditions"),
+        ((named, "--voting", "votes"), "--voting is for tables of conditions"),
     ):
         code, _, err = run("import", *words, "--trust")
         assert code == 1

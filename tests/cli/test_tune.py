@@ -1234,7 +1234,7 @@ def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):
     assert "(each counts once)" in out
     rules = json.loads((tmp_path / "run" / "rules.json").read_text(encoding="utf-8"))
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert "; each class weighs the same, on held-out rows" in page
+    assert "; all classes have the same weight, on held-out rows" in page
     # The other rules of the front are extracted again with the weights.
     assert "differ from those of the run" not in page
     right = RuleSet.from_json(json.dumps(rules)).predict(a[:, None]) == kinds
