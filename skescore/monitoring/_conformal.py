@@ -188,6 +188,7 @@ class CalibratedRules:
         table = RowTable.of(X, self.ruleset.feature_names)
         widths = np.array(self.half_widths)[_groups(self.ruleset, table)]
         predicted = predict_all_rows(self.ruleset, table)
+        predicted = np.where(np.isinf(widths), 0.0, predicted)
         return predicted - widths, predicted + widths
 
     def coverage(self, X: Any, y: Any) -> pd.DataFrame:
@@ -417,7 +418,9 @@ class CalibratedRules:
             return text
         assert self.half_widths is not None
         if math.isinf(self.half_widths[k]):
-            return f"{line} (too few rows for an interval)"
+            n_rows = self.n_rows[k]
+            lacking = "rows" if conformal_rank(n_rows, self.level) > n_rows else "predictions"
+            return f"{line} (too few {lacking} for an interval)"
         return f"{line} ± {self.half_widths[k]:.4g}"
 
 
@@ -467,14 +470,15 @@ def _needed_half_widths(
     """Return half widths whose intervals around predictions contain the labels after rounding.
 
     The bounds are floats, so ``predicted - |label - predicted|`` may exceed a label below it.
-    Rounding is monotone, so larger half widths contain the label too.
+    Rounding is monotone, so larger half widths contain the label too. Without a prediction, as for
+    a linear output with a missing value, only an infinite interval contains the label.
     """
     widths = np.abs(labels - predicted)
     spacing = np.spacing(np.maximum(np.abs(labels), np.abs(predicted)))
     for wider in (np.nextafter(widths, np.inf), widths + spacing):
         is_missed = (predicted - widths > labels) | (predicted + widths < labels)
         widths = np.where(is_missed, wider, widths)
-    return widths
+    return np.where(np.isnan(predicted), np.inf, widths)
 
 
 def _bound(scores: NDArray[np.float64], level: float) -> float:

@@ -157,6 +157,22 @@ def test_intervals_contain_labels_despite_rounding(label: float, output: float) 
     assert calibrated.half_widths[0] == pytest.approx(abs(label - output), rel=1e-15)
 
 
+def test_intervals_are_infinite_without_predictions() -> None:
+    """Three of ten rows lack the value of a linear output."""
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], LinearOutput(0.0, [(1, 1.0)])), Rule([], 2.0)],
+        ["x", "z"],
+        task="regression",
+    )
+    X = np.repeat([[0.0, 1.0], [0.0, np.nan], [2.0, np.nan]], [70, 30, 20], axis=0)
+    calibrated = CalibratedRules.fit(rules, X, X[:, 0])
+    assert calibrated.half_widths == (math.inf, 0.0, math.inf)
+    assert calibrated.abstains == (True, False, True)
+    assert CalibratedRules.from_json(calibrated.to_json()) == calibrated
+    assert calibrated.coverage(X, X[:, 0])["coverage"].tolist()[:2] == [1.0, 1.0]
+    assert "(too few predictions for an interval)" in str(calibrated)
+
+
 def test_interval_coverage_reaches_rank_on_calibration_rows() -> None:
     random = np.random.default_rng(0)
     for _ in range(300):
