@@ -457,10 +457,16 @@ def _add_labels(
     keys = as_text(find_column(table, options.key, options.data_name))
     _note_missing_labels(options.target, labels, notes)
     is_known = np.asarray(~pd.isna(labels)) & keys.notna().to_numpy()
-    matched = state.pending.match(keys[is_known].tolist(), labels[is_known].tolist())
+    known_keys, known_labels = keys[is_known].tolist(), labels[is_known].tolist()
+    n_pairs = len(set(zip(known_keys, known_labels, strict=True)))
+    if n_replaced := n_pairs - len(set(known_keys)):
+        notes.add(
+            f"{plural(n_replaced, 'label')} of repeated keys replaced by a later, different label"
+        )
+    matched = state.pending.match(known_keys, known_labels)
     if matched.n_unmatched:
         notes.add(
-            f"{plural(matched.n_unmatched, 'label')} of {int(is_known.sum())} match no row that "
+            f"{plural(matched.n_unmatched, 'label')} of {len(known_keys)} match no row that "
             "waits for a label; they are ignored"
         )
     if not matched.rules:

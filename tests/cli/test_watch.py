@@ -96,6 +96,17 @@ def test_watch_counts_a_batch_once(folder: Path, capsys) -> None:
     assert state()["monitor"]["n_rows"] == 1000
 
 
+def test_watch_reports_keys_with_several_labels(folder: Path, capsys) -> None:
+    rows = table(3, 3)
+    rows.drop(columns="answer").to_csv("rows.csv", index=False)
+    labels = {"id": ["3-0", "3-0", "3-1", "3-1"], "answer": ["no", "yes", "no", "no"]}
+    pd.DataFrame(labels).to_csv("labels.csv", index=False)
+    assert watch("rules.json", "rows.csv", key="id") == 0
+    assert watch("rules.json", "labels.csv", key="id", target="answer", labels=True) == 0
+    assert "1 label of repeated keys replaced" in capsys.readouterr().err
+    assert state()["monitor"]["n_labels"] == 2
+
+
 def test_watch_matches_late_labels_by_key(folder: Path, capsys) -> None:
     rows = table(800, 3, (0.5, 0.1, 0.1))
     rows.drop(columns="answer").to_csv("rows.csv", index=False)
