@@ -197,7 +197,7 @@ def test_editor_fields_change_rules(browser: Any, tmp_path: Path) -> None:
         "field.dispatchEvent(new Event('change'))"
     )
     browser.run(change, field, "40")
-    assert "60 decided differently" in browser.text("#edit-changes")
+    assert "60 with another prediction" in browser.text("#edit-changes")
     assert [r["then"] for r in browser.run("return page.editor.log.set.rules")] == ["no", "no"]
     browser.run(change, field, "-5000")
     browser.element("#edit-rules li:nth-child(2) button").click()

@@ -650,7 +650,7 @@ class PageFigures:
                 self.equal(one, end * self.scale)
 
     def check_changes(self, edited: dict[str, Any]) -> None:
-        """Check how many rows edited rules decide differently, better and worse."""
+        """Check how many predictions edited rules change, better and worse."""
         now, y = predict(edited, self.run.X), self.run.y
         changed = now != self.predicted
         if self.run.is_classification:
@@ -659,11 +659,11 @@ class PageFigures:
             gain = np.abs(self.predicted - y) - np.abs(now - y)
         text = self.browser.text("#edit-changes")
         if not changed.any():
-            assert text.startswith("No row is decided differently.")
+            assert text.startswith("No prediction changes.")
             return
         pattern = (
-            rf"^{_FIGURE} rows? of {_FIGURE} decided differently: better for {_FIGURE}, worse for "
-            rf"{_FIGURE}\."
+            rf"^{_FIGURE} rows? of {_FIGURE} with another prediction: better for {_FIGURE}, "
+            rf"worse for {_FIGURE}\."
         )
         counts = [int(changed.sum()), len(y)]
         better = [int((gain[changed] > 0).sum()), int((gain[changed] < 0).sum())]

@@ -162,8 +162,8 @@ class RuleEditor {
       ? " The rules overlap now, so the first rule that holds predicts." : "";
     const silent = now.silent ? ` ${plural(now.silent, "row")} have no rule and no prediction.` : "";
     byId("edit-changes").textContent = (changed
-      ? `${plural(changed, "row")} of ${this.rows.length} decided differently: better for ${better}, worse for ${worse}.`
-      : "No row is decided differently.") + order + silent;
+      ? `${plural(changed, "row")} of ${this.rows.length} with another prediction: better for ${better}, worse for ${worse}.`
+      : "No prediction changes.") + order + silent;
     byId("edit-steps").replaceChildren(...this.log.steps.map((step) => element("li", {
       text: [describeStep(step.edit), step.author && `by ${step.author}`, step.reason && `because ${step.reason}`]
         .filter(Boolean).join(" ") })));
