@@ -248,9 +248,7 @@ def _extract(
     begin = time.perf_counter()
     extractor.fit(rows.X_train)
     seconds = time.perf_counter() - begin
-    oracle = getattr(
-        extractor, "oracle_", None
-    )  # extractors of other packages may not count queries
+    oracle = getattr(extractor, "oracle_", None)  # other packages may not count queries
     calls, queried = (math.nan,) * 2 if oracle is None else (oracle.n_calls, oracle.n_rows)
     return extractor, {
         "seconds": seconds,

@@ -911,9 +911,7 @@ def _apply(
         values = np.where(kept_mask | missing, values, OTHER)
     category = pd.Series(cells.per_row(values, np.nan), index=column.index, dtype=object)
     if pd.to_numeric(category.dropna().drop_duplicates(), errors="coerce").notna().all():
-        category = category.astype(
-            "category"
-        )  # texts that spell numbers must be declared as categories
+        category = category.astype("category")  # texts of numbers must be declared as categories
     return {reading.name: category}
 
 

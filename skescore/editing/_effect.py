@@ -19,7 +19,7 @@ from skescore.editing._paired import (
     difference_of_shares,
 )
 from skescore.editing._reachability import contradictions, unreachable_rules
-from skescore.rules import RowTable, RuleSet
+from skescore.rules import Fallback, RowTable, RuleSet
 from skescore.scorers import SCORERS, RuleEvaluation, evaluate_rules
 
 #: Scores whose changes are reported.
@@ -106,13 +106,11 @@ def predict_rows(rules: RuleSet, X: Any) -> tuple[np.ndarray, np.ndarray]:
     """
     table = RowTable.of(X, rules.feature_names)
     has_prediction = np.ones(len(table), dtype=bool)
-    complete = rules
-    if rules.fallback is None:
+    if rules.fallback is None or rules.fallback.policy == "abstain":
         has_prediction = rules.covers(table)
-        complete = _with_any_fallback(rules)
-    elif rules.fallback.policy == "abstain":
-        has_prediction = rules.covers(table)
-    predictions = complete.predict(table)
+    if rules.fallback is None:  # its predictions are not used
+        rules = rules.replace(fallback=Fallback(0.0 if rules.classes is None else rules.classes[0]))
+    predictions = rules.predict(table)
     if rules.task == "regression":
         numbers = np.where(has_prediction, predictions, np.nan).astype(float)
         return numbers, has_prediction & ~np.isnan(numbers)
@@ -120,13 +118,6 @@ def predict_rows(rules: RuleSet, X: Any) -> tuple[np.ndarray, np.ndarray]:
     labels[:] = predictions.tolist()
     labels[~has_prediction] = None
     return labels, has_prediction
-
-
-def _with_any_fallback(rules: RuleSet) -> RuleSet:
-    """Add a fallback whose predictions are not used."""
-    from skescore.rules import Fallback
-
-    return rules.replace(fallback=Fallback(0.0 if rules.classes is None else rules.classes[0]))
 
 
 @dataclass(frozen=True, eq=False)

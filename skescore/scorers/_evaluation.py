@@ -211,9 +211,8 @@ class RuleEvaluation:
         n_rules = len(self.ruleset)
         if kind == "rules" or n_rules == 0:
             return float(n_rules)
-        return float(
-            max(1, getattr(self.ruleset, f"n_{kind}"))
-        )  # A rule without conditions counts as one.
+        # A rule without conditions counts as one.
+        return float(max(1, getattr(self.ruleset, f"n_{kind}")))
 
     @cached_property
     def volume(self) -> float:

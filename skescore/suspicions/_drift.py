@@ -318,15 +318,12 @@ def _distribution_drift(
 def _fraction_drift(name: str, profile: ColumnProfile, values: np.ndarray) -> str | None:
     """Describe fractions in a column whose training values are integers."""
     n_fractions = int((values != np.floor(values)).sum())
-    if not profile.is_whole or profile.n_rows < _MIN_WHOLE or n_fractions < 0.05 * len(values):
+    is_frequent = 0 < n_fractions >= 0.05 * len(values)
+    if not profile.is_whole or profile.n_rows < _MIN_WHOLE or not is_frequent:
         return None
     return (
-        (
-            f"{_of_rows(n_fractions, len(values))} have fractions in {name!r}, which holds whole "
-            "numbers in the training rows: other units?"
-        )
-        if n_fractions
-        else None
+        f"{_of_rows(n_fractions, len(values))} have fractions in {name!r}, which holds whole "
+        "numbers in the training rows: other units?"
     )
 
 

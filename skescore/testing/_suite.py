@@ -1011,9 +1011,7 @@ def check_container(name: str, extractor: Any) -> None:
     model = recording(task)
     copied = around(extractor, model).fit(frame_of(X), y)
     queried_columns = getattr(getattr(copied, "estimator_", None), "received_columns_", None)
-    if (
-        queried_columns is None
-    ):  # without estimator_, the caller's own black box has recorded the queries
+    if queried_columns is None:  # without estimator_, the caller's black box recorded the queries
         black_box = FrozenEstimator(recording(task).fit(frame_of(X), y))
         around(extractor, black_box).fit(frame_of(X), y)
         queried_columns = black_box.estimator.received_columns_

@@ -97,10 +97,8 @@ def test_watch_counts_a_batch_once(folder: Path, capsys) -> None:
 
 
 def test_watch_reports_keys_with_several_labels(folder: Path, capsys) -> None:
-    rows = table(3, 3)
-    rows.drop(columns="answer").to_csv("rows.csv", index=False)
-    labels = {"id": ["3-0", "3-0", "3-1", "3-1"], "answer": ["no", "yes", "no", "no"]}
-    pd.DataFrame(labels).to_csv("labels.csv", index=False)
+    table(3, 3).drop(columns="answer").to_csv("rows.csv", index=False)
+    Path("labels.csv").write_text("id,answer\n3-0,no\n3-0,yes\n3-1,no\n3-1,no\n")
     assert watch("rules.json", "rows.csv", key="id") == 0
     assert watch("rules.json", "labels.csv", key="id", target="answer", labels=True) == 0
     assert "1 label of repeated keys replaced" in capsys.readouterr().err

@@ -110,24 +110,16 @@ def test_tolerances_of_a_regression_use_other_rows() -> None:
     assert baseline.counts.n_labeled.sum() == 2000
 
 
-@pytest.mark.parametrize("policy", [None, "abstain", "nearest"])
-def test_tolerances_ignore_rows_without_a_rule(policy: str | None) -> None:
+@pytest.mark.parametrize("fallback", [None, Fallback(0.0, "abstain"), Fallback(0.0, "nearest")])
+def test_tolerances_ignore_rows_without_a_rule(fallback: Fallback | None) -> None:
     """A rule with few rows gets the tolerance of all rows that rules predict."""
-    rng = np.random.default_rng(0)
-    X = np.repeat([0.5, 1.5, 3.0], [20, 200, 200])[rng.permutation(420), None]
-    y = np.where(X[:, 0] < 1, 1000.0, np.where(X[:, 0] < 2, 2000.0, 1e6)) + rng.uniform(size=420)
-    rules = RuleSet(
-        [Rule([Interval(0, upper=1)], 1000.0), Rule([Interval(0, 1, 2)], 2000.0)],
-        ["x"],
-        task="regression",
-        domain=Domain([0], [4]),
-        fallback=None if policy is None else Fallback(0.0, policy),
-    )
-    baseline = RuleBaseline.from_rows(rules, X, y)
-    assert baseline.error_tolerances is not None
-    assert max(baseline.error_tolerances) <= 1
-    wrong = count_decisions(rules, X, y + 500, error_tolerances=baseline.error_tolerances)
-    assert wrong.n_errors.tolist() == [20, 200, 0]
+    X = np.repeat([0.0, 2.0, 4.0], [20, 200, 200])[np.random.default_rng(0).permutation(420), None]
+    rules = [Rule([Interval(0, upper=1)], 1000.0), Rule([Interval(0, 1, 2)], 2000.0)]
+    rules = RuleSet(rules, ["x"], task="regression", domain=Domain([0], [4]), fallback=fallback)
+    y = 1000 + 500 * X[:, 0] + 1e6 * (X[:, 0] > 2)
+    tolerances = RuleBaseline.from_rows(rules, X, y).error_tolerances
+    counts = count_decisions(rules, X, y + 500, error_tolerances=tolerances)
+    assert counts.n_errors.tolist() == [20, 200, 0]
 
 
 def test_rate_interval_covers_the_rate() -> None:

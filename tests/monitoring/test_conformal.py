@@ -159,17 +159,11 @@ def test_intervals_contain_labels_despite_rounding(label: float, output: float) 
 
 def test_intervals_are_infinite_without_predictions() -> None:
     """Three of ten rows lack the value of a linear output."""
-    rules = RuleSet(
-        [Rule([Interval(0, upper=1)], LinearOutput(0.0, [(1, 1.0)])), Rule([], 2.0)],
-        ["x", "z"],
-        task="regression",
-    )
-    X = np.repeat([[0.0, 1.0], [0.0, np.nan], [2.0, np.nan]], [70, 30, 20], axis=0)
-    calibrated = CalibratedRules.fit(rules, X, X[:, 0])
-    assert calibrated.half_widths == (math.inf, 0.0, math.inf)
-    assert calibrated.abstains == (True, False, True)
-    assert CalibratedRules.from_json(calibrated.to_json()) == calibrated
-    assert calibrated.coverage(X, X[:, 0])["coverage"].tolist()[:2] == [1.0, 1.0]
+    rules = RuleSet([Rule([], LinearOutput(0.0, [(0, 1.0)]))], ["x"], task="regression")
+    X = np.repeat([[1.0], [np.nan]], [70, 30], axis=0)
+    calibrated = CalibratedRules.fit(rules, X, np.ones(100))
+    assert (calibrated.half_widths, calibrated.abstains) == ((math.inf,) * 2, (True, True))
+    assert calibrated.coverage(X, np.ones(100))["coverage"].iloc[0] == 1.0
     assert "(too few predictions for an interval)" in str(calibrated)
 
 

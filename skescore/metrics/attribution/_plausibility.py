@@ -119,9 +119,7 @@ def plausibility(
             )
     k = _check_top_k(top_k, marks)
 
-    counts = np.zeros(
-        (len(marks), 3)
-    )  # Sizes of the intersection, the explanation and the rationale.
+    counts = np.zeros((len(marks), 3))  # sizes of intersection, explanation and rationale
     areas = {name: np.full(len(marks), np.nan) for name in ("auprc", "average_precision")}
     for number, (scores, human) in enumerate(zip(rows, marks, strict=True)):
         top = descending(scores)[:k]

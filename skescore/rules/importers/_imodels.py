@@ -113,9 +113,7 @@ def conjunction(conditions: Iterable[Interval]) -> tuple[Interval, ...] | None:
                 intersection = earlier.intersect(condition)
             except ValueError:
                 return None
-            assert isinstance(
-                intersection, Interval
-            )  # because the intervals exclude missing values
+            assert isinstance(intersection, Interval)  # as missing values are not allowed
             condition = intersection
         joined[condition.feature] = condition
     return tuple(joined.values())

@@ -6,7 +6,7 @@ that do not affect any prediction are dropped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,22 +112,12 @@ class Sides:
         before = from_above.sum(axis=0) > from_below.sum(axis=0)
         aside = np.where(before, from_below, from_above)
         if aside.any():
-            columns = [
-                a.copy()
-                for a in (
-                    self.boxes.lower,
-                    self.boxes.upper,
-                    self.boxes.lower_closed,
-                    self.boxes.upper_closed,
-                    self.boxes.missing,
-                )
-            ]
+            free_side = -np.inf, np.inf, False, False, False
+            columns = [getattr(self.boxes, field.name).copy() for field in fields(self.boxes)]
             for i, j in np.argwhere(aside).tolist():
                 (side,) = (c for c in self.boxes.intervals(i) if c.feature == j)
                 self.extra_conditions[i] = (*self.extra_conditions[i], side)
-                for column, free in zip(
-                    columns, (-np.inf, np.inf, False, False, False), strict=True
-                ):
+                for column, free in zip(columns, free_side, strict=True):
                     column[i, j] = free
             self.boxes = BoxTable(*columns)
         return np.asarray(before)
@@ -357,11 +347,8 @@ class ExactRules:
             self.statistics[merged_into] = statistics
 
     def sharing(self, rule: int, ranks: tuple[float, float]) -> list[int]:
-        """Return the rules between two ranks that may give the prediction of a rule for its rows.
-
-        Rules that predict by priority count all rows that they cover, so that they share none.
-        """
-        if self.by_priority or self.ruleset.disjoint:
+        """Return the rules between two ranks that may predict rows of a rule as it does."""
+        if self.by_priority or self.ruleset.disjoint:  # these count all rows that they cover
             return []
         return [
             m
@@ -371,17 +358,12 @@ class ExactRules:
             and not exclude(self.extra_conditions[rule], self.extra_conditions[m])
         ]
 
-    def drop_statistics(self, rules: list[int]) -> None:
-        """Drop the statistics of rules to which an unknown number of rows moves."""
-        for rule in rules:
-            self.statistics[rule] = None
-
     def join(self, merged: int, removed: int) -> None:
         """Remove a rule that has been merged into a widened rule."""
         between = self.sharing(removed, (self.rank[merged], self.rank[removed]))
         self.remove(removed, merged_into=merged)
-        if between:
-            self.drop_statistics([merged, *between])
+        for rule in [merged, *between] if between else ():
+            self.statistics[rule] = None
         self.priority[merged] = self._priority(merged, self.statistics[merged])
         self.rank = ranks_of(self.priority, self.by_priority)
 
@@ -529,7 +511,8 @@ def _remove_if_predicted_alike(table: ExactRules, rule: int) -> None:
     statistics = table.statistics[rule]
     table.remove(rule, merged_into=receivers[0] if one else None)
     if not (one or table.by_priority) and (statistics is None or statistics.n_rows > 0):
-        table.drop_statistics(receivers)
+        for m in receivers:
+            table.statistics[m] = None
 
 
 def _drop_implied(table: ExactRules) -> bool:
@@ -545,9 +528,8 @@ def _drop_implied(table: ExactRules) -> bool:
                 if np.isfinite(bounds[rule, feature]) and _can_grow(table, rule, wide):
                     table.free(rule, feature, below)
                     changed = True
-        for feature in np.flatnonzero(
-            table.tests_missing & ~bounded
-        ).tolist():  # is missing, is known
+        # is missing, is known
+        for feature in np.flatnonzero(table.tests_missing & ~bounded).tolist():
             full_range = table.low[rule].copy(), table.high[rule].copy()
             full_range[0][feature], full_range[1][feature] = 0, table.end[feature]
             narrow = table.high[rule, feature] - table.low[rule, feature] < table.end[feature]

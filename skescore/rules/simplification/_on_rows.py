@@ -565,14 +565,11 @@ def simplify_on_rows(ruleset: RuleSet, table: RowTable, tolerance: float) -> Rul
     expected = np.append(rows.merged_into, -1)[first]
     moved = expected != rows.assigned
     stale = {*expected[moved].tolist(), *rows.assigned[moved].tolist()}
+    stale = {index for index in stale if rows.rules[index].statistics is not None}
     result = _with_row_counts(
         rows.result(),
         np.append(np.cumsum(rows.alive) - 1, -1)[rows.assigned],
-        [
-            number
-            for number, index in enumerate(rows.indices)
-            if index in stale and rows.rules[index].statistics is not None
-        ],
+        [number for number, index in enumerate(rows.indices) if index in stale],
     )
     return _exactly_simplified(result, table)
 
@@ -590,13 +587,9 @@ def _exactly_simplified(ruleset: RuleSet, table: RowTable) -> RuleSet:
     stale = []
     for i, rule in enumerate(short.rules):
         own_rows, sources = then == i, givers_of.get(id(rule.statistics), [])
-        if rule.statistics is None:
-            is_stale = not sources  # more than one rule may have taken over rows
-        else:
-            is_stale = bool(sources) and not any(
-                np.array_equal(own_rows, assigned_before == giver) for giver in sources
-            )
-        if is_stale:
+        is_lost = rule.statistics is None and not sources
+        is_same = any(np.array_equal(own_rows, assigned_before == giver) for giver in sources)
+        if is_lost or (rule.statistics is not None and sources and not is_same):
             stale.append(i)
     return _with_row_counts(short, then, stale)
 
