@@ -202,7 +202,7 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
     if preparation is None:
         check_texts(path, ruleset)
         preparation = Preparation.for_features(ruleset.feature_names, text_features(ruleset))
-    return preparation.with_classes(ruleset.classes or ())
+    return preparation.with_classes(ruleset.classes or ()).with_words(_named_values(ruleset))
 
 
 def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:
@@ -275,17 +275,26 @@ def profiles_of_domain(ruleset: RuleSet) -> dict[str, ColumnProfile]:
     return profiles
 
 
-def check_texts(path: Path, ruleset: RuleSet) -> None:
-    """Raise a ValueError if the rules name a text that no cell can have after it was read."""
-    from skescore.datasets._reading import is_read_as
+def _named_values(ruleset: RuleSet) -> dict[str, list[object]]:
+    """Return the values of each feature that the rules list."""
     from skescore.rules import OneOf
     from skescore.rules._domain import condition_parts
 
-    conditions = (c for rule in ruleset.rules for c in condition_parts(rule.conditions))
-    for condition in (c for c in conditions if isinstance(c, OneOf)):
-        for value in condition.values:
+    values: dict[str, list[object]] = {}
+    for condition in condition_parts(c for rule in ruleset.rules for c in rule.conditions):
+        if isinstance(condition, OneOf):
+            name = ruleset.feature_names[condition.feature]
+            values.setdefault(name, []).extend(condition.values)
+    return values
+
+
+def check_texts(path: Path, ruleset: RuleSet) -> None:
+    """Raise a ValueError if the rules name a text that no cell can have after it was read."""
+    from skescore.datasets._reading import is_read_as
+
+    for name, values in _named_values(ruleset).items():
+        for value in values:
             if isinstance(value, str) and not is_read_as(value):
-                name = ruleset.feature_names[condition.feature]
                 raise ValueError(
                     f"{path}: the rules contain the value {value!r} of {name!r}, which cannot "
                     "occur in a table that is read from a file: reading removes blanks around "

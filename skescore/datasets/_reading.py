@@ -481,6 +481,26 @@ class Preparation:
         kept = {n: n for n in names if n.lower() in NULL_WORDS or n in _NULL_TEXTS}
         return replace(self, labels=kept | dict(self.labels), classes=classes)
 
+    def with_words(self, categories: Mapping[str, Collection[object]]) -> Preparation:
+        """Keep categories such as ``"None"``, which readers of files take for missing values.
+
+        Parameters
+        ----------
+        categories : mapping
+            Categories that rules name, by column.
+
+        Returns
+        -------
+        Preparation
+            The preparation with these words in its columns.
+        """
+        columns = []
+        for column in self.columns:
+            texts = [v for v in categories.get(column.name, ()) if isinstance(v, str)]
+            words = dict.fromkeys([*column.words, *_file_words(texts)])
+            columns.append(replace(column, words=tuple(words)))
+        return replace(self, columns=tuple(columns))
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Preparation:
         """Restore a preparation from the result of `to_dict`."""
@@ -530,8 +550,7 @@ class Preparation:
                 values = categories[name]
                 closed = values is not None and OTHER in values
                 kept_values = tuple(v for v in values or () if v != OTHER) if closed else None
-                words = _file_words(v for v in values or () if isinstance(v, str))
-                readings[name] = ColumnReading(name, "category", values=kept_values, words=words)
+                readings[name] = ColumnReading(name, "category", values=kept_values)
             else:
                 readings[name] = ColumnReading(name, "number")
         return cls(tuple(readings.values()))

@@ -129,6 +129,14 @@ def test_predict_reports_words_read_as_missing(files, capsys, tmp_path) -> None:
         assert "'n.n.' in column 'length' is read as missing (1 row)" in err
 
 
+def test_predict_reads_none_as_a_category_that_rules_name(files, capsys, tmp_path) -> None:
+    rules = RULES.replace(rules=[Rule([OneOf(1, ["None"])], "small")], domain=None)
+    (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
+    (tmp_path / "rows.csv").write_text("color,length\nNone,1\nred,2\n,3\n", encoding="utf-8")
+    assert main(["predict", *files]) == 0
+    assert capsys.readouterr().out.split() == ["prediction,rule", "small,1", "other,", "other,"]
+
+
 def test_predict_rejects_wrong_options_of_tables(files, capsys) -> None:
     rules, rows = files
     assert main(["predict", rules, rows, "--drop", "color"]) == 1

@@ -430,7 +430,8 @@ def test_words_read_as_missing_are_reported_and_kept(word, ending, tmp_path):
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
 def test_category_none_is_kept_in_later_files(stored, ending, tmp_path):
     alleys = pd.DataFrame({"alley": ["paved", "None", "gravel"] * 5, "m": [1.5, 2.5, 3.5] * 5})
-    preparation = Preparation.for_features(["alley", "m"], {"alley": ["None", "paved"]})
+    preparation = Preparation.for_features(["alley", "m"], {"alley": None})
+    preparation = preparation.with_words({"alley": ["None", "paved"]})
     if stored:
         preparation = Preparation.from_dict(read_table(alleys).preparation.to_dict())
     path = tmp_path / f"alleys.{ending}"
