@@ -408,7 +408,9 @@ def survival_scores(
     ----------
     rules : SurvivalRules
         The rules.
-    X, y, times, y_train
+    X, y
+        See :func:`integrated_brier_score`.
+    times, y_train : optional
         See :func:`integrated_brier_score`.
     uncovered : {"penalize", "ignore"}, default="penalize"
         See :func:`integrated_brier_score`.
