@@ -444,10 +444,12 @@ class BReX(BaseEstimator):
         inference = settings.certified and masker.antitone
         if self.inference is not None:
             inference = bool(self.inference)
-        cache = MaskCache(masker.same, n, d, inference=inference, max_queries=self.max_queries)
+        cache = MaskCache(
+            masker.keeps_decision, n, d, inference=inference, max_queries=self.max_queries
+        )
         active = np.arange(n)
         if masker.antitone:  # if masking everything keeps the decision, it depends on no feature
-            everything = cache.same(active, np.ones((n, d), dtype=np.bool_))
+            everything = cache.keeps_decision(active, np.ones((n, d), dtype=np.bool_))
             active = active[everything != 1]
         total, stale = np.zeros((n, d)), np.zeros(n, dtype=np.int64)
         n_passes = np.zeros((n, 1), dtype=np.int64)

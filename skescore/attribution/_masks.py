@@ -54,7 +54,7 @@ class KleeneMasks:
         ]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int8)
 
-    def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
+    def keeps_decision(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
         """Return whether masks keep the decision."""
         signs = np.where(masks, np.int8(0), self._signs[index])
         return np.asarray(self._predict(signs) == self._own[index])
@@ -73,7 +73,7 @@ class ReplacedMasks:
         """Number of predicted rows."""
         return self._pairs.n_queries
 
-    def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
+    def keeps_decision(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
         """Return whether masks keep the decision."""
         return ~self._pairs.changes(index, masks)
 
@@ -88,18 +88,18 @@ class SampledMasks(ReplacedMasks):
         super().__init__(pairs)
         self._keys, self._n_completions = keys, n_completions
 
-    def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
+    def keeps_decision(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
         """Return whether masks keep the decision for all sampled subsets."""
         keys = self._keys[index]
         for word in packed(masks).T:
             keys = _mixed(keys ^ _mixed(word))
-        same = super().same(index, masks)
+        same = super().keeps_decision(index, masks)
         for number in range(self._n_completions):  # stops early where a change is known
             open_ = np.flatnonzero(same)
             if not len(open_):
                 break
             drawn_masks = masks[open_] & (uniforms(keys[open_], number, masks.shape[1]) < 0.5)
-            same[open_] = super().same(index[open_], drawn_masks)
+            same[open_] = super().keeps_decision(index[open_], drawn_masks)
         return same
 
 
@@ -115,7 +115,7 @@ class BackgroundMasks(ReplacedMasks):
         row_index = np.repeat(np.arange(len(X))[:, None], all_rows.shape[1], axis=1)
         self._own = self._pairs.predict_mixed(row_index)
 
-    def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
+    def keeps_decision(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
         """Return whether masks keep the decision for more than half of the background."""
         n_others = len(self._others)
         same = np.empty(len(index), dtype=np.bool_)
@@ -162,7 +162,7 @@ class SupervaluationMasks(ReplacedMasks):
             view[:, :, 1] |= view[:, :, 0]
         self._changes = table
 
-    def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
+    def keeps_decision(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
         """Return whether masks keep the decision."""
         codes = masks[:, self._columns] @ (1 << np.arange(len(self._columns)))
         return np.asarray(~self._changes[index, codes])

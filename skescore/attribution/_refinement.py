@@ -90,45 +90,45 @@ class MaskCache:
         self._sets = {is_same: np.full(shape, fill) for is_same, fill in self._fill.items()}
         self._counts = {is_same: np.zeros(n_rows, dtype=np.int64) for is_same in self._fill}
 
-    def same(self, index: Index, masks: Masks) -> NDArray[np.int8]:
-        """Return 1 for masks that keep the row's decision, 0 for others, -1 beyond the limit."""
+    def keeps_decision(self, index: Index, masks: Masks) -> NDArray[np.int8]:
+        """Return 1 for masks that keep the decision, 0 for others, -1 if no query is left."""
         words = packed(masks)
-        cached = np.full(len(index), -1, dtype=np.int8)
-        cached[~masks.any(axis=1)] = 1
+        results = np.full(len(index), -1, dtype=np.int8)
+        results[~masks.any(axis=1)] = 1
         if self._inference:
-            self._infer(index, words, cached)
-        open_ = np.flatnonzero(cached < 0)
-        if not len(open_):
-            return cached
-        row_words = np.concatenate([index[open_, None].astype(np.uint64), words[open_]], axis=1)
+            self._infer(index, words, results)
+        pending = np.flatnonzero(results < 0)
+        if not len(pending):
+            return results
+        row_words = np.concatenate([index[pending, None].astype(np.uint64), words[pending]], axis=1)
         keys = row_words.view(f"V{8 * row_words.shape[1]}").ravel().tolist()
-        new: dict[bytes, int] = {}
-        for key, row, at in zip(keys, index[open_].tolist(), open_.tolist(), strict=True):
-            if key in self._known or key in new:
+        queried: dict[bytes, int] = {}
+        for key, row, at in zip(keys, index[pending].tolist(), pending.tolist(), strict=True):
+            if key in self._known or key in queried:
                 continue
             if self.queries[row] >= self._limit:
                 self.exhausted[row] = True
                 continue
             self.queries[row] += 1
-            new[key] = at
-        if new:
-            at_new = np.fromiter(new.values(), dtype=np.int64, count=len(new))
-            answers = self._query(index[at_new], masks[at_new])
-            self._known.update(zip(new, answers.tolist(), strict=True))
+            queried[key] = at
+        if queried:
+            positions = np.fromiter(queried.values(), dtype=np.int64, count=len(queried))
+            is_same = self._query(index[positions], masks[positions])
+            self._known.update(zip(queried, is_same.tolist(), strict=True))
             if self._inference:
-                self._learn(index[at_new], words[at_new], answers)
-        cached[open_] = [self._known.get(key, -1) for key in keys]
-        return cached
+                self._learn(index[positions], words[positions], is_same)
+        results[pending] = [self._known.get(key, -1) for key in keys]
+        return results
 
-    def _infer(self, index: Index, words: Words, cached: NDArray[np.int8]) -> None:
-        """Set the results in `cached` that follow from known masks."""
+    def _infer(self, index: Index, words: Words, results: NDArray[np.int8]) -> None:
+        """Set the results that follow from known masks."""
         n_known = max(sets.shape[1] for sets in self._sets.values())
         for part in batches(len(index), _WORDS // (n_known * words.shape[1])):
             new, at = words[part, None, :], index[part]
             inside = ((new & ~self._sets[True][at]) == 0).all(axis=2).any(axis=1)
             beyond = ((self._sets[False][at] & ~new) == 0).all(axis=2).any(axis=1)
-            cached[part][inside] = 1
-            cached[part][beyond & ~inside] = 0
+            results[part][inside] = 1
+            results[part][beyond & ~inside] = 0
 
     def _learn(self, index: Index, words: Words, is_same: NDArray[np.bool_]) -> None:
         """Append the results of queries to the known masks of their rows."""
@@ -292,7 +292,7 @@ def _smallest(
         task, code = np.nonzero(needed & (same == -2))
         if len(task):
             chosen = (code[:, None] >> np.maximum(labels[task], 0) & 1 == 1) & (labels[task] >= 0)
-            same[task, code] = cache.same(index[task], masks[task] | chosen)
+            same[task, code] = cache.keeps_decision(index[task], masks[task] | chosen)
 
     for size in range(n_blocks):
         of_size = codes[np.bitwise_count(codes) == size]

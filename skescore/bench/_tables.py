@@ -168,19 +168,20 @@ def rank_extractors(
 
 
 def _rank_task(task: str, rows: pd.DataFrame, score: str, sign: int, alpha: float) -> Ranking:
+    """Rank the extractors that ran on all data sets of a task."""
     rows = rows.assign(_value=rows[score].where(rows["state"] == "complete"))
     grouped = rows.groupby(["data", "extractor"], sort=False)["_value"]
     means = grouped.mean().unstack("extractor")
-    without = (1 - grouped.count() / grouped.size()).unstack("extractor")
-    everywhere = [name for name in means.columns if without[name].notna().all()]
-    left_out = tuple(str(name) for name in means.columns if name not in everywhere)
+    failed_shares = (1 - grouped.count() / grouped.size()).unstack("extractor")
+    names = [name for name in means.columns if failed_shares[name].notna().all()]
+    left_out = tuple(str(name) for name in means.columns if name not in names)
     ranks = pd.DataFrame(
         [
-            _rank_data_set(sign * means.loc[data, everywhere], without.loc[data, everywhere])
+            _rank_data_set(sign * means.loc[data, names], failed_shares.loc[data, names])
             for data in means.index
         ],
         index=means.index,
-        columns=everywhere,
+        columns=names,
     )
     comparison = compare_ranks(ranks, alpha=alpha)
     order = list(comparison.average_ranks.index)
@@ -195,13 +196,13 @@ def _rank_task(task: str, rows: pd.DataFrame, score: str, sign: int, alpha: floa
     return Ranking(task, score, table, left_out, comparison)
 
 
-def _rank_data_set(losses: pd.Series, without: pd.Series) -> np.ndarray:
+def _rank_data_set(losses: pd.Series, failed_shares: pd.Series) -> np.ndarray:
     """Rank by the share of runs without a value, then by the mean; ties share their mean rank."""
     # Values that differ only by rounding are ties.
     rounded = [
         np.inf if np.isnan(value) else float(f"{value:.10g}") for value in losses.to_numpy(float)
     ]
-    keys = list(zip(without.round(9), rounded, strict=True))
+    keys = list(zip(failed_shares.round(9), rounded, strict=True))
     order = sorted(set(keys))
     return np.asarray(rankdata([order.index(key) for key in keys]), dtype=float)
 

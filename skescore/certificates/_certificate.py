@@ -501,7 +501,7 @@ class Certificate:
         return rules[int(np.argmax(scores))]
 
     def _describe_space(self, frontier: Frontier) -> str:
-        """Return a kind of rules and its space in words."""
+        """Describe the search space of a frontier: kind and size of the rules, and their cuts."""
         max_rules = frontier.sizes[-1]
         size = "1 leaf" if max_rules == 1 else f"{max_rules} leaves"
         if frontier.kind == "list":

@@ -95,13 +95,13 @@ class CheckResult:
     Parameters
     ----------
     verdict : {"confirmed", "not checked", "rejected"}
-        "confirmed" if all claims of the certificate are proven; "not checked" if everything that
-        was checked is correct, but a limit ended the check, or some part cannot be checked.
+        "confirmed": all claims of the certificate are proven. "rejected": an error was found. "not
+        checked": no error was found, but a limit ended the check, or a part cannot be checked.
     findings : sequence of str
         The parts that were checked, or the error that was found.
     claims : sequence of str, default=()
-        Sentences that are proven for the passed rows. They do not depend on the statements of the
-        certificate; all numbers are recomputed.
+        Sentences that the check proves for the passed rows. It recomputes all their numbers and
+        takes none from the certificate.
     """
 
     verdict: str
@@ -1595,7 +1595,7 @@ class _Check:
         return [f"A {space} is better by at most {improvement}; {incumbent}."]
 
     def _describe_space(self, frontier: Any) -> str:
-        """Return a kind of rules and its space in words."""
+        """Describe the search space of a frontier: kind and size of the rules, and their cuts."""
         max_rules, space = len(frontier["lower"]), frontier["space"]
         size = "1 leaf" if max_rules == 1 else f"{max_rules} leaves"
         if frontier["kind"] == "list":
@@ -1611,9 +1611,10 @@ class _Check:
         elif per_feature is None:
             cuts = "all cuts between neighboring values"
         else:
-            # Without the given rules, their cuts cannot be distinguished from other cuts.
-            more = " and more" if self.data["given"]["rules"] is None else ""
-            cuts = f"{per_feature} cuts per feature and those of the given rules{more}"
+            # Without the given rules, the check cannot decide which of the other cuts are theirs.
+            has_rules = self.data["given"]["rules"] is not None
+            other_cuts = "those of the given rules" if has_rules else "other cuts"
+            cuts = f"{per_feature} cuts per feature and {other_cuts}"
         return f"decision {frontier['kind']} of at most {size} over {cuts}"
 
 

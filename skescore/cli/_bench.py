@@ -38,7 +38,7 @@ from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_BLACK_BOX, OF_DATA, OF_EXTRACTORS, OF_FILE, OF_FOLDER
 from skescore.cli._rule_files import make_folder, refuse_file
-from skescore.cli._trials import shown_command_line
+from skescore.cli._trials import redact_passwords
 from skescore.registry import EXTRACTORS, extractor_label, extractor_names
 
 if TYPE_CHECKING:
@@ -732,7 +732,7 @@ def run(options: argparse.Namespace) -> str:
                 folder,
                 measures=options.measures,
                 n_jobs=options.n_jobs,
-                command_line=shown_command_line(options.command_line),
+                command_line=redact_passwords(options.command_line),
                 overwrite=options.overwrite,
                 retry_failed=options.retry_failed,
                 keep_rules=options.keep_rules,

@@ -289,7 +289,7 @@ def _named_values(ruleset: RuleSet) -> dict[str, list[object]]:
 
 
 def check_texts(path: Path, ruleset: RuleSet) -> None:
-    """Raise a ValueError if the rules name a text that no cell can have after it was read."""
+    """Raise a ValueError if the rules contain a text that reading a file never produces."""
     from skescore.datasets._reading import is_read_as
 
     for name, values in _named_values(ruleset).items():
@@ -478,7 +478,7 @@ def write_files(
     contents = (
         search.rules_.to_json() + "\n",
         csv_of(table),
-        _candidates(search),
+        _format_candidates(search),
         output.to_json(result),
     )
     paths = [options.output / name for name in FILES]
@@ -496,13 +496,13 @@ def write_files(
         sys.stderr.write(f"wrote {', '.join(map(str, paths))}\n")
 
 
-def _candidates(search: ExtractorSearchCV) -> str:
+def _format_candidates(search: ExtractorSearchCV) -> str:
     import pandas as pd
 
     from skescore.report import candidates_json
 
     first = search.leaderboard_.iloc[0]
-    # A winner that repeats an earlier trial is stored as that trial.
+    # A trial that repeats an earlier one is stored under the number of the earlier one.
     trial = first["trial"] if pd.isna(first["same_as"]) else first["same_as"]
     return candidates_json(
         search.candidates_,

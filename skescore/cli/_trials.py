@@ -249,8 +249,8 @@ def is_unfinished(folder: Path) -> bool:
     return (folder / UNFINISHED).exists()
 
 
-def shown_command_line(words: Sequence[str]) -> list[str]:
-    """Return the command line without the passwords of a storage and of other addresses."""
+def redact_passwords(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line with the passwords in all URLs replaced by ***."""
     from skescore.tuning.storage import storage_name
 
     shown_words = []

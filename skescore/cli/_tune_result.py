@@ -25,7 +25,7 @@ from skescore._text import percentage, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _inputs as inputs
 from skescore.cli import _output as output
-from skescore.cli._trials import shown_command_line
+from skescore.cli._trials import redact_passwords
 from skescore.registry import extractor_label
 
 if TYPE_CHECKING:
@@ -593,7 +593,7 @@ def make_result(
             "completeness_instances": float(best.rules_.covers(dataset.X).mean()),
         },
         "run": {
-            "command_line": shown_command_line(options.command_line),
+            "command_line": redact_passwords(options.command_line),
             "options": _option_values(options),
             "versions": package_versions(),
             "platform": platform.platform(),

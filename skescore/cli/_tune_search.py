@@ -61,7 +61,7 @@ from skescore.cli._trials import (
     kept_trials,
     n_processes,
     note_earlier,
-    shown_command_line,
+    redact_passwords,
     study_name,
 )
 from skescore.cli._tune_result import (
@@ -128,7 +128,7 @@ def find_rules(options: argparse.Namespace, begin: datetime.datetime) -> str:
     inputs.check_features(dataset, options.features)
     test = read_test_rows(options, dataset, model_file, notes)
     suspicions = _find_table_suspicions(options, dataset, test, model_file)
-    command = shown_command_line(options.command_line)
+    command = redact_passwords(options.command_line)
     for suspicion in suspicions:
         notes.warn(suspicion.with_command(command))
     notes.add_findings(dataset.name, dataset.findings)

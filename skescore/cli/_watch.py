@@ -256,8 +256,8 @@ def _batch_name(options: argparse.Namespace) -> str:
     return f"{Path(options.data_name).name}:{digest}"
 
 
-class _Rows:
-    """Features of the rules, labels, predictions of the model and keys of a table."""
+class _WatchedRows:
+    """Rows of a table: features, and if available labels and predictions of the model."""
 
     def __init__(self, options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> None:
         self.X: pd.DataFrame = read_rows(options, ruleset, options.data)
@@ -267,12 +267,10 @@ class _Rows:
         if target is None and (name := read_target(options.rules, ruleset)) is not None:
             target = name if name in raw_table(options, ruleset, options.data).columns else None
         preparation = preparation_of(options.rules, ruleset)
-        self.y = self.labels(ruleset, target, preparation)
+        self.y = self.labels(target, preparation)
         if self.y is not None:
             _note_missing_labels(target, self.y, notes, waits=options.key is not None)
-        self.model: Any = self.labels(
-            ruleset, options.model_column, replace(preparation, labels={})
-        )
+        self.model: Any = self.labels(options.model_column, replace(preparation, labels={}))
         if options.black_box:
             from skescore.black_boxes import load_black_box
             from skescore.extractors import Oracle
@@ -281,7 +279,7 @@ class _Rows:
             self.model = Oracle(model, like=self.X).query(self.X)
 
     def column(self, name: str) -> pd.Series:
-        """Return a column as it is in the file."""
+        """Return a column with the values in the file."""
         if self._table is None:
             self._table = raw_table(self._options, self._ruleset, self._options.data)
             if len(self._table) != len(self.X):
@@ -291,11 +289,12 @@ class _Rows:
                 )
         return find_column(self._table, name, self._options.data_name)
 
-    def labels(self, ruleset: RuleSet, name: str | None, preparation: Preparation) -> Any:
-        """Return a column of labels; None without one."""
+    def labels(self, name: str | None, preparation: Preparation) -> Any:
+        """Return the labels in a column; None if `name` is None."""
         if name is None:
             return None
-        return read_labels(ruleset, self.column(name), preparation, self._options.na_values)
+        column, na_values = self.column(name), self._options.na_values
+        return read_labels(self._ruleset, column, preparation, na_values)
 
 
 def _note_missing_labels(
@@ -330,7 +329,7 @@ def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Not
         counts = _count_source(options, ruleset, None)
         baseline = RuleBaseline(rules_fingerprint(ruleset), counts)
     else:
-        rows = _Rows(options, ruleset, notes)
+        rows = _WatchedRows(options, ruleset, notes)
         baseline = RuleBaseline.from_rows(ruleset, rows.X, rows.y, model_predictions=rows.model)
     monitor = RuleMonitor(
         ruleset, baseline, alpha=options.alpha or _ALPHA, tolerances=dict(options.tolerance)
@@ -402,7 +401,7 @@ def _update(
         counts = _count_source(options, ruleset, monitor)
         new = monitor.update_counts(counts, batch=batch, time=time)
     else:
-        rows = _Rows(options, ruleset, notes)
+        rows = _WatchedRows(options, ruleset, notes)
         if options.key is not None:
             _wait_for_labels(options, state, rows)
         new = monitor.update(rows.X, rows.y, model_predictions=rows.model, batch=batch, time=time)
@@ -410,7 +409,7 @@ def _update(
     return state, new
 
 
-def _wait_for_labels(options: argparse.Namespace, state: WatchState, rows: _Rows) -> None:
+def _wait_for_labels(options: argparse.Namespace, state: WatchState, rows: _WatchedRows) -> None:
     """Store rows without a label, with their predictions."""
     import numpy as np
     import pandas as pd

@@ -143,7 +143,7 @@ class DecisionRegions:
         return next(self.pair_regions(lower, upper, feature), None)
 
     def output(self, rule: int) -> Any:
-        """Return the output of a rule or the fallback; None for no prediction."""
+        """Return the output of a rule or of the fallback; None if there is no prediction."""
         if rule != FALLBACK:
             return self.ruleset.rules[rule].output
         fallback = self.ruleset.fallback
@@ -151,8 +151,8 @@ class DecisionRegions:
             return None
         if fallback.policy == "nearest":
             raise UndecidableError(
-                "The nearest rule predicts uncovered rows, so predictions are not constant in "
-                "boxes. Use uncovered='default' or 'abstain'."
+                "The nearest rule predicts uncovered rows, so rows that satisfy the same "
+                "conditions can have different predictions. Use uncovered='default' or 'abstain'."
             )
         return fallback.output
 

@@ -886,18 +886,18 @@ def _dates_of(texts: pd.Series, date_format: str) -> pd.Series:
     return dates
 
 
-def _parts_of(dates: pd.Series, reading: ColumnReading) -> dict[str, pd.Series]:
+def _date_features(dates: pd.Series, reading: ColumnReading) -> dict[str, pd.Series]:
     """Return the features derived from a column of dates."""
-    first = None if reading.first is None else pd.Timestamp(reading.first)
+    first_day = None if reading.first is None else pd.Timestamp(reading.first)
     features: dict[str, pd.Series] = {}
     for name, part in zip(reading.features, reading.parts, strict=True):
         if part == "weekday":
             day = dates.dt.day_of_week
-            names = np.array([*_WEEKDAYS, np.nan], dtype=object)
-            values = names[day.fillna(len(_WEEKDAYS)).to_numpy(int)]
+            names_or_nan = np.array([*_WEEKDAYS, np.nan], dtype=object)
+            values = names_or_nan[day.fillna(len(_WEEKDAYS)).to_numpy(int)]
             features[name] = pd.Series(values, index=dates.index, dtype=object)
         elif part == "days":
-            features[name] = _compact((dates.dt.normalize() - first).dt.days)
+            features[name] = _compact((dates.dt.normalize() - first_day).dt.days)
         else:
             features[name] = _compact(getattr(dates.dt, part))
     return features
@@ -916,7 +916,7 @@ def _apply(
 ) -> dict[str, pd.Series]:
     """Return the features derived from a column."""
     if reading.kind == "date":
-        return _parts_of(_dates(column, cells, reading.format), reading)
+        return _date_features(_dates(column, cells, reading.format), reading)
     if reading.kind == "number":
         if cells is None:
             return {reading.name: _numbers(column, na_values)}
@@ -1468,7 +1468,7 @@ class _Reader:
             "date",
             f"column {name!r} holds dates{format_note}, read as {listed(reading.features)}",
         )
-        return reading, _parts_of(dates, reading)
+        return reading, _date_features(dates, reading)
 
     def leave(self, name: str, reason: str) -> _Read:
         """Record that a column is dropped, with the reason."""
@@ -2184,17 +2184,17 @@ def _tuple(names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _numbers_in(texts: Sequence[str], reading: ColumnReading) -> np.ndarray:
-    """Convert texts to numbers in the unit of a column; other text and units become NaN."""
+    """Convert texts to numbers in the unit of a column; NaN if a text or its unit does not fit."""
     values = as_numbers(texts, reading.decimal, reading.thousands)
     if not reading.unit:
         return values
-    divided = split_units(texts)
-    unread = np.flatnonzero(np.isnan(values) & (np.array(divided.units, dtype=object) != ""))
+    split_texts = split_units(texts)
+    unread = np.flatnonzero(np.isnan(values) & (np.array(split_texts.units, dtype=object) != ""))
     numbers = as_numbers(
-        [divided.numbers[int(i)] for i in unread], reading.decimal, reading.thousands
+        [split_texts.numbers[int(i)] for i in unread], reading.decimal, reading.thousands
     )
-    factors = [unit_factor(divided.units[int(i)], reading.unit) for i in unread]
-    # Dividing by an integer is exact where multiplying by its inverse is not: 90 min are 1.5 h.
+    factors = [unit_factor(split_texts.units[int(i)], reading.unit) for i in unread]
+    # 90 / 60 is rounded once; 90 * (1 / 60) would be rounded twice.
     multipliers = np.array([np.nan if f is None else f.numerator for f in factors], dtype=float)
     divisors = np.array([1 if f is None else f.denominator for f in factors], dtype=float)
     values[unread] = numbers * multipliers / divisors

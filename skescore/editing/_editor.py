@@ -159,7 +159,7 @@ class RuleEditor:
         number : int
             Number of the rule, from 1.
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -177,7 +177,7 @@ class RuleEditor:
         number : int, optional
             Number of the new rule; by default it becomes the last one.
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class RuleEditor:
         number, to : int
             Number of the rule before and after, from 1.
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -214,7 +214,7 @@ class RuleEditor:
         first, second : int
             Numbers of the rules; the merged rule takes the position of the first.
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -247,7 +247,7 @@ class RuleEditor:
         values : iterable, optional
             The first part has these values of a categorical feature.
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -292,7 +292,7 @@ class RuleEditor:
             Whether equal bounds of all other rules change too, like a split of a tree. By default
             True for disjoint rules, so that they remain disjoint.
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -343,7 +343,7 @@ class RuleEditor:
         missing : bool, optional
             Whether a missing value satisfies the condition; by default as before.
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -372,7 +372,7 @@ class RuleEditor:
         output : class label, float or LinearOutput
             The new output.
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -391,7 +391,7 @@ class RuleEditor:
         output : class label or float
             The new prediction.
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -410,7 +410,7 @@ class RuleEditor:
         feature : str or int
             The feature.
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -426,7 +426,7 @@ class RuleEditor:
         rules : RuleSet
             The new rules, with the same features and task.
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -443,7 +443,7 @@ class RuleEditor:
         Parameters
         ----------
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -479,7 +479,7 @@ class RuleEditor:
         Parameters
         ----------
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -493,12 +493,12 @@ class RuleEditor:
         return self._edit(because, action="undo")
 
     def redo(self, *, because: str | None = None) -> Effect:
-        """Repeat the edit that was last undone.
+        """Apply the last undone edit again.
 
         Parameters
         ----------
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -507,7 +507,7 @@ class RuleEditor:
         Raises
         ------
         ValueError
-            If nothing was undone, or another edit followed.
+            If no edit was undone, or a new edit was made since then.
         """
         return self._edit(because, action="redo")
 
@@ -530,7 +530,7 @@ class RuleEditor:
         limits : SolverLimits, optional
             Limits of the search; by default about 5 seconds, the same on every machine.
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -573,7 +573,7 @@ class RuleEditor:
         Parameters
         ----------
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------
@@ -651,7 +651,7 @@ class RuleEditor:
         edit : mapping
             Name of the edit as ``"action"``, and its arguments.
         because : str, optional
-            The reason.
+            Reason for the edit, which the log records.
 
         Returns
         -------

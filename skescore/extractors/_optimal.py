@@ -504,12 +504,12 @@ def _documented(cls: T) -> T:
 class OptimalTreeExtractor(BaseOptimalExtractor):
     """Decision tree with the smallest loss among all trees with a limited number of leaves.
 
-    No tree over the cuts of the search space in ``status_`` has fewer errors on the training rows,
-    and for every number of leaves there is a proven lower bound of the errors. If the proof takes
-    too long, the best tree found is returned, and a ``ConvergenceWarning`` states its loss and the
-    lower bound. The tree never has more errors than the tree of :class:`CARTExtractor` with the
-    same number of leaves. Its leaves are disjoint rules. The black box is queried once. Categories
-    and missing values are supported.
+    The search considers all trees over the cuts that ``status_`` states. It proves that none of
+    them has a smaller loss on the training rows, and computes lower bounds for trees with fewer
+    leaves. If the proof takes too long, the best tree found is returned, and a
+    ``ConvergenceWarning`` states its loss and the lower bound. The loss is never larger than that
+    of the tree of :class:`CARTExtractor` with the same number of leaves. The leaves are disjoint
+    rules. The black box is queried once. Categories and missing values are supported.
 
     Parameters
     ----------
@@ -518,20 +518,21 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         Largest number of leaves, from 2 to 10,000.
     cuts_per_feature : int, None or "auto", default="auto"
         Largest number of cuts of a numeric feature; the cuts nearest to its quantiles are used.
-        None: all cuts between neighboring values. "auto": all cuts if the proof may then succeed
-        within the limits. Otherwise local search uses all cuts, and the proof uses 16 cuts per
-        feature and the cuts of the trees that local search found. The cuts of CART's tree and of
-        `start` are always added. Tests on categories compare with single values and with the sets
-        of values in CART's tree and `start`.
+        None: all cuts between neighboring values. "auto": all cuts if the proof is expected to
+        finish within the limits. Otherwise local search uses all cuts, and the proof uses 16 cuts
+        per feature and the cuts of the trees that local search found. The cuts of CART's tree and
+        of `start` are always added. A test of a category compares it with a single value, or with a
+        set of values from CART's tree or `start`.
     n_features_to_select : int or None, default=20
         {selection}
     {loss}
     start : RuleSet or fitted extractor, optional
-        Rules on the same features from which the search starts. If they partition the training rows
-        like a tree with at most `max_leaf_nodes` leaves (uncovered rows count as one more leaf),
-        the result never has more errors. Otherwise the most similar tree is used, and ``status_``
-        states if the rules are better. The outputs of the rules are not used, so linear outputs may
-        have a smaller loss. M-of-N rules usually do not correspond to a tree of this size.
+        Rules on the same features from which the search starts. If a tree with at most
+        `max_leaf_nodes` leaves partitions the training rows like these rules (uncovered rows count
+        as one more leaf), the loss of the result is never larger than that of this tree. Otherwise
+        the search starts from the most similar tree, and ``status_`` states whether the rules are
+        better. Only the partition is used. Rules with linear outputs may therefore have a smaller
+        loss than the result. M-of-N rules usually do not correspond to a tree of this size.
     {limits}
     {common}
 
@@ -714,13 +715,14 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
 class OptimalListExtractor(BaseOptimalExtractor):
     """Ordered list with the smallest loss among all lists with a limited number of rules.
 
-    No list over the cuts of the search space in ``status_`` has fewer errors on the training rows,
-    and for every number of rules there is a proven lower bound of the errors. If the proof takes
-    too long, the best list found is returned, and a ``ConvergenceWarning`` states its loss and the
-    lower bound. The list never has more errors than the tree of :class:`CARTExtractor` with as many
-    leaves if that tree can be written as a list of rules with at most `max_conditions` tests;
-    otherwise ``status_`` states if the tree is better. The last rule has no conditions and counts
-    as a rule. The black box is queried once. Categories and missing values are supported.
+    The search considers all lists over the cuts that ``status_`` states. It proves that none of
+    them has a smaller loss on the training rows, and computes lower bounds for lists with fewer
+    rules. If the proof takes too long, the best list found is returned, and a
+    ``ConvergenceWarning`` states its loss and the lower bound. If the tree of
+    :class:`CARTExtractor` with `max_rules` leaves can be written as a list of rules with at most
+    `max_conditions` tests each, the loss is never larger than that of this tree; otherwise
+    ``status_`` states whether the tree is better. The last rule has no conditions and counts as a
+    rule. The black box is queried once. Categories and missing values are supported.
 
     Parameters
     ----------
@@ -731,17 +733,19 @@ class OptimalListExtractor(BaseOptimalExtractor):
         Largest number of tests in a premise; an interval with two bounds counts as two tests.
     cuts_per_feature : int, None or "auto", default="auto"
         Largest number of cuts of a numeric feature; the cuts nearest to its quantiles are used.
-        None: all cuts between neighboring values. "auto": all cuts if the proof may then succeed
-        within the limits, otherwise 8. The cuts of CART's tree and of `start` are always added.
-        Tests on categories compare with single values and with the sets in CART's tree and `start`.
+        None: all cuts between neighboring values. "auto": all cuts if the proof is expected to
+        finish within the limits, otherwise 8. The cuts of CART's tree and of `start` are always
+        added. A test of a category compares it with a single value, or with a set of values from
+        CART's tree or `start`.
     n_features_to_select : int or None, default=20
         {selection}
     {loss}
     start : RuleSet or fitted extractor, optional
-        Rules on the same features from which the search starts. If they partition the training rows
-        like a list of the search space (uncovered rows count as one more rule), the result never
-        has more errors. Otherwise the most similar list is used, and ``status_`` states if the
-        rules are better. The outputs of the rules are not used.
+        Rules on the same features from which the search starts. If a list of the search space
+        partitions the training rows like these rules (uncovered rows count as one more rule), the
+        loss of the result is never larger than that of this list. Otherwise the search starts from
+        the most similar list, and ``status_`` states whether the rules are better. Only the
+        partition is used, not the outputs of the rules.
     {limits}
     {common}
 

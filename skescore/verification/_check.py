@@ -615,20 +615,21 @@ class _Checker:
         self._expect(_is_close(trusted["row_share"], share), f"{name}: row_share is {share:.6g}.")
 
     def check_witnesses(self) -> int:
-        """Call rules and model for every witness; return the number of witnesses."""
+        """Check every witness with the rules and the model; return the number of witnesses."""
         count = 0
         for record in self.data["rules"]:
-            own_wrong = (self._assigned == record["index"]) & self._wrong
+            disagrees = bool(((self._assigned == record["index"]) & self._wrong).any())
             witness, worst = record["witness"], record["worst"]
             self._expect(
-                witness is not None or not own_wrong.any(),
-                f"{_name(record)}: a row is a witness, but none is stated.",
+                witness is not None or not disagrees,
+                f"{_name(record)}: rules and model disagree on a row, but no witness is stated.",
             )
             has_worst = witness is not None and (
                 self.rules.task == "regression" or hasattr(self._black_box, "predict_proba")
             )
             self._expect(
-                (worst is not None) == has_worst, f"{_name(record)}: worst and witness differ."
+                (worst is not None) == has_worst,
+                f"{_name(record)}: a worst witness is {'missing' if has_worst else 'unexpected'}.",
             )
             for part in ("witness", "worst"):
                 if record[part] is not None:

@@ -20,16 +20,16 @@ RADIUS = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Neighborhoods:
-    """Neighborhoods of rows, as boxes.
+    """Boxes around rows, in which numbers vary and categories and missing values are fixed.
 
     Parameters
     ----------
     grid : CellGrid
-        The cells.
+        Cells of all columns.
     points : ndarray of shape (n_rows, n_features)
-        Rows with codes and NaN.
+        Rows with codes for categories, and NaN for missing values.
     low, high : ndarray of shape (n_rows, n_features)
-        Smallest and largest value of each number; NaN for categories and missing values.
+        Bounds of each number in the neighborhood; NaN for categories and missing values.
     """
 
     grid: CellGrid
@@ -53,7 +53,7 @@ class Neighborhoods:
         return len(self.points)
 
     def shares(self, j: int, boxes: CellBoxes, i: int, rows: np.ndarray) -> np.ndarray:
-        """Return the share of each row's range in a column that a box includes."""
+        """Return the share of each row's neighborhood in column `j` that is in box `i`."""
         values = self.points[rows, j]
         is_missing = np.isnan(values)
         if self.grid.is_category[j]:
@@ -65,7 +65,7 @@ class Neighborhoods:
         return np.where(is_missing, float(boxes.missing[i, j]), inside)
 
     def masses(self, boxes: CellBoxes, i: int, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return the share of the neighborhood of each row in a box."""
+        """Return the share of each row's neighborhood that is in box `i`."""
         if rows is None:
             rows = np.arange(len(self))
         result = np.ones(len(rows))
@@ -76,7 +76,7 @@ class Neighborhoods:
     def draw(
         self, boxes: CellBoxes, i: int, rows: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """Draw one point of the intersection of a box with the neighborhood of each row."""
+        """Draw one point per row from the intersection of its neighborhood with box `i`."""
         points = self.points[rows].copy()
         for j in np.flatnonzero(~self.grid.is_category).tolist():
             start, stop = self.grid.bounds(j, boxes, i)
@@ -135,7 +135,7 @@ def draw_in_domain(
     Returns
     -------
     ndarray of shape (n_points, n_features)
-        Points with codes and NaN.
+        Points with codes for categories, and NaN for missing values.
     """
     points = np.empty((n_points, grid.n_features))
     for j in range(grid.n_features):

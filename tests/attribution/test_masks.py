@@ -63,7 +63,7 @@ def test_kleene_masks_leave_inputs_unassigned() -> None:
     X = np.random.default_rng(0).integers(0, 2, (6, 4))
     masker = KleeneMasks(formula, X, 5)
     indices, masks = drawn_masks(6, 4)
-    masked = masker.same(indices, masks)
+    masked = masker.keeps_decision(indices, masks)
     for index, mask, same in zip(indices, masks, masked, strict=True):
         signs = [0 if m else 2 * int(v) - 1 for v, m in zip(X[index], mask, strict=True)]
         own = 1 if formula.evaluate(X[index][None])[0] else -1
@@ -82,7 +82,7 @@ def test_replaced_masks_use_one_contrast_or_one_per_row(
             corner(np.where(mask, others[p], rows[p])[None])[0] == corner(rows[[p]])[0]
             for p, mask in zip(indices, masks, strict=True)
         ]
-        assert masker.same(indices, masks).tolist() == expected
+        assert masker.keeps_decision(indices, masks).tolist() == expected
 
 
 def test_background_masks_use_majority_of_background(
@@ -93,7 +93,7 @@ def test_background_masks_use_majority_of_background(
     answers = {}
     for max_batch in (1, 13, 1000):
         masker = BackgroundMasks(corner, rows, background, max_batch)
-        answers[max_batch] = masker.same(indices, masks).tolist()
+        answers[max_batch] = masker.keeps_decision(indices, masks).tolist()
         assert masker.n_model_rows == 9 + 60 * 6
     expected = []
     for p, mask in zip(indices, masks, strict=True):
@@ -114,7 +114,8 @@ def test_supervaluation_masks_check_all_subsets(contrasted: bool) -> None:
     reference = contrast if contrasted else None
     masker = SupervaluationMasks(ContrastPairs(formula.predict, X, reference, 100))
     indices, masks = drawn_masks(5, 6)
-    for index, mask, same in zip(indices, masks, masker.same(indices, masks), strict=True):
+    masked = masker.keeps_decision(indices, masks)
+    for index, mask, same in zip(indices, masks, masked, strict=True):
         members = np.flatnonzero(mask)
         keeps = True
         for size in range(len(members) + 1):
@@ -129,8 +130,9 @@ def test_supervaluation_masks_accept_many_values(rows: NDArray[np.float64]) -> N
     masker = SupervaluationMasks(ContrastPairs(corner, rows, rows[::-1], 100))
     sampled = SampledMasks(ContrastPairs(corner, rows, rows[::-1], 100), row_keys(rows, 0), 300)
     indices, masks = drawn_masks(9, 4)
-    masked = masker.same(indices, masks)
-    assert (masked == sampled.same(indices, masks)).all()  # 300 draws include all 16 subsets
+    masked = masker.keeps_decision(indices, masks)
+    # 300 draws include all 16 subsets.
+    assert (masked == sampled.keeps_decision(indices, masks)).all()
     assert 0 < masked.sum() < 60
 
 
@@ -139,17 +141,17 @@ def test_sampled_masks_err_on_one_side_only() -> None:
     X = np.random.default_rng(0).integers(0, 2, (7, 8))
     exact = SupervaluationMasks(ContrastPairs(formula.predict, X, None, 100))
     indices, masks = drawn_masks(7, 8, 200)
-    truth = exact.same(indices, masks)
+    truth = exact.keeps_decision(indices, masks)
     right = []
     for n_completions in (0, 4, 64):
         masker = SampledMasks(
             ContrastPairs(formula.predict, X, None, 33), row_keys(X, 5), n_completions
         )
-        masked = masker.same(indices, masks)
+        masked = masker.keeps_decision(indices, masks)
         assert (masked >= truth).all()  # an observed change is certain
         right.append((masked == truth).mean())
         order = np.random.default_rng(1).permutation(200)
-        assert (masker.same(indices[order], masks[order]) == masked[order]).all()
+        assert (masker.keeps_decision(indices[order], masks[order]) == masked[order]).all()
     assert right[0] < right[1] < right[2]
     assert right[2] > 0.95
 
@@ -191,7 +193,7 @@ def test_mask_cache_queries_nothing_twice(
     for batch in batches:
         indices = np.array([index % n for index, _ in batch], dtype=np.int64)
         masks = bits(np.array([code for _, code in batch], dtype=np.int64), 8)
-        assert (cache.same(indices, masks) == truth(indices, masks)).all()
+        assert (cache.keeps_decision(indices, masks) == truth(indices, masks)).all()
         expected |= {
             (p, m.tobytes()) for p, m in zip(indices.tolist(), masks, strict=True) if m.any()
         }
@@ -210,16 +212,16 @@ def test_mask_cache_supports_many_features(n_features: int) -> None:
 
     cache = MaskCache(ask, 2, n_features, inference=True, max_queries=None)
     everything = np.ones((2, n_features), dtype=np.bool_)
-    assert cache.same(np.arange(2), everything).tolist() == [0, 0]
+    assert cache.keeps_decision(np.arange(2), everything).tolist() == [0, 0]
     copied = everything.copy()
     copied[:, -1] = False
-    assert cache.same(np.arange(2), copied).tolist() == [1, 1]
+    assert cache.keeps_decision(np.arange(2), copied).tolist() == [1, 1]
     copied[:, 5] = False  # a subset of a mask that keeps the decision
-    assert cache.same(np.arange(2), copied).tolist() == [1, 1]
+    assert cache.keeps_decision(np.arange(2), copied).tolist() == [1, 1]
     assert cache.queries.tolist() == [3, 3]
     ends = ~copied & False
     ends[:, [0, -1]] = True
-    assert cache.same(np.arange(2), ends).tolist() == [0, 0]
+    assert cache.keeps_decision(np.arange(2), ends).tolist() == [0, 0]
     assert cache.queries.tolist() == [4, 4]
 
 
@@ -228,10 +230,10 @@ def test_mask_cache_stops_at_its_limit_per_row() -> None:
     cache = MaskCache(oracle, 2, 4, inference=False, max_queries=3)
     indices = np.array([0, 0, 0, 1])
     masks = bits(np.array([1, 2, 3, 3]), 4)
-    assert cache.same(indices, masks).tolist() == [1, 1, -1, 0]
+    assert cache.keeps_decision(indices, masks).tolist() == [1, 1, -1, 0]
     assert cache.exhausted.tolist() == [True, False]
     assert cache.queries.tolist() == [3, 2]
-    assert cache.same(indices, masks).tolist() == [1, 1, -1, 0]
+    assert cache.keeps_decision(indices, masks).tolist() == [1, 1, -1, 0]
 
 
 # --- passes --------------------------------------------------------------------------------------
@@ -282,7 +284,7 @@ def test_refine_agrees_with_recursion_on_each_row(kind: str, n_blocks: int, keep
         masker: Any = KleeneMasks(formula, X, 7)
     else:
         masker = ReplacedMasks(ContrastPairs(formula.predict, X, np.zeros(9, dtype=int), 50))
-    cache = MaskCache(masker.same, 12, 9, inference=kind == "kleene", max_queries=None)
+    cache = MaskCache(masker.keeps_decision, 12, 9, inference=kind == "kleene", max_queries=None)
     keys = row_keys(X, 3)
     weights = np.random.default_rng(1).random((12, 9)) * (np.arange(12) % 3 > 0)[:, None]
     weights[:, 2] = 0.0
@@ -300,7 +302,7 @@ def test_refine_agrees_with_recursion_on_each_row(kind: str, n_blocks: int, keep
             if not mask:
                 return True
             array = np.isin(np.arange(9), list(mask))[None, :]
-            return bool(masker.same(np.array([index]), array)[0])
+            return bool(masker.keeps_decision(np.array([index]), array)[0])
 
         slow, own = slow_pass(same, keys[[index]], weights[index], 4, n_blocks, keep)
         assert values[index].tolist() == slow
@@ -373,7 +375,7 @@ def test_evidence_follows_from_predictions(change_sets: list[int], masks: list[i
     oracle = Antitone([change_sets], n)
     cache = MaskCache(oracle, 1, n, inference=True, max_queries=None)
     zeros = np.zeros(len(masks), dtype=np.int64)
-    answers = cache.same(zeros, bits(np.array(masks, dtype=np.int64), n))
+    answers = cache.keeps_decision(zeros, bits(np.array(masks, dtype=np.int64), n))
     same = [0] + [c for c, a in zip(masks, answers, strict=True) if a]
     change = [c for c, a in zip(masks, answers, strict=True) if not a]
     nothing = np.full((1, n), -1), np.zeros((1, n, n), dtype=np.bool_)
@@ -398,7 +400,7 @@ def test_evidence_follows_from_predictions(change_sets: list[int], masks: list[i
 
 def test_evidence_refutes_counts_that_the_predictions_exclude() -> None:
     cache = MaskCache(Antitone([[0b11]], 3), 1, 3, inference=True, max_queries=None)
-    cache.same(np.zeros(2, dtype=np.int64), bits(np.array([0b001, 0b011]), 3))
+    cache.keeps_decision(np.zeros(2, dtype=np.int64), bits(np.array([0b001, 0b011]), 3))
     claimed = np.array([[0, -1, -1]]), np.zeros((1, 3, 3), dtype=np.bool_)
     result = evidence(cache, *claimed)
     assert result.sizes[0, 0] == -1  # masking only this feature keeps the decision

@@ -52,7 +52,7 @@ from skescore.cli._trials import (
     _SEARCH_OPTIONS,
     TrialStorage,
     WorkerProcesses,
-    shown_command_line,
+    redact_passwords,
 )
 from skescore.cli._tune_search import ReportingSearch, make_splitter
 from skescore.datasets import Dataset, load_dataset
@@ -361,18 +361,18 @@ def test_workers_note_a_failing_worker(capsys):
 
 
 @pytest.mark.parametrize("joined", [False, True])
-def test_shown_command_line_hides_password_of_storage(joined):
+def test_redact_passwords_hides_password_of_storage(joined):
     url = "postgresql://anna:geheim@db.example.org/studies?password=geheim"
     words = [f"--storage={url}"] if joined else ["--storage", url]
-    command_line = shown_command_line(["skescore", "tune", "iris", *words, "--cv", "3"])
+    command_line = redact_passwords(["skescore", "tune", "iris", *words, "--cv", "3"])
     assert "geheim" not in " ".join(command_line)
     hidden = "postgresql://anna:***@db.example.org/studies?password=***"
     assert command_line[-2:] == ["--cv", "3"]
     assert " ".join(command_line[3:-2]).replace("=", " ", int(joined)) == f"--storage {hidden}"
 
 
-def test_shown_command_line_hides_password_of_table():
-    command_line = shown_command_line(
+def test_redact_passwords_hides_password_of_table():
+    command_line = redact_passwords(
         ["skescore", "tune", "postgresql://anna:geheim@host/db?table=t"]
     )
     assert command_line == ["skescore", "tune", "postgresql://anna:***@host/db?table=t"]

@@ -522,14 +522,15 @@ class BoxGrower:
         for lower, upper in self._candidates(node, rows):
             inside = self._inside(rows, lower, upper)
             if 0 < inside.sum() < len(rows):
-                boxes.append((self._judge(rows, inside, lower, upper), lower, upper))
+                boxes.append((self._evaluate(rows, inside, lower, upper), lower, upper))
         if not boxes:
             return None
         impurity = self._target.impurity(rows)
-        chosen = self._choose([judged for judged, _, _ in boxes], impurity)
+        chosen = self._choose([candidate for candidate, _, _ in boxes], impurity)
         best, lower, upper = boxes[chosen]
         if best.impurity > impurity * (1 + _SAME) and self._parameters.weighted:
-            return None  # linear models of the parts would generalize worse
+            # Linear models of few rows overfit, so a split can increase their weighted impurity.
+            return None
         inside = self._inside(node.rows, lower, upper)
         level = node.level + 1
         return (
@@ -625,7 +626,7 @@ class BoxGrower:
         result[left] = True
         return result
 
-    def _judge(
+    def _evaluate(
         self, rows: np.ndarray, inside: np.ndarray, lower: np.ndarray, upper: np.ndarray
     ) -> _CandidateBox:
         n_inside = int(inside.sum())
@@ -635,24 +636,24 @@ class BoxGrower:
         impurity = share * inner + (1 - share) * outer
         return _CandidateBox(impurity, self._log_volume(lower, upper), n_inside)
 
-    def _choose(self, judged: list[_CandidateBox], impurity: float) -> int:
+    def _choose(self, candidates: list[_CandidateBox], impurity: float) -> int:
         """Return the index of the best box; ties go to the first."""
-        numbers = range(len(judged))
-        tolerance = _SAME * max(impurity, max(j.impurity for j in judged)) or 1.0
+        numbers = range(len(candidates))
+        tolerance = _SAME * max(impurity, max(j.impurity for j in candidates)) or 1.0
         if self._parameters.split_outside:
             return min(
                 numbers,
-                key=lambda i: (round(judged[i].impurity / tolerance), judged[i].log_volume),
+                key=lambda i: (round(candidates[i].impurity / tolerance), candidates[i].log_volume),
             )
         # A large box that separates nothing is useless.
-        gain = max(0.0, impurity - min(j.impurity for j in judged))
+        gain = max(0.0, impurity - min(j.impurity for j in candidates))
         max_impurity = impurity - _USEFUL * gain + tolerance
         return min(
             numbers,
             key=lambda i: (
-                judged[i].impurity > max_impurity,
-                -judged[i].log_volume,
-                -judged[i].n_inside,
+                candidates[i].impurity > max_impurity,
+                -candidates[i].log_volume,
+                -candidates[i].n_inside,
             ),
         )
 

@@ -80,7 +80,7 @@ def above(threshold: float, *, missing: bool) -> NumberSet:
 
 @dataclass(frozen=True, slots=True)
 class CategorySet:
-    """Listed categories, or all others if negated, with or without missing values."""
+    """Set of categories: `values` or, if `negated`, all others; `missing` adds missing values."""
 
     values: frozenset[Any]
     negated: bool
@@ -101,7 +101,7 @@ class CategorySet:
         return CategorySet(self.values & other.values, False, missing)
 
     def conditions(self, feature: int) -> tuple[Condition | None, ...]:
-        """Return the condition in a tuple; None represents a condition that always holds."""
+        """Return a tuple of one condition; None represents a condition that always holds."""
         if self.values:
             return (OneOf(feature, tuple(self.values), self.negated, missing=self.missing),)
         if not self.negated:

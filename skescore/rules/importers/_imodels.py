@@ -145,8 +145,8 @@ def boosted_regressor(model: Any, about: Frame) -> RuleSet:
     for inner in model.estimators_:
         if not hasattr(inner, "tree_"):
             raise TypeError(
-                f"{type(model).__name__} boosts {type(inner).__name__}, which skescore cannot "
-                "read; it can read boosted decision trees."
+                f"{type(model).__name__} boosts {type(inner).__name__}, but skescore can only "
+                "read boosted decision trees."
             )
         leaves = [conditions for _, conditions in reachable_leaves(inner.tree_)]
         parts = (conjunction((*cell, *leaf)) for cell in cells for leaf in leaves)
@@ -512,8 +512,8 @@ def boosted_classifier(model: Any, about: Frame) -> RuleSet:
     for inner, weight in _stages(model):
         if not hasattr(inner, "tree_"):
             raise TypeError(
-                f"{type(model).__name__} boosts {type(inner).__name__}, which skescore cannot "
-                "read; it can read boosted decision trees and SlipperClassifier."
+                f"{type(model).__name__} boosts {type(inner).__name__}, but skescore can only "
+                "read boosted decision trees and SlipperClassifier."
             )
         leaves: list[Leaf] = []
         for leaf, conditions in reachable_leaves(inner.tree_):

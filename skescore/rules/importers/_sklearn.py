@@ -521,8 +521,8 @@ def _adaboost(model: Any, names: Sequence[str], domain: Domain | None) -> RuleSe
     for inner, weight in zip(model.estimators_, model.estimator_weights_, strict=False):
         if not isinstance(inner, DecisionTreeClassifier):
             raise TypeError(
-                f"AdaBoost boosts {type(inner).__name__}, which skescore cannot read; it can read "
-                "boosted decision trees."
+                f"AdaBoost boosts {type(inner).__name__}, but skescore can only read boosted "
+                "decision trees."
             )
         leaves = tree_to_ruleset(inner, feature_names=names, missing=False).rules
         rules += [replace(leaf, statistics=None, weight=float(weight)) for leaf in leaves]
