@@ -132,13 +132,19 @@ def main() -> None:
         }
     )
     text = (
-        "# When query rows help\n\nWritten by `python benchmarks/quality/query_rows.py`: "
-        f"{results['table'].nunique()} tables, a random forest of 100 trees, held-out rows. "
-        "*better*, *equal* and *worse* count tables by fidelity, compared with no query rows; "
-        "equal means less than half a held-out row.\n\n"
+        "# Effect of query rows on fidelity\n\n"
+        "Written by `python benchmarks/quality/query_rows.py` for "
+        f"{results['table'].nunique()} tables. On one half of each table, a random forest of 100 "
+        "trees is fitted, and each extractor learns from its predictions for these rows and for "
+        "generated *query rows*; *sampling* names the generator. *Refined* Trepan has the settings "
+        "that a search for fidelity tries first. Fidelity and correctness are "
+        "measured on the other half; they and the number of rules are means over the tables. "
+        "*better*, *equal* and *worse* count the tables on which query rows improve, keep or "
+        "reduce the fidelity; differences of less than half a held-out row count as equal.\n\n"
         + format_table(summarize(results))
-        + "\nThe three tables on which permuted rows cost CART most, and those on which they help "
-        "most:\n\n" + format_table(pd.concat([extremes.head(3), extremes.tail(3)]))
+        + "\nFidelity of CART on the three tables on which permuted rows reduce it most, and on "
+        "the three on which they improve it most:\n\n"
+        + format_table(pd.concat([extremes.head(3), extremes.tail(3)]))
     )
     options.output.write_text(text, encoding="utf-8")
 

@@ -2,8 +2,9 @@
 Rules over many features
 ========================
 
-The first plot has one line per feature and one color per rule. The second plot counts the rows
-that two rules both cover.
+The first plot has one row per rule and one column per feature. Each bar is a condition: it covers
+the values that the rule allows. The second plot shows, for each pair of rules, the share of the
+data that both rules cover.
 """
 
 import matplotlib.pyplot as plt
