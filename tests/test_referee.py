@@ -37,12 +37,13 @@ def copied_arena(tmp_path):
     """Return a copy of the pages and cells that a test may change."""
     folder = tmp_path / "benchmarks" / "arena"
     folder.mkdir(parents=True)
-    for name in ("fidelity.md", "fidelity.csv", "tuned_trees.md", "tuned_trees.csv"):
-        shutil.copy(ARENA / name, folder)
+    for name in ("fidelity", "equal_budgets", "tuned_trees"):
+        shutil.copy(ARENA / f"{name}.md", folder)
+        shutil.copy(ARENA / f"{name}.csv", folder)
     return folder
 
 
-@pytest.mark.parametrize("name", ["fidelity.md", "tuned_trees.md"])
+@pytest.mark.parametrize("name", ["fidelity.md", "equal_budgets.md", "tuned_trees.md"])
 def test_referee_notices_changed_figures(copied_arena, name):
     """The last digit of one figure in every line is changed by two."""
     path = copied_arena / name

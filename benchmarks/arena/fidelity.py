@@ -422,37 +422,57 @@ class Group(NamedTuple):
     commit: str
 
 
+class PreparedGroup(NamedTuple):
+    """Fitted black box of a group, the columns that all its rows share, and the test rows."""
+
+    cell: Cell
+    head: dict[str, Any]
+    X_test: pd.DataFrame
+    y_test: np.ndarray
+    y_box: np.ndarray
+
+    def measure(self, label: str, method: Method) -> dict[str, Any]:
+        """Return the row of a method."""
+        result = measure_method(method, self.cell, self.X_test)
+        return self.head | {"method": label} | describe_result(result, self.y_test, self.y_box)
+
+
+def prepare_group(group: Group) -> PreparedGroup:
+    """Split the table and fit the black box."""
+    table, seed = group.table, group.seed
+    train, test = next(split_rows(table, seed, 1, 0.5))
+    X_train, X_test = (table.X.iloc[half].reset_index(drop=True) for half in (train, test))
+    y_train, y_test = (table.y.iloc[half].reset_index(drop=True) for half in (train, test))
+    estimator = make_black_box(group.black_box, table.task, seed, table.categories)
+    model = fit_black_box(estimator, X_train, y_train)
+    limit = max(MIN_LIMIT, len(table.class_counts))
+    categories = tuple(table.categories)
+    cell = Cell(model, X_train, y_train, categories, limit, seed, group.commit)
+    y_box = np.asarray(model.predict(X_test))
+    head = {
+        "suite": group.suite,
+        "data": group.data,
+        "black_box": group.black_box,
+        "seed": seed,
+        "limit": limit,
+        "n_train": len(train),
+        "n_test": len(test),
+        "black_box_correctness": round(float(np.mean(y_box == y_test.to_numpy())), 6),
+        "commit": group.commit,
+    }
+    return PreparedGroup(cell, head, X_test, y_test.to_numpy(), y_box)
+
+
 def measure_group(group: Group) -> Iterator[dict[str, Any]]:
     """Fit the black box and yield the row of each method."""
-    table, seed = group.table, group.seed
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")
-        train, test = next(split_rows(table, seed, 1, 0.5))
-        X_train, X_test = (table.X.iloc[half].reset_index(drop=True) for half in (train, test))
-        y_train, y_test = (table.y.iloc[half].reset_index(drop=True) for half in (train, test))
-        estimator = make_black_box(group.black_box, table.task, seed, table.categories)
-        model = fit_black_box(estimator, X_train, y_train)
-        limit = max(MIN_LIMIT, len(table.class_counts))
-        categories = tuple(table.categories)
-        cell = Cell(model, X_train, y_train, categories, limit, seed, group.commit)
-        y_box = np.asarray(model.predict(X_test))
-        head = {
-            "suite": group.suite,
-            "data": group.data,
-            "black_box": group.black_box,
-            "seed": seed,
-            "limit": limit,
-            "n_train": len(train),
-            "n_test": len(test),
-            "black_box_correctness": round(float(np.mean(y_box == y_test.to_numpy())), 6),
-            "commit": group.commit,
-        }
+        prepared = prepare_group(group)
         for label in group.methods:
             importlib.import_module(METHODS[label].module)
             if label in SOLVERS:
-                cell.solver_seconds = solver_seconds()
-            result = measure_method(METHODS[label], cell, X_test)
-            yield head | {"method": label} | describe_result(result, y_test.to_numpy(), y_box)
+                prepared.cell.solver_seconds = solver_seconds()
+            yield prepared.measure(label, METHODS[label])
 
 
 def _list_rows(group: Group) -> list[dict[str, Any]]:
@@ -479,11 +499,11 @@ def measured_cells(path: Path, commit: str, without_starved: bool) -> set[tuple[
     return set(rows[list(KEYS)].itertuples(index=False, name=None))
 
 
-def append_row(path: Path, row: dict[str, Any]) -> None:
+def append_row(path: Path, row: dict[str, Any], columns: Sequence[str] = COLUMNS) -> None:
     """Append a row to the results."""
     is_new = not path.exists()
     with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         if is_new:
             writer.writeheader()
         writer.writerow(row)

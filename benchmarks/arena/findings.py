@@ -381,8 +381,8 @@ def summary_section(table: pd.DataFrame, best: list[BestRank]) -> list[str]:
         "",
         f"Compared with the best peer of each table, `{SEARCH}` is ahead on {n_won}, equal on "
         f"{len(joined) - n_won - n_lost} and behind on {n_lost} of {len(joined)} cells. "
-        "[Fidelity at equal size](fidelity.md) and [trees tuned for ICE, FiRe and "
-        "Q](tuned_trees.md) have pages of their own.",
+        "[Fidelity at equal size](fidelity.md), [fidelity with equal budgets](equal_budgets.md) "
+        "and [trees tuned for ICE, FiRe and Q](tuned_trees.md) have pages of their own.",
         "",
     ]
 

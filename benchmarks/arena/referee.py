@@ -3,12 +3,13 @@
     python benchmarks/arena/referee.py [--pages README.md ...] [--folder FOLDER]
     python benchmarks/arena/referee.py --rerun 20
 
-The pages are written by `findings.py`, `fidelity_report.py`, `fidelity_regression.py`,
-`tuned_trees.py` and `score_agreement.py`. This script shares no code with them and does not import
-the package: it reads the CSV files with the standard library and computes ranks, tests and
-correlations itself. Figures are compared within half a unit of the last digit. Numbers that no
-check covers also count as differences. In the README of the project, it checks the comparison with
-other tools, the statements on fidelity and tuned trees, and the factors of the example score.
+The pages are written by `findings.py`, `fidelity_report.py`, `equal_budgets.py`,
+`fidelity_regression.py`, `tuned_trees.py` and `score_agreement.py`. This script shares no code with
+them and does not import the package: it reads the CSV files with the standard library and computes
+ranks, tests and correlations itself. Figures are compared within half a unit of the last digit.
+Numbers that no check covers also count as differences. In the README of the project, it checks the
+comparison with other tools, the statements on fidelity and tuned trees, and the factors of the
+example score.
 
 `--rerun` measures random cells of `results.csv` again (`run.py --verify`). The exit code is 1 if
 anything differs.
@@ -28,6 +29,7 @@ import numpy as np
 from referee_arena import check_arena
 from referee_cells import Row, mean, read_cells
 from referee_fidelity import (
+    check_equal_budgets,
     check_fidelity,
     check_fidelity_regression,
     check_tuned_trees,
@@ -138,6 +140,9 @@ def referee(name: str, folder: Path = FOLDER) -> Page:
         check_arena(page, read_cells(folder / "results.csv", _ARENA_TEXTS))
     elif name == "fidelity.md":
         check_fidelity(page, fidelity_rows(folder / "fidelity.csv"))
+    elif name == "equal_budgets.md":
+        texts = ("data", "black_box", "method", "commit", "suite", "error")
+        check_equal_budgets(page, read_cells(folder / "equal_budgets.csv", texts))
     elif name == "fidelity_regression.md":
         texts = ("data", "black_box", "method", "commit", "error")
         check_fidelity_regression(page, read_cells(folder / "fidelity_regression.csv", texts))
@@ -153,6 +158,7 @@ def referee(name: str, folder: Path = FOLDER) -> Page:
 PAGES = (
     "README.md",
     "fidelity.md",
+    "equal_budgets.md",
     "fidelity_regression.md",
     "tuned_trees.md",
     "score_agreement.md",

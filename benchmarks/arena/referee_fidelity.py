@@ -269,6 +269,43 @@ def check_fidelity_methods(page: Page, rows: list[Row], methods: Sequence[str]) 
         )
 
 
+# --- the page on equal budgets --------------------------------------------------------------------
+
+
+def check_equal_budgets(page: Page, rows: list[Row]) -> None:
+    """Check the comparison of methods with the same number of seconds."""
+    rows = list({(row["budget"], row["data"], row["method"]): row for row in rows}.values())
+    page.name("Commit of the package: " + ", ".join(sorted({r["commit"] for r in rows})) + ".")
+    head = ["method", "tables", "failed", "fidelity", "correctness", "rules", "seconds, median"]
+    head += ["CPU, median", "ratio of the search", "p", "ahead / equal / behind"]
+    for (budget,), part in group_by(rows, "budget").items():
+        expected = []
+        for (method,), group in group_by(part, "method").items():
+            completed = [row for row in group if not math.isnan(row["fidelity"])]
+            if any(row["n_rules"] > row["limit"] for row in completed):
+                page.fail(f"{method}: a list or tree is larger than its limit")
+            columns = [[row[c] for row in completed] for c in ("fidelity", "correctness")]
+            times = [[row[c] for row in completed] for c in ("seconds", "cpu_seconds")]
+            comparison = None if method == "search" else compare_methods(part, "search", method)
+            expected.append(
+                (
+                    method,
+                    len(completed),
+                    len(group) - len(completed),
+                    *map(mean, columns),
+                    mean(row["n_rules"] for row in completed),
+                    *(float(np.median(values)) for values in times),
+                    *(
+                        (comparison["ratio"], comparison["p"], comparison["record"])
+                        if comparison
+                        else (NAN, NAN, "")
+                    ),
+                )
+            )
+        heading = f"{budget:g} second{'' if budget == 1 else 's'}"
+        page.table(head, expected, heading)
+
+
 # --- the page on regression -----------------------------------------------------------------------
 
 _REGRESSION_METHODS = ("search, constants", "search", "CART", "CART on queries", "FIGS")
