@@ -444,9 +444,8 @@ class BReX(BaseEstimator):
         inference = settings.certified and masker.antitone
         if self.inference is not None:
             inference = bool(self.inference)
-        cache = MaskCache(
-            masker.keeps_decision, n, d, inference=inference, max_queries=self.max_queries
-        )
+        query, max_queries = masker.keeps_decision, self.max_queries
+        cache = MaskCache(query, n, d, inference=inference, max_queries=max_queries)
         active = np.arange(n)
         if masker.antitone:  # if masking everything keeps the decision, it depends on no feature
             everything = cache.keeps_decision(active, np.ones((n, d), dtype=np.bool_))

@@ -1612,9 +1612,10 @@ class _Check:
             cuts = "all cuts between neighboring values"
         else:
             # Without the given rules, the check cannot decide which of the other cuts are theirs.
-            has_rules = self.data["given"]["rules"] is not None
-            other_cuts = "those of the given rules" if has_rules else "other cuts"
-            cuts = f"{per_feature} cuts per feature and {other_cuts}"
+            others = (
+                "other cuts" if self.data["given"]["rules"] is None else "those of the given rules"
+            )
+            cuts = f"{per_feature} cuts per feature and {others}"
         return f"decision {frontier['kind']} of at most {size} over {cuts}"
 
 

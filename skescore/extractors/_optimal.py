@@ -529,10 +529,9 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
     start : RuleSet or fitted extractor, optional
         Rules on the same features from which the search starts. If a tree with at most
         `max_leaf_nodes` leaves partitions the training rows like these rules (uncovered rows count
-        as one more leaf), the loss of the result is never larger than that of this tree. Otherwise
-        the search starts from the most similar tree, and ``status_`` states whether the rules are
-        better. Only the partition is used. Rules with linear outputs may therefore have a smaller
-        loss than the result. M-of-N rules usually do not correspond to a tree of this size.
+        as one more leaf), the result has at most the loss of this tree. Otherwise the most similar
+        tree is used, and ``status_`` states whether the rules are better. Outputs are not used, so
+        linear outputs may have a smaller loss. M-of-N rules usually match no tree of this size.
     {limits}
     {common}
 
@@ -717,12 +716,11 @@ class OptimalListExtractor(BaseOptimalExtractor):
 
     The search considers all lists over the cuts that ``status_`` states. It proves that none of
     them has a smaller loss on the training rows, and computes lower bounds for lists with fewer
-    rules. If the proof takes too long, the best list found is returned, and a
-    ``ConvergenceWarning`` states its loss and the lower bound. If the tree of
-    :class:`CARTExtractor` with `max_rules` leaves can be written as a list of rules with at most
-    `max_conditions` tests each, the loss is never larger than that of this tree; otherwise
-    ``status_`` states whether the tree is better. The last rule has no conditions and counts as a
-    rule. The black box is queried once. Categories and missing values are supported.
+    rules. If the proof takes too long, a ``ConvergenceWarning`` states the loss of the best list
+    and the lower bound. If the tree of :class:`CARTExtractor` with `max_rules` leaves can be
+    written as a list of rules with at most `max_conditions` tests each, the list has at most its
+    loss; otherwise ``status_`` states whether the tree is better. The last rule has no conditions
+    and counts as a rule. The black box is queried once. Categories and missing values are allowed.
 
     Parameters
     ----------
@@ -734,18 +732,16 @@ class OptimalListExtractor(BaseOptimalExtractor):
     cuts_per_feature : int, None or "auto", default="auto"
         Largest number of cuts of a numeric feature; the cuts nearest to its quantiles are used.
         None: all cuts between neighboring values. "auto": all cuts if the proof is expected to
-        finish within the limits, otherwise 8. The cuts of CART's tree and of `start` are always
-        added. A test of a category compares it with a single value, or with a set of values from
-        CART's tree or `start`.
+        finish within the limits, otherwise 8. The cuts of CART's tree and `start` are always added.
+        A test of a category compares it with one value, or with a set from CART's tree or `start`.
     n_features_to_select : int or None, default=20
         {selection}
     {loss}
     start : RuleSet or fitted extractor, optional
         Rules on the same features from which the search starts. If a list of the search space
         partitions the training rows like these rules (uncovered rows count as one more rule), the
-        loss of the result is never larger than that of this list. Otherwise the search starts from
-        the most similar list, and ``status_`` states whether the rules are better. Only the
-        partition is used, not the outputs of the rules.
+        result has at most the loss of this list. Otherwise the most similar list is used, and
+        ``status_`` states whether the rules are better. The outputs of the rules are not used.
     {limits}
     {common}
 

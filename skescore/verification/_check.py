@@ -627,10 +627,8 @@ class _Checker:
             has_worst = witness is not None and (
                 self.rules.task == "regression" or hasattr(self._black_box, "predict_proba")
             )
-            self._expect(
-                (worst is not None) == has_worst,
-                f"{_name(record)}: a worst witness is {'missing' if has_worst else 'unexpected'}.",
-            )
+            problem = "missing" if has_worst else "unexpected"
+            self._expect((worst is not None) == has_worst, f"{_name(record)}: worst is {problem}.")
             for part in ("witness", "worst"):
                 if record[part] is not None:
                     count += 1

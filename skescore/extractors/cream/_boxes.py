@@ -529,8 +529,7 @@ class BoxGrower:
         chosen = self._choose([candidate for candidate, _, _ in boxes], impurity)
         best, lower, upper = boxes[chosen]
         if best.impurity > impurity * (1 + _SAME) and self._parameters.weighted:
-            # Linear models of few rows overfit, so a split can increase their weighted impurity.
-            return None
+            return None  # linear models of few rows overfit, which increases the impurity
         inside = self._inside(node.rows, lower, upper)
         level = node.level + 1
         return (
