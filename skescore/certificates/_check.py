@@ -1612,10 +1612,9 @@ class _Check:
             cuts = "all cuts between neighboring values"
         else:
             # Without the given rules, the check cannot decide which of the other cuts are theirs.
-            others = (
-                "other cuts" if self.data["given"]["rules"] is None else "those of the given rules"
-            )
-            cuts = f"{per_feature} cuts per feature and {others}"
+            rules = self.data["given"]["rules"]
+            cuts = f"{per_feature} cuts per feature and "
+            cuts += "other cuts" if rules is None else "those of the given rules"
         return f"decision {frontier['kind']} of at most {size} over {cuts}"
 
 
