@@ -168,7 +168,6 @@ def rank_extractors(
 
 
 def _rank_task(task: str, rows: pd.DataFrame, score: str, sign: int, alpha: float) -> Ranking:
-    """Rank the extractors that ran on all data sets of a task."""
     rows = rows.assign(_value=rows[score].where(rows["state"] == "complete"))
     grouped = rows.groupby(["data", "extractor"], sort=False)["_value"]
     means = grouped.mean().unstack("extractor")
