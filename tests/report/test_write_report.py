@@ -769,5 +769,5 @@ def test_report_shows_a_verification_with_bars_and_witnesses(search, folder, tmp
     assert any("belongs to other rules" in note for note in content_of(page)["notes"])
     (folder / "verification.json").write_text("{}", encoding="utf-8")
     assert any("cannot be read" in note for note in content_of(write_report(folder))["notes"])
-    with pytest.raises(ValueError, match="verification goes with a search or rules"):
+    with pytest.raises(ValueError, match="verification is only allowed with a search or rules"):
         write_report(folder, verification=result)
