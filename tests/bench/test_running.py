@@ -268,7 +268,7 @@ def test_run_bench_accepts_rule_files_and_searches(whole, tmp_path):
     plan = make_plan(config)
     assert plan.notes[0].startswith("rules.json is skipped on wine: its rules need the features")
     assert plan.notes[1].startswith(
-        "rules.json is not extracted again: if it was made from these rows"
+        "rules.json is not extracted again: if it was extracted from these rows"
     )
     rows = run_bench(config, tmp_path / "out").rows
     theirs = rows[rows["extractor"] == "rules.json"]

@@ -42,5 +42,5 @@ def test_tune_accepts_everyday_table_as_it_is(table, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert table.finding in out + err
     warnings = [line for line in out.splitlines() if line.startswith("Warning: ")]
-    assert len([line for line in warnings if "black box" not in line]) == bool(table.suspicion)
+    assert len([line for line in warnings if "model" not in line]) == bool(table.suspicion)
     assert "best: " in out

@@ -240,7 +240,7 @@ def test_command_line_accepts_registered_score(
     messages = ["bench", "--data", "iris", *options, "--rank-by", "terse", "--output", str(bench)]
     assert main(messages) == 0
     out = capsys.readouterr().out
-    assert "FiRe and Q and Terse: less is better" in " ".join(out.split())
+    assert "FiRe and Q and Terse: smaller is better" in " ".join(out.split())
     assert "terse" in read_rows(bench / "rows.csv")
     messages = [
         "tune",
