@@ -120,7 +120,7 @@ def test_commands_recommend_doctor_for_broken_packages(site):
         )
         assert run.returncode == code
         assert run.stderr.strip() == (
-            "skescore: error: half of it is missing. To find out what is wrong: skescore doctor"
+            "skescore: error: half of it is missing. To find the cause: skescore doctor"
             if code
             else ""
         )

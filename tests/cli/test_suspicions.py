@@ -59,7 +59,7 @@ def test_tune_reports_repeated_groups_first(visits, tmp_path, capsys, monkeypatc
     assert main([*command, "--overwrite", "--groups", "patient"]) == 0
     out, err = capsys.readouterr()
     assert "several rows" not in out + err
-    assert "3 folds of whole groups (90 different patient)" in out
+    assert "folds with whole groups (90 different patient)" in out
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))
     assert record["search"]["groups"] == record["data"]["reading"]["groups"] == "patient"
 

@@ -124,7 +124,7 @@ def test_tune_reads_test_rows_before_the_search(shop, write, run):
     later = write(shop.replace({"gut": {"ja": "jein"}}), "later.csv")
     code, _, err = run("tune", path, "--target", "gut", *SEARCH, "--test", later)
     assert code == 0
-    assert "later.csv of classes that shop does not have: 'jein'" in err
+    assert "later.csv with classes that do not occur in shop: 'jein'" in err
 
 
 @pytest.mark.slow

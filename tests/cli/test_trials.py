@@ -284,7 +284,7 @@ def test_folder_of_a_killed_run_is_resumed(commands, unbroken, tmp_path):
     # A finished one is not.
     refused = commands.run(tmp_path, *words)
     assert refused.code == 1
-    assert "already holds rules.json, leaderboard.csv, candidates.json, run.json" in refused.err
+    assert "already contains rules.json, leaderboard.csv, candidates.json, run.json" in refused.err
     repeated = commands.run(tmp_path, *words, "--overwrite")
     assert repeated.code == 0
     assert "resuming after" not in repeated.err
@@ -323,7 +323,7 @@ def test_output_folder_of_other_search_is_rejected(commands, tmp_path):
     before = (tmp_path / "run" / "trials.journal").read_bytes()
     other = commands.run(tmp_path, *words, "--seed", 1)
     assert other.code == 1
-    assert "--output run holds another search that was interrupted" in other.err
+    assert "--output run contains another search that was interrupted" in other.err
     assert (tmp_path / "run" / "trials.journal").read_bytes() == before
 
 
@@ -348,7 +348,7 @@ def test_simultaneous_searches_do_not_share_a_folder(seeds, more, commands, tmp_
     assert table(first.result) == table(alone.result)
     again = commands.run(tmp_path, *words, "--seed", seeds[-1])
     assert again.code == (0 if more else 1)
-    assert more or "already holds rules.json" in again.err
+    assert more or "already contains rules.json" in again.err
 
 
 # Cache --------------------------------------------------------------------------------------------
