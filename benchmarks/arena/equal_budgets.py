@@ -43,6 +43,7 @@ from fidelity import (
     load_tables,
     package_commit,
     prepare_group,
+    wrap_numeric_model,
 )
 from fidelity_report import compare, format_p, format_table
 from sklearn.base import ClassifierMixin
@@ -76,7 +77,8 @@ tuned by Optuna's default sampler, which maximizes the mean agreement with the b
 five held-out folds, and starts with the default parameters: CART (leaves, rows per leaf, criterion,
 cost of complexity), CART on queries (also the number of interpolated rows that the black box
 labels), FIGS (splits, trees, decrease of impurity), pycontree (depth) and pystreed (depth, leaves,
-cost of complexity, rows per leaf, cut points per feature).
+cost of complexity, rows per leaf, cut points per feature). For pycontree and pystreed, the budget
+limits the final fit, and a tenth of it limits each fit in a trial.
 """
 
 
@@ -111,13 +113,6 @@ class Tuner:
         return learn(optuna.trial.FixedTrial(study.best_params), X, y, budget)
 
 
-def _wrap(cell: Cell, model: Any, n_rules: int) -> LearnedModel:
-    return LearnedModel(
-        lambda X: cell.classes[np.asarray(model.predict(cell.encoder.transform(X)), dtype=int)],
-        n_rules,
-    )
-
-
 def _suggest_tree(trial: optuna.trial.BaseTrial, cell: Cell) -> DecisionTreeClassifier:
     """Return an unfitted tree of scikit-learn."""
     return DecisionTreeClassifier(
@@ -143,7 +138,7 @@ def tune_cart(cell: Cell) -> LearnedModel:
     tree = Tuner(cell, _tree_defaults(cell)).tune(
         lambda trial, X, y, _: _suggest_tree(trial, cell).fit(X, y)
     )
-    return _wrap(cell, tree, tree.get_n_leaves())
+    return wrap_numeric_model(cell, tree, tree.get_n_leaves())
 
 
 def tune_cart_on_queries(cell: Cell) -> LearnedModel:
@@ -163,7 +158,7 @@ def tune_cart_on_queries(cell: Cell) -> LearnedModel:
         )
 
     tree = Tuner(cell, _tree_defaults(cell) | {"n_queries": 10_000}).tune(learn)
-    return _wrap(cell, tree, tree.get_n_leaves())
+    return wrap_numeric_model(cell, tree, tree.get_n_leaves())
 
 
 def tune_figs(cell: Cell) -> LearnedModel:
@@ -185,7 +180,7 @@ def tune_figs(cell: Cell) -> LearnedModel:
 
     defaults = {"max_rules": cell.limit - 1, "max_trees": None, "min_impurity_decrease": 0.0}
     model = Tuner(cell, defaults).tune(learn)
-    return _wrap(cell, model, model.complexity_ + len(model.trees_))
+    return wrap_numeric_model(cell, model, model.complexity_ + len(model.trees_))
 
 
 def tune_contree(cell: Cell) -> LearnedModel:
@@ -200,7 +195,7 @@ def tune_contree(cell: Cell) -> LearnedModel:
         return tree
 
     tree = Tuner(cell, {"max_depth": depth}).tune(learn)
-    return _wrap(cell, tree, tree.get_num_leaf_nodes())
+    return wrap_numeric_model(cell, tree, tree.get_num_leaf_nodes())
 
 
 def tune_streed(cell: Cell) -> LearnedModel:
@@ -229,7 +224,7 @@ def tune_streed(cell: Cell) -> LearnedModel:
         "n_thresholds": 10,
     }
     tree = Tuner(cell, defaults).tune(learn)
-    return _wrap(cell, tree, tree.get_n_leaves())
+    return wrap_numeric_model(cell, tree, tree.get_n_leaves())
 
 
 def _search(cell: Cell, extractors: tuple[str, ...] | None) -> LearnedModel:

@@ -215,7 +215,7 @@ def interpolate_rows(X: pd.DataFrame, categories: Sequence[str], n_rows: int, se
 # --- methods -------------------------------------------------------------------------------------
 
 
-def _wrap_numeric_model(cell: Cell, model: Any, n_rules: int) -> LearnedModel:
+def wrap_numeric_model(cell: Cell, model: Any, n_rules: int) -> LearnedModel:
     """Wrap a model of encoded rows and class indices."""
     return LearnedModel(
         lambda X: cell.classes[np.asarray(model.predict(cell.encoder.transform(X)), dtype=int)],
@@ -227,7 +227,7 @@ def learn_cart(cell: Cell) -> LearnedModel:
     """Fit scikit-learn's tree on the training rows."""
     tree = DecisionTreeClassifier(max_leaf_nodes=cell.limit, random_state=cell.seed)
     tree.fit(cell.numbers, cell.codes)
-    return _wrap_numeric_model(cell, tree, tree.get_n_leaves())
+    return wrap_numeric_model(cell, tree, tree.get_n_leaves())
 
 
 def learn_cart_on_queries(cell: Cell) -> LearnedModel:
@@ -251,7 +251,7 @@ def learn_figs(cell: Cell) -> LearnedModel:
         n_leaves = model.complexity_ + len(model.trees_)
         if n_leaves <= cell.limit:
             break
-    return _wrap_numeric_model(cell, model, n_leaves)
+    return wrap_numeric_model(cell, model, n_leaves)
 
 
 def solver_seconds() -> float:
@@ -270,7 +270,7 @@ def learn_contree(cell: Cell) -> LearnedModel:
     depth = int(np.floor(np.log2(cell.limit)))
     tree = ConTree(max_depth=depth, time_limit=cell.solver_seconds)
     tree.fit(cell.numbers, cell.codes)
-    return _wrap_numeric_model(cell, tree, tree.get_num_leaf_nodes())
+    return wrap_numeric_model(cell, tree, tree.get_num_leaf_nodes())
 
 
 def learn_streed(cell: Cell) -> LearnedModel:
@@ -283,7 +283,7 @@ def learn_streed(cell: Cell) -> LearnedModel:
         time_limit=cell.solver_seconds,
         n_thresholds=N_THRESHOLDS,
     ).fit(cell.numbers, cell.codes)
-    return _wrap_numeric_model(cell, tree, tree.get_n_leaves())
+    return wrap_numeric_model(cell, tree, tree.get_n_leaves())
 
 
 def learn_trepan(cell: Cell) -> LearnedModel:
