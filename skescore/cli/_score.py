@@ -649,7 +649,7 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
         [
             name.replace("_", " "),
             number(value),
-            "greater" if SET_MEASURES[name].greater_is_better else "less",
+            "greater" if SET_MEASURES[name].greater_is_better else "smaller",
             SET_MEASURES[name].text,
         ]
         for name, value in result["more"].items()
@@ -688,7 +688,7 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
 
 
 def _describe_score(spec: ScoreSpec, weights: dict[str, float]) -> str:
-    better = "greater" if spec.greater_is_better else "less"
+    better = "greater" if spec.greater_is_better else "smaller"
     weight_list = ", ".join(f"{name} {weights[name]:g}" for name in spec.weight_names)
     return f"{better} is better" + (f" ({weight_list})" if weight_list else "")
 

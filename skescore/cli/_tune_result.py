@@ -234,7 +234,7 @@ def _leaderboard_notes(
     """Explain the columns and the order of the leaderboard, and which extractors were stopped."""
     board, name = search.leaderboard_, score_label(options)
     truth = _truth(options, dataset)
-    better = "greater" if score_sign(options) == 1 else "less"
+    better = "greater" if score_sign(options) == 1 else "smaller"
     printer.line(
         f"({name}: {better} is better. Means over {_scored_rows(options, search)}, compared with "
         f"{truth}; ± is the standard deviation between folds. 'Space covered' and 'rows covered' "

@@ -283,7 +283,7 @@ def test_losses_are_printed_without_sign(run, result):
     assert set(printed) <= {number(-score, 4) for score in scores}
     assert [float(text) for text in printed[1:]] == sorted(map(float, printed[1:]))
     assert f"best FiRe {-max(scores):.4g}" in err
-    assert "(FiRe: less is better." in out
+    assert "(FiRe: smaller is better." in out
     assert "compared with progression" in out
 
 

@@ -269,7 +269,7 @@ def test_command_line_accepts_registered_score(
     assert embedded(page)["start"]["score"] == "terse"
     assert_computed_by_page(page)
     assert main(["score", str(tune / "rules.json"), "iris", "--tau", "2"]) == 0
-    assert "less is better (tau 2)" in capsys.readouterr().out
+    assert "smaller is better (tau 2)" in capsys.readouterr().out
 
 
 @pytest.mark.slow
