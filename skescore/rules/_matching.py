@@ -36,11 +36,14 @@ from skescore.rules._row_table import RowTable
 _BLOCK = 1024
 #: Number of rows that are processed at a time; a column of them fits into the cache of a core.
 _CHUNK = 65536
+#: The same with several threads: they wait for each other between the calls of NumPy, so fewer and
+#: longer calls are faster.
+_CHUNK_OF_THREADS = 131072
 #: Smallest number of rows per thread for which several threads are faster.
 _ROWS_PER_THREAD = 131072
 #: Largest number of thresholds that are compared one by one; above it, bisection is faster.
 _COMPARED_THRESHOLDS = 96
-#: Number of thresholds that one NumPy call compares; with several threads, long calls are faster.
+#: Number of thresholds that one NumPy call compares.
 _THRESHOLDS_PER_CALL = 16
 _WORD = 64
 #: Largest number of masks in the joint lookup table of several features, which fits into CPU
@@ -412,17 +415,17 @@ class RuleBlock:
             words[reached[~satisfied], word] &= ~flag
         return words
 
-    def _chunks(self, stop: int, start: int = 0) -> Iterator[slice]:
-        """Divide rows into chunks of at most `_CHUNK` rows."""
+    def _chunks(self, start: int, stop: int, size: int) -> Iterator[slice]:
+        """Divide rows into chunks of at most `size` rows."""
         # Many rules need many words per row, so fewer rows are processed at a time to limit memory.
-        size = max(1, _CHUNK // min(max(1, self.n_words // 4), 16))
+        size = max(1, size // min(max(1, self.n_words // 4), 16))
         return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
 
     def match(self, table: RowTable, rows: slice | None = None) -> np.ndarray:
         """Return whether each premise holds for each row, shape (n_rows, n_rules)."""
         start, stop = (0, len(table)) if rows is None else (rows.start, rows.stop)
         result = np.empty((stop - start, self.n_rules), dtype=bool)
-        for part in self._chunks(stop, start):
+        for part in self._chunks(start, stop, _CHUNK):
             words = self._match_words(table, part)
             result[part.start - start : part.stop - start] = unpack_bits(words, self.n_rules)
         return result
@@ -430,13 +433,13 @@ class RuleBlock:
     def covers(self, table: RowTable) -> np.ndarray:
         """Return a mask of the rows for which at least one premise holds."""
         result = np.empty(len(table), dtype=bool)
-        for rows in self._chunks(len(table)):
+        for rows in self._chunks(0, len(table), _CHUNK):
             result[rows] = self._match_words(table, rows).any(axis=1)
         return result
 
     def first(self, table: RowTable, rows: slice) -> np.ndarray:
         """Return the index of the first premise that holds for each row, or at least `n_rules`."""
-        parts = list(self._chunks(rows.stop, rows.start))
+        parts = list(self._chunks(rows.start, rows.stop, _CHUNK_OF_THREADS))
         if len(parts) == 1:
             return lowest_bit(self._match_words(table, rows))
         return np.concatenate([lowest_bit(self._match_words(table, part)) for part in parts])
@@ -446,10 +449,11 @@ def run_in_chunks(process: Callable[[slice], None], n_rows: int, n_jobs: int | N
     """Call a function on chunks of rows, in `n_jobs` threads."""
     n_threads = 1 if n_jobs is None else effective_n_jobs(n_jobs)
     n_threads = min(n_threads, n_rows // _ROWS_PER_THREAD)
+    size = _CHUNK if n_threads <= 1 else _CHUNK_OF_THREADS
 
     def process_range(begin: int, end: int) -> None:
-        for start in range(begin, end, _CHUNK):
-            process(slice(start, min(start + _CHUNK, end)))
+        for start in range(begin, end, size):
+            process(slice(start, min(start + size, end)))
 
     if n_threads <= 1:
         process_range(0, n_rows)

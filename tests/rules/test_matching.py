@@ -257,6 +257,7 @@ def test_match_agrees_with_loop_for_all_conditions(case):
 def test_match_agrees_with_loop_in_chunks(case, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "_CHUNK", chunk)
+        patch.setattr(kernels, "_CHUNK_OF_THREADS", chunk)
         assert_same(*case)
 
 
@@ -279,6 +280,7 @@ def test_compiled_kernel_agrees_with_loop_for_boxes(case):
 def test_compiled_kernel_agrees_with_loop_in_chunks(case, chunk):
     with compiled_kernel(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "_CHUNK", chunk)
+        patch.setattr(kernels, "_CHUNK_OF_THREADS", chunk)
         patch.setattr(_compiled, "_ROWS", 3)
         assert_same(*case)
 
@@ -468,13 +470,13 @@ def test_predict_is_equal_with_threads(case, chunk, n_jobs):
     ruleset, X = case
     expected = ruleset.assign(X)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "_CHUNK", chunk)
+        patch.setattr(kernels, "_CHUNK_OF_THREADS", chunk)
         patch.setattr(kernels, "_ROWS_PER_THREAD", chunk)
         assert (ruleset.assign(X, n_jobs=n_jobs) == expected).all()
 
 
 def test_predict_raises_equally_with_threads(monkeypatch):
-    monkeypatch.setattr(kernels, "_CHUNK", 10)
+    monkeypatch.setattr(kernels, "_CHUNK_OF_THREADS", 10)
     monkeypatch.setattr(kernels, "_ROWS_PER_THREAD", 20)
     rules = [Rule([Interval(0, i, i + 1)], f"class {i % 3}") for i in range(40)]
     X = np.random.default_rng(0).uniform(-5, 45, (300, 1))
