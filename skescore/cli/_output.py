@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from skescore._text import plural
+from skescore._text import listed, plural
 
 #: Addressed to programmers; Python itself does not show them to users either.
 _NOT_FOR_USERS = (
@@ -26,6 +26,9 @@ _NOT_FOR_USERS = (
     ResourceWarning,
 )
 _MAX_WARNINGS = 3
+#: Largest number of columns of which each has its own line about the same conversion.
+_MAX_ALIKE = 3
+_N_CELLS = re.compile(r"\d+ (rows?|cells?)\b")
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -197,6 +200,7 @@ class Notes:
 
     def add_findings(self, name: str, texts: Sequence[str]) -> None:
         """Add the findings about a table in one message."""
+        texts = _merge_alike(texts)
         self.texts += texts
         if texts and not self.quiet:
             lines = "".join(f"\n  - {text}" for text in texts)
@@ -234,6 +238,23 @@ class Notes:
             sys.stderr.write(
                 f"skescore: note: {plural(more, 'further warning')}; --format json lists all\n"
             )
+
+
+def _merge_alike(findings: Sequence[str]) -> list[str]:
+    """Merge conversions of many columns that differ only in the name and the number of cells."""
+    groups: dict[object, list[Any]] = {}
+    for position, finding in enumerate(findings):
+        column = getattr(finding, "column", None)
+        pattern = _N_CELLS.sub("", finding.replace(repr(column), ""))
+        groups.setdefault(position if column is None else pattern, []).append(finding)
+    merged: list[str] = []
+    for first, *others in groups.values():
+        if len(others) < _MAX_ALIKE:
+            merged += [first, *others]
+        else:
+            names = listed([finding.column for finding in others], 5)
+            merged.append(f"{first}; likewise in {len(others)} other columns: {names}")
+    return merged
 
 
 def check_encoding(text: str, form: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import json
 import math
 import re
@@ -55,7 +56,7 @@ from skescore.cli._trials import (
     redact_passwords,
 )
 from skescore.cli._tune_search import ReportingSearch, make_splitter
-from skescore.datasets import Dataset, load_dataset
+from skescore.datasets import Dataset, load_dataset, read_table
 from skescore.rules import Domain, Rule, RuleSet
 from skescore.scorers import all_weights
 from skescore.tuning import SearchProgress
@@ -258,6 +259,19 @@ def test_notes_join_findings_into_one_message(quiet, capsys):
     assert notes.texts == ["first", "second"]
     message = "skescore: note: about data:\n  - first\n  - second\n"
     assert capsys.readouterr().err == ("" if quiet else message)
+
+
+def test_notes_merge_the_same_conversion_of_many_columns():
+    orders = itertools.permutations(["?", "1", "2", "3", "4", "5"])
+    columns = dict(zip("abcd", orders, strict=False))
+    findings = read_table(pd.DataFrame(columns)).findings
+    notes = Notes(quiet=True)
+    notes.add_findings("data", [*findings, "last"])
+    first = "'?' in column 'a' is read as missing (1 row)"
+    assert notes.texts == [f"{first}; likewise in 3 other columns: 'b', 'c', 'd'", "last"]
+    assert len(findings) == 4
+    notes.add_findings("data", findings[:3])
+    assert notes.texts[2:] == list(findings[:3])
 
 
 # Folds --------------------------------------------------------------------------------------------
