@@ -406,6 +406,8 @@ def _describe(dataset: Dataset) -> str:
     return f"{text}; {dataset.y.name} from {low} to {high}"
 
 
+#: Largest number of terms of an equation that is easy to read.
+_MAX_TERMS = 8
 #: Trials that failed, and trials whose score is undefined.
 _WITHOUT_SCORE = ("fail", "pruned")
 #: Start of the error of a trial that was stopped because it could no longer win.
@@ -458,6 +460,12 @@ def find_shortcomings(
             f"the model on {n_rows} rows (with 95 % confidence, at most {bound} of its outputs "
             "depend on them), so correlated features determine its predictions: name other "
             "columns with --features, or leave these out with --drop"
+        )
+    n_terms = max((rule.n_terms - rule.n_literals for rule in search.rules_), default=0)
+    if n_terms > _MAX_TERMS:
+        shortcomings.append(
+            f"the equations of these rules have up to {n_terms} terms: for shorter ones, limit "
+            f"the columns with --max-features {_MAX_TERMS}, or use constants with --extractors cart"
         )
     return shortcomings
 

@@ -19,8 +19,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from optuna.distributions import CategoricalDistribution
 from rich.cells import cell_len
 from sklearn.datasets import load_iris
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
@@ -55,11 +57,12 @@ from skescore.cli._trials import (
     WorkerProcesses,
     redact_passwords,
 )
+from skescore.cli._tune_result import find_shortcomings
 from skescore.cli._tune_search import ReportingSearch, make_splitter
 from skescore.datasets import Dataset, load_dataset, read_table
 from skescore.rules import Domain, Rule, RuleSet
 from skescore.scorers import all_weights
-from skescore.tuning import SearchProgress
+from skescore.tuning import ExtractorSearchCV, SearchProgress
 
 
 @pytest.fixture(autouse=True)
@@ -259,6 +262,20 @@ def test_notes_join_findings_into_one_message(quiet, capsys):
     assert notes.texts == ["first", "second"]
     message = "skescore: note: about data:\n  - first\n  - second\n"
     assert capsys.readouterr().err == ("" if quiet else message)
+
+
+@pytest.mark.parametrize("n_features", [8, 9])
+def test_find_shortcomings_reports_long_equations(n_features):
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.normal(size=(80, n_features))).add_prefix("x")
+    y = X.sum(axis=1).rename("sum")
+    spaces = {"gridrex": {"max_terms": CategoricalDistribution((None,))}}
+    search = ExtractorSearchCV(LinearRegression(), extractors=["gridrex"], spaces=spaces, cv=2)
+    search.set_params(n_trials=1, random_state=0).fit(X, y)
+    dataset = Dataset(X, y, "regression", "data", "data.csv", "")
+    text = "the equations of these rules have up to 9 terms: for shorter ones"
+    reported = [one.startswith(text) for one in find_shortcomings(dataset, search, [])]
+    assert reported == [True] * (n_features == 9)
 
 
 def test_notes_merge_the_same_conversion_of_many_columns():
