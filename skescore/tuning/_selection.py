@@ -524,6 +524,15 @@ class Alternative:
         """True if the only rule has no condition and the same conclusion for all rows."""
         return is_constant(self.rules)
 
+    def __str__(self) -> str:
+        count = f"{self.n_rules:g} rule{'' if self.n_rules == 1 else 's'}"
+        title = f"{' and '.join(self.roles)}: {self.extractor} with {count}"
+        if not math.isnan(self.correctness):
+            title += f", correctness {self.correctness:.3f} on held-out rows"
+        if not math.isnan(self.fidelity):
+            title += f", fidelity {self.fidelity:.3f} on unseen rows"
+        return "\n".join(filter(None, [title, str(self.rules), self.describe_gain()]))
+
     def describe_gain(self) -> str:
         """Return a sentence on what more rules would buy; empty if nothing is gained.
 

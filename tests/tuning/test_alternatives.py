@@ -1,6 +1,7 @@
 """Up to three rule lists that a search offers."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from sklearn.datasets import load_breast_cancer
@@ -8,7 +9,13 @@ from sklearn.ensemble import RandomForestClassifier
 
 from skescore import ExtractorSearchCV
 from skescore.rules import Rule, RuleSet
-from skescore.tuning import Candidate, Candidates, choose_alternatives, make_alternatives
+from skescore.tuning import (
+    Alternative,
+    Candidate,
+    Candidates,
+    choose_alternatives,
+    make_alternatives,
+)
 
 
 def candidate(trial, n_rules, correctness, fidelity):
@@ -65,6 +72,17 @@ def test_make_alternatives_merges_equal_rules():
     assert [one.roles for one in lists] == [("best", "shortest"), ("most faithful",)]
     assert [one.trial for one in lists] == [0, 3]
     assert lists[0].correctness == pytest.approx(0.61)
+
+
+def test_alternative_is_written_with_the_rows_of_its_figures():
+    rules = RuleSet([Rule([], "a")], ["x"], task="classification")
+    one = Alternative(("best", "shortest"), "cart", {}, 3, 1.0, 0.6, 0.75, 3.0, 0.7, 0.7, rules)
+    title = "best and shortest: cart with 1 rule"
+    figures = "correctness 0.600 on held-out rows, fidelity 0.750 on unseen rows"
+    gain = "2 more rules would change correctness +0.100 and fidelity -0.050"
+    assert str(one) == f"{title}, {figures}\n{rules}\n{gain}"
+    bare = replace(one, correctness=math.nan, fidelity=math.nan, next_rules=math.nan)
+    assert str(bare) == f"{title}\n{rules}"
 
 
 def test_choose_alternatives_accepts_no_candidates():
