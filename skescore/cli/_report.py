@@ -131,7 +131,7 @@ def _announce(path: Path, options: argparse.Namespace) -> str:
 
 
 def _rankings(folder: Path) -> list[dict[str, Any]]:
-    """Return the rankings of a bench run by its main score; empty if the page rejects the run."""
+    """Rank the extractors of a bench run, by its main score first; empty without usable rows."""
     from skescore.bench import row_columns
     from skescore.report._bench_rows import find_rows
 

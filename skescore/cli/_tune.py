@@ -144,8 +144,8 @@ def _add_search_options(group: Any) -> None:
         action=OF_EXTRACTORS,
         type=lambda text: arguments.names_of(extractor_names(), "extractor")(text),
         metavar="NAME,...",
-        help=f"any of {', '.join(EXTRACTORS)} (default: all that support the task and the columns; "
-        f"optimal-list and optimal-tree only for classification with up to {SMALL_TABLE:,} rows)",
+        help=f"any of {', '.join(EXTRACTORS)} (default: all that support the task and the columns, "
+        f"but optimal-list and optimal-tree only for classification of up to {SMALL_TABLE:,} rows)",
     )
     group.add_argument(
         "--scoring",
@@ -154,9 +154,9 @@ def _add_search_options(group: Any) -> None:
         default="ice",
         metavar="SCORE",
         help=f"objective of the search (default ice): {', '.join(SCORE_SPECS)}, pareto (loss, "
-        "number of rules and incompleteness together; the knee of the Pareto front is "
-        f"reported as the best), {FIDELITY_SCORER_NAME} (agreement with the model on unseen "
-        "rows, regardless of the number of rules; set --max-rules), a measure of single "
+        "number of rules and incompleteness together; the winner is the knee of the Pareto "
+        f"front), {FIDELITY_SCORER_NAME} (agreement with the model on unseen rows, regardless "
+        "of the number of rules, so set --max-rules), a measure of single "
         "rules such as mean_rule_c2, or a measure of predictions such as cohen_kappa",
     )
     group.add_argument(
@@ -165,8 +165,8 @@ def _add_search_options(group: Any) -> None:
         default=(),
         metavar="NAME,...",
         help="further columns of the leaderboard: measures of single rules, such as "
-        "min_rule_precision (c2 means mean_rule_c2), group_gap:COLUMN (the largest "
-        "difference in the predictions between groups), and measures beyond the scores: "
+        "min_rule_precision (c2 means mean_rule_c2), group_gap:COLUMN (the largest difference "
+        "in the predictions between the groups of COLUMN), and measures of rule sets: "
         + ", ".join(name.removeprefix("neg_") for name in SET_SCORER_NAMES),
     )
     group.add_argument(
@@ -179,15 +179,15 @@ def _add_search_options(group: Any) -> None:
     group.add_argument(
         "--reference",
         choices=("data", "black-box"),
-        help="compare rules with the target or with the model's predictions (default: data if the "
-        "model is trained here or DATA is a database, otherwise black-box; --scoring "
-        "fidelity always compares with the model)",
+        help="compare rules with the target (data) or with the model's predictions (black-box); "
+        "default: data if the model is trained here or DATA is a database, otherwise black-box; "
+        "--scoring fidelity always compares with the model",
     )
     group.add_argument(
         "--class-weight",
         choices=("balanced",),
-        help="weight rows so that all classes have the same total weight, in the fitting of the "
-        "model, the extraction and the scores",
+        help="weight rows so that all classes have the same total weight when the model is "
+        "fitted, rules are extracted and scores are computed",
     )
     group.add_argument(
         "--features",

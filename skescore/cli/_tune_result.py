@@ -471,7 +471,7 @@ def find_shortcomings(
 
 
 def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
-    """Compare the predictions of the black box and of the rules with a constant."""
+    """Return notes on rules that do not beat a constant or that never predict some class."""
     import numpy as np
     import pandas as pd
     from sklearn.metrics import f1_score, r2_score
@@ -487,7 +487,7 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
         if quality["r2"] > 0 and r2_score(y, predicted.fillna(y.mean())) <= 1e-9:
             shortcomings.append(
                 f"these rules predict {target} no better than its mean: allow more rules, or "
-                "--scoring neg_root_relative_squared_error"
+                "try --scoring neg_root_relative_squared_error"
             )
         return shortcomings
     counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
@@ -498,7 +498,7 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     constant_f1 = share * 2 * share / (1 + share)
     is_better = quality["accuracy"] > share + 1e-9
     if any(one.name == "no_better_than_constant" for one in search.suspicions_):
-        return []  # neither is the black box
+        return []  # the black box does not beat a constant either
     shortcomings = []
     is_correct = predicted.to_numpy() == y.to_numpy()
     if is_better and float(np.average(is_correct, weights=weights)) <= share + 1e-9:
@@ -510,7 +510,7 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
                 f"these rules predict {target} no better than always {label!r}: allow more rules, "
                 "or try --scoring balanced_accuracy"
             )
-    misspelled = similar_class_names(y)  # reported as such
+    misspelled = similar_class_names(y)  # another note reports these classes
     missing_classes = [
         f"{name!r} ({plural(count, 'row')})"
         for name, count in counts

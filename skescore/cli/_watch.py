@@ -551,21 +551,21 @@ def _report(
 
 def _print_baseline(printer: output.Printer, monitor: RuleMonitor) -> None:
     frame = monitor.baseline.to_frame()
-    columns = [kind for kind in monitor.kinds if kind in frame]
+    kinds = [kind for kind in monitor.kinds if kind in frame]
     rows = [
         [
             str(name),
-            str(int(line["n_rows"])),
+            str(int(baseline["n_rows"])),
             *(
-                f"{output.number(line[c])} "
-                f"[{output.number(line[f'{c}_lower'])}, {output.number(line[f'{c}_upper'])}]"
-                for c in columns
+                f"{output.number(baseline[kind])} [{output.number(baseline[f'{kind}_lower'])}, "
+                f"{output.number(baseline[f'{kind}_upper'])}]"
+                for kind in kinds
             ),
         ]
-        for name, line in frame.iterrows()
+        for name, baseline in frame.iterrows()
     ]
-    printer.table(["rule", "rows", *columns], rows)
-    printer.line("(Shares of held-out rows with exact 95 % confidence intervals.)")
+    printer.table(["rule", "rows", *kinds], rows)
+    printer.line("(share: of all held-out rows; others: of the rule's rows; exact 95 % intervals)")
 
 
 def _print_status(printer: output.Printer, frame: pd.DataFrame, kinds: tuple[str, ...]) -> None:

@@ -294,8 +294,8 @@ class RuleBaseline:
         Returns
         -------
         DataFrame
-            Rate, and bounds of its exact confidence interval, for share, error, disagreement, rows
-            outside the domain and incomplete rows.
+            Rates with exact confidence intervals: share of all rows that the rule decides, and of
+            its rows, the share of errors, disagreements, rows outside the domain, incomplete rows.
         """
         import pandas as pd
 
