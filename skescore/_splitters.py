@@ -22,9 +22,9 @@ def make_group_splitter(
     groups : array-like of shape (n_rows,)
         Group of each row.
     y : array-like of shape (n_rows,), optional
-        Classes, whose shares the folds preserve as far as the groups allow; None in regression.
+        Classes; each fold preserves their shares as far as the groups allow. None in regression.
     random_state : int, optional
-        Seed with which the groups are shuffled; None does not shuffle them.
+        Seed for shuffling the groups; None does not shuffle them.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def make_group_splitter(
     if n_groups < n_folds:
         raise ValueError(
             f"groups must have at least as many different values as there are folds ({n_folds}), "
-            f"got {n_groups}. Pass fewer folds (cv, on the command line: --cv), or other groups."
+            f"got {n_groups}. Pass fewer folds (cv, or --cv on the command line) or other groups."
         )
     shuffled: dict[str, Any] = {"shuffle": random_state is not None, "random_state": random_state}
     can_stratify = False

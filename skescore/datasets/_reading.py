@@ -1125,7 +1125,7 @@ class _Reader:
         self.findings.append(Conversion(column, kind, text))
 
     def _note_ambiguous_signs(self, name: str, cells: _Cells) -> None:
-        """Report numbers with points and commas that cannot all be read as decimal signs."""
+        """Report points and commas in a column that cannot all be read as decimal signs."""
         points, commas = (fits(cells.texts.tolist(), *style) for style in _STYLE_OF.values())
         only_points, only_commas = points & ~commas, commas & ~points
         if not (only_points.any() and only_commas.any()):
@@ -1138,10 +1138,10 @@ class _Reader:
         self.note_conversion(
             name,
             "category",
-            f"column {name!r} holds numbers with a decimal point such as {first_point!r} and with "
-            f"a decimal comma such as {first_comma!r}, but others could have either, so it is read "
-            "as categories; write one decimal sign in the file, or read those with a point only: "
-            f"--numeric {quoted(name)} --decimal=.",
+            f"column {name!r} holds numbers with a decimal point such as {first_point!r}, with a "
+            f"decimal comma such as {first_comma!r}, and with a sign that may separate thousands, "
+            "so it is read as categories; use one decimal sign in the file, or read only numbers "
+            f"with a decimal point: --numeric {quoted(name)} --decimal=.",
         )
 
     def _note_cells(self, name: str) -> None:
@@ -1162,7 +1162,7 @@ class _Reader:
             )
 
     def _date_format_with_strays(self, name: str, cells: _Cells, mask: np.ndarray) -> str | None:
-        """Return the format of dates of which a few cannot be read, and report these."""
+        """Return the date format of most cells, and report the few cells that are no dates."""
         like_date = np.array([_MIXED_DATE.fullmatch(text) is not None for text in cells.texts])
         date_mask = mask & like_date
         n_stray = cells.count_rows(mask & ~like_date)
@@ -1177,8 +1177,8 @@ class _Reader:
                 name,
                 "missing",
                 f"{listed(strays, 5)} in column {name!r} is read as missing ({n_stray} of "
-                f"{len(cells.codes)} rows, first data row {self.frame.index[first] + 1}), as the "
-                "others are dates",
+                f"{len(cells.codes)} rows, first in data row {self.frame.index[first] + 1}), "
+                "because all other values are dates",
             )
         return date_format
 

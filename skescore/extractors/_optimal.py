@@ -448,22 +448,22 @@ def _coded(
 
 
 def _named_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
-    """Replace codes in the rules of a frontier by labels and category values."""
+    """Replace the codes of classes and categories in a frontier by their values."""
 
-    def condition(coded: Any) -> Any:
+    def decode_condition(coded: Any) -> Any:
         if not isinstance(coded, OneOf) or coded.feature not in extraction.categories:
             return coded
         values = extraction.categories[coded.feature]
         return replace(coded, values=tuple(values[int(code)] for code in coded.values))
 
-    def named(rules: RuleSet | None) -> RuleSet | None:
+    def decode_rules(rules: RuleSet | None) -> RuleSet | None:
         if rules is None:
             return None
         classes = extraction.settings["classes"]
         return RuleSet(
             [
                 Rule(
-                    tuple(map(condition, rule.conditions)),
+                    tuple(map(decode_condition, rule.conditions)),
                     rule.output if classes is None else classes[rule.output],
                     rule.statistics,
                 )
@@ -482,14 +482,14 @@ def _named_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
     named_cuts = cuts | {"categories": categories}
     if "category_sets" in cuts:
         named_cuts["category_sets"] = {
-            j: [list(condition(OneOf(int(j), codes)).values) for codes in sets]
+            j: [list(decode_condition(OneOf(int(j), codes)).values) for codes in sets]
             for j, sets in cuts["category_sets"].items()
         }
     space = dict(frontier.space) | {
         "cuts": named_cuts,
         "classes": extraction.settings["classes"],
     }
-    return replace(frontier, rules=tuple(map(named, frontier.rules)), space=space)
+    return replace(frontier, rules=tuple(map(decode_rules, frontier.rules)), space=space)
 
 
 def _documented(cls: T) -> T:

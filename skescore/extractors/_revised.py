@@ -123,7 +123,7 @@ class RevisedRulesExtractor(CARTExtractor):
             )
 
     def _extract_rules(self, extraction: Extraction) -> RuleSet:
-        """Extract rules on the rows of each replaced rule, and repeat the others."""
+        """Replace the changed rules by rules extracted from their rows, and keep the others."""
         earlier = self._checked_rules(extraction)
         rows = self._encoder.decode(extraction.X) if self._encoder else extraction.X
         group = np.asarray(earlier.assign(rows))

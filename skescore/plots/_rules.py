@@ -477,12 +477,12 @@ def overlap_matrix(
     rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
-        Rows to count. Without X, the overlap is the common volume of boxes in the domain; the rules
-        must then be boxes.
+        Rows to count. Without X, the overlap of two rules is the share of the domain that both
+        cover; the rules must then be boxes.
     share : bool, default=True
-        Whether to draw shares of the rows instead of numbers of rows.
+        Whether to draw shares of the rows instead of numbers of rows, which need X.
     max_rules : int, default=60
-        Largest number of rules; of more rules, the first are drawn.
+        Largest number of rules to draw; further rules are omitted.
     colorbar : bool, default=True
         Whether to draw a color bar beside the axes.
     ax : matplotlib.axes.Axes, optional
@@ -496,11 +496,11 @@ def overlap_matrix(
     Raises
     ------
     TypeError, ValueError
-        If there are no rules or rows, or X is omitted and the rules are not boxes or lack a domain.
+        If there are no rules or no rows, or if X is None and the rules are not boxes in a domain.
 
     Notes
     -----
-    The order of the rules is ignored. In a list, the earlier of two overlapping rules predicts.
+    The order of the rules does not matter here. A list predicts by the earlier of two such rules.
 
     Examples
     --------
@@ -520,7 +520,7 @@ def overlap_matrix(
         if share:
             matrix = matrix / len(RowTable(X, ruleset.feature_names))
     ax = axes_or_new(ax, (min(11.0, 4.2 + 0.36 * n), min(9.0, 3.0 + 0.32 * n)))
-    # The diagonal would dominate the color scale.
+    # The overlap of a rule with itself would dominate the color scale.
     pairs = np.ma.masked_array(matrix, np.eye(n, dtype=bool))
     top = float(pairs.max()) if n > 1 else 0.0
     image = ax.imshow(pairs, cmap="Blues", vmin=0.0, vmax=top or 1.0, aspect="auto")

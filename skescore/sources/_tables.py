@@ -284,7 +284,7 @@ def _duckdb(path: str, table: str, name: str) -> Iterator[SqlTable]:
 
 
 def duckdb_table(connection: Any, source: str, name: str) -> SqlTable:
-    """Return a relation of an open DuckDB connection."""
+    """Return the table that `source` names in an open DuckDB connection."""
     with failing(name):
         connection.execute("BEGIN TRANSACTION")  # all queries see the same rows
         described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()

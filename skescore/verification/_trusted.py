@@ -320,14 +320,14 @@ class _Hulls:
 
 @dataclass(frozen=True, eq=False)
 class CellPoints:
-    """Boxes of single cells around points, or one box that contains several of them.
+    """Boxes of grid cells: one cell per point, or a single box that contains several points.
 
     Parameters
     ----------
     grid : CellGrid
-        The cells.
+        Grid of the cells.
     low, high : ndarray of int, shape (n_points, n_features)
-        Ranges of cells in numeric columns; the lower end of an empty range is beyond all cells.
+        Half-open ranges of cells in numeric columns. An empty range has the largest int as `low`.
     missing : ndarray of bool, shape (n_points, n_features)
         Whether missing values of numeric columns are included.
     words : ndarray of uint64
@@ -342,7 +342,7 @@ class CellPoints:
 
     @classmethod
     def of(cls, grid: CellGrid, points: np.ndarray) -> CellPoints:
-        """Return the cells of points."""
+        """Return the cell that contains each point."""
         is_missing = np.isnan(points)
         low = np.zeros(points.shape, dtype=np.int32)
         high = np.ones(points.shape, dtype=np.int32)
@@ -361,13 +361,13 @@ class CellPoints:
         return cls(grid, low, high, missing, words)
 
     def take(self, index: Any) -> CellPoints:
-        """Return some of the boxes."""
+        """Return the boxes with the given indices."""
         return CellPoints(
             self.grid, self.low[index], self.high[index], self.missing[index], self.words[index]
         )
 
     def append(self, other: CellPoints) -> CellPoints:
-        """Return these and further boxes."""
+        """Return the boxes followed by those of `other`."""
         return CellPoints(
             self.grid,
             np.concatenate([self.low, other.low]),
@@ -377,7 +377,7 @@ class CellPoints:
         )
 
     def joined(self, other: CellPoints) -> CellPoints:
-        """Return the smallest box that contains two boxes."""
+        """Return, for each pair of boxes, the smallest box that contains both."""
         return CellPoints(
             self.grid,
             np.minimum(self.low, other.low),
@@ -387,7 +387,7 @@ class CellPoints:
         )
 
     def contains(self, points: CellPoints) -> np.ndarray:
-        """Return which points the single box contains."""
+        """Return a mask of the points that the single box contains."""
         inside = (points.low >= self.low) & (points.low < self.high) & ~points.missing
         inside |= points.missing & self.missing
         result = inside.all(axis=1)
@@ -396,7 +396,7 @@ class CellPoints:
         return np.asarray(result)
 
     def order_from(self, seed: int) -> list[int]:
-        """Return the other points, ordered by the number of the model's cuts in between."""
+        """Return the other points, ordered by the number of cuts between them and point `seed`."""
         both_missing = self.missing & self.missing[seed]
         one_missing = self.missing ^ self.missing[seed]
         n_cuts = np.abs(self.low.astype(float) - self.low[seed])
@@ -409,7 +409,7 @@ class CellPoints:
         return [int(i) for i in order if i != seed]
 
     def to_box(self) -> CellBoxes:
-        """Convert the single box."""
+        """Convert the boxes to those of the grid."""
         is_empty = self.low >= self.high
         low, high = np.where(is_empty, 0, self.low), np.where(is_empty, 0, self.high)
         return CellBoxes(

@@ -639,8 +639,8 @@ class _GridNode:
     """Box that may be cut along one feature.
 
     `feature` is the best feature to cut along, and `gain` the scatter that this cut removes.
-    `depth` counts the previous cuts along each feature; `number` is the order of creation. `parts`
-    are the nodes after a cut into `n_slices` slices.
+    `depth` is the number of previous cuts along each feature, and `number` the position in the
+    order of creation. `parts` are the nodes that a cut into `n_slices` slices creates.
     """
 
     box: Boxes

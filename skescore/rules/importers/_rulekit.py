@@ -743,21 +743,21 @@ def _survival_rules(
 
 
 def _infer_task(parsed: Sequence[Parsed], task: str | None, classes: Sequence[Any] | None) -> str:
-    """Determine the task from the conclusions; raise an error if `task` does not match."""
+    """Return the task; raise a ValueError if the conclusions contradict `task`."""
     first = parsed[0]
     without_conclusion = [rule.location for rule in parsed if rule.value == _UNKNOWN]
     if without_conclusion and (classes is None or _UNKNOWN not in map(str, classes)):
         raise ValueError(
             f"{without_conclusion[0]} has no conclusion, like rules for survival: pass "
-            "task='survival' to read the premises, and fit their curves by "
+            "task='survival' to read the premises, and fit the survival curves of the rules with "
             "SurvivalRules.fit(rules, X, y)."
         )
     if task is None:
         return "regression" if first.is_number else "classification"
     if task == "classification" and first.is_number:
         raise ValueError(
-            "task='classification' does not go with conclusions that have a range, such as that of "
-            f"{first.location}: omit the task, or pass task='regression'."
+            f"{first.location} concludes a number with a range, but task is 'classification'. "
+            "Omit task, or pass task='regression'."
         )
     return task
 

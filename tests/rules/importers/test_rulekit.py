@@ -341,7 +341,7 @@ def test_rulekit_text_rejects_invalid_options() -> None:
     ]:
         with pytest.raises(kind, match=fault):
             read_rulekit_text(text, **({"feature_names": ["width"]} | bad))
-    with pytest.raises(ValueError, match="does not go with conclusions that have a range"):
+    with pytest.raises(ValueError, match="concludes a number with a range"):
         read_rulekit_text(ranged, feature_names=["width"], task="classification")
     with pytest.raises(TypeError, match="text must hold texts, got int"):
         read_rulekit_text([1], feature_names=["width"])
