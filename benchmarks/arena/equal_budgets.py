@@ -62,23 +62,26 @@ KEYS = ["budget", "data", "method"]
 INTRO = """
 # Fidelity with equal budgets
 
-This page compares the default search with peers that are tuned with the same number of seconds. It
-is written by `python benchmarks/arena/equal_budgets.py` from
-[equal_budgets.csv](equal_budgets.csv); do not edit either file by hand.
+This page compares the default search with other methods that are tuned for the same time. It is
+written by `python benchmarks/arena/equal_budgets.py` from [equal_budgets.csv](equal_budgets.csv);
+do not edit either file by hand.
 
-**Cells.** The tables are the odd half of those of the page on [fidelity](fidelity.md), on which no
-default of the search was tuned. The limit of rules and the ratios are as described there, with one
-black box, a random forest, and one split. The *budget* counts from the moment when the black box is
-fitted; the final fit is not counted. Each method has one thread.
+**Cells.** The tables are the odd half of the tables of the page on [fidelity](fidelity.md); no
+default of the search was tuned on this half. That page defines the limit of rules, the ratios and
+the columns. There is one black box, a random forest, and one split. The *budget* starts when the
+black box has been fitted, and does not include the final fit on all training rows. Each method has
+one thread. Means and medians are over the tables that the method completed; ratios compare the
+search with the method on the tables that both completed.
 
-**Methods.** *search* is `ExtractorSearchCV` with fidelity as its score, the limit of rules, and the
-budget as `timeout`. *Trepan alone* is the same search with one extractor. The other methods are
-tuned by Optuna's default sampler, which maximizes the mean agreement with the black box on
-five held-out folds, and starts with the default parameters: CART (leaves, rows per leaf, criterion,
-cost of complexity), CART on queries (also the number of interpolated rows that the black box
-labels), FIGS (splits, trees, decrease of impurity), pycontree (depth) and pystreed (depth, leaves,
-cost of complexity, rows per leaf, cut points per feature). For pycontree and pystreed, the budget
-limits the final fit, and a tenth of it limits each fit in a trial.
+**Methods.** *search* is `ExtractorSearchCV` with fidelity as its score, at most as many rules as
+the limit, and the budget as `timeout`. *Trepan alone* is the same search with one extractor; it
+fails if not even one trial ends in time. Optuna's default sampler tunes the other methods: it
+starts with the default parameters and maximizes the mean agreement with the black box on five
+held-out folds. It tunes CART (leaves, rows per leaf, criterion, complexity penalty), CART on
+queries (also the number of interpolated rows that the black box labels), FIGS (splits, trees,
+impurity decrease), pycontree (depth) and pystreed (depth, leaves, complexity penalty, rows per
+leaf, cut points per feature). For pycontree and pystreed, the budget is the time limit of the final
+fit, and a tenth of the budget is that of each fit in a trial.
 """
 
 
