@@ -2,8 +2,8 @@
 FiRe and its weight
 ===================
 
-Each line connects points with the same FiRe: twice as many rules must halve the errors. With
-ψ = 3, up to three rules cost as much as one.
+Each line connects points with the same FiRe; smaller is better. With ψ = 1, doubling the rules pays
+off only if it at least halves the loss. With ψ = 3, three rules cost hardly more than one.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ fire_isolines(candidates, psi=3, ax=axes[1])
 plt.show()
 
 # %%
-# The cost of one more rule at a constant loss:
+# FiRe grows with the number of rules at a constant loss of 0.1:
 fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 fire_curves("n_rules", psi=(1, 3), fixed=0.1, ax=ax)
 plt.show()

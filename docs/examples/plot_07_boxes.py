@@ -3,7 +3,7 @@ Rules as boxes
 ==============
 
 Rules on two features are boxes in a plane. No rule covers the white area, which contains few rows
-but much of the volume. Reports therefore show both kinds of completeness.
+but much of the volume. Reports therefore show two shares: of the volume and of the rows.
 """
 
 import matplotlib.pyplot as plt
@@ -24,4 +24,4 @@ plt.show()
 
 # %%
 print(extractor.rules_)
-print(f"of the volume {extractor.completeness_:.0%}, of the rows {extractor.coverage_:.0%}")
+print(f"covered: {extractor.completeness_:.0%} of the volume, {extractor.coverage_:.0%} of rows")

@@ -2,8 +2,8 @@
 Find weak rules
 ===============
 
-A report evaluates every rule on held-out rows: the number of covered rows, the share for which the
-rule is right, and its statistical significance.
+A report evaluates every rule on held-out rows: the covered rows for which it is right (p) and wrong
+(n), its precision p / (p + n), other measures, and its statistical significance.
 """
 
 import matplotlib.pyplot as plt
@@ -37,6 +37,6 @@ for label, marker in zip(data.target_names, "os", strict=True):
     rules = report[report["output"] == label]
     ax.scatter(rules["p"] + rules["n"], rules["precision"], marker=marker, label=label)
 ax.set_xscale("symlog")
-ax.set(xlabel="held-out rows covered by the rule", ylabel="share for which the rule is right")
+ax.set(xlabel="held-out rows covered by the rule", ylabel="precision on these rows")
 ax.legend(title="prediction")
 plt.show()
