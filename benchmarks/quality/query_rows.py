@@ -1,4 +1,4 @@
-"""Measure when query rows help: fidelity of small rule sets for each generator of rows.
+"""Measure the fidelity of small rule sets with and without query rows, for each generator.
 
     python benchmarks/quality/query_rows.py [--tables 24] [--output FILE]
 
@@ -134,12 +134,14 @@ def main() -> None:
     text = (
         "# Effect of query rows on fidelity\n\n"
         "Written by `python benchmarks/quality/query_rows.py` for "
-        f"{results['table'].nunique()} tables. On one half of each table, a random forest of 100 "
-        "trees is fitted, and each extractor learns from its predictions for these rows and for "
-        "generated *query rows*; *sampling* names the generator. *Refined* Trepan has the settings "
-        "that a search for fidelity tries first. Fidelity and correctness are "
-        "measured on the other half; they and the number of rules are means over the tables. "
-        "*better*, *equal* and *worse* count the tables on which query rows improve, keep or "
+        f"{results['table'].nunique()} KEEL tables. A random forest of 100 trees is fitted on one "
+        "half of each table. Each extractor learns from the predictions of the forest for these "
+        "rows and for 8,000 generated *query rows*, with at most 8 leaves, or one per class if "
+        "there are more classes. *sampling* names the generator; with *none*, there are no query "
+        "rows. *Trepan, refined* has the settings that a search for fidelity tries first. "
+        "*fidelity* (agreement with the forest) and *correctness* (agreement with the data) are "
+        "measured on the other half; both and the number of rules are means over the tables. "
+        "*better*, *equal* and *worse* count the tables on which query rows increase, keep or "
         "reduce the fidelity; differences of less than half a held-out row count as equal.\n\n"
         + format_table(summarize(results))
         + "\nFidelity of CART on the three tables on which permuted rows reduce it most, and on "

@@ -396,10 +396,10 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
 
 
 def _fire_verdicts(printer: output.Printer, verdicts: list[dict[str, Any]]) -> None:
-    """Print which printed figures are reproduced on the public split."""
+    """Print which values of the paper are reproduced on the public split."""
     names = ("accuracy", "n_rules", "fire_1", "fire_2", "fire_3")
     words = {True: "yes", False: "no", None: "-"}
-    printer.heading("verdict on each printed value, on the half of seed 0")
+    printer.heading("Verdict on each printed value, on the half of seed 0")
     printer.table(
         ["row", "by", "accuracy", "rules", "psi=1", "psi=2", "psi=3", "verdict", "why"],
         [
@@ -638,7 +638,7 @@ def _run_brex(options: argparse.Namespace) -> str:
     badly = {row.key[:4] for row in result.rows if row.accuracy is not None and row.accuracy < 1}
     if badly:
         notes.add(
-            f"the networks did not learn every row of {len(badly)} of the formulas; "
+            f"networks are wrong on some rows of {len(badly)} of the formulas; "
             f"{'see' if options.output else '--output writes'} the accuracies in brex_rows.csv"
         )
     tables = table_lines(result)
@@ -710,13 +710,12 @@ def _brex_text(
 
     printer = output.Printer(markdown)
     settings = record["settings"]
-    random_formulas = (
-        "1 random formula" if (n := settings["formulas"]) == 1 else f"{n} random formulas"
-    )
+    random_formulas = plural(settings["formulas"], "random formula")
     printer.line(
         f"{random_formulas} per arity and family, {settings['assignments']} rows each, seed "
-        f"{settings['seed']}. 'paper' contains the values of arXiv:2509.09982, the other columns "
-        "are from this run; ± is half of the 95 % interval."
+        f"{settings['seed']}. Rows marked (paper) are from arXiv:2509.09982. ± is half of the "
+        "95 % interval. Greater top-k accuracy and smaller JSD (divergence from the exact "
+        "responsibilities) are better."
     )
     for table, lines in tables.items():
         printer.heading(_printed.BREX_TITLES[table])
@@ -741,10 +740,10 @@ def _brex_text(
 
 def _brex_verdicts(printer: output.Printer, verdicts: list[dict[str, Any]]) -> None:
     """List which printed figures are reproduced, by which row, and the nearest of the others."""
-    printer.heading("verdict on each printed value")
+    printer.heading("Verdict on each printed value")
     printer.line(
-        "A value is reproduced if a row of the same name agrees with it within the 95 % interval "
-        "of the difference. The notes above state how each row differs from the paper."
+        "A value is reproduced if a row of the same method agrees with it within the 95 % interval "
+        "of their difference. The tables above state how each row differs from the paper."
     )
     by_row: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for verdict in verdicts:

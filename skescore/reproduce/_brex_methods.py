@@ -393,7 +393,7 @@ _NETWORKS = (
     "Unassigned inputs."
 )
 _THREE = "The network is trained on Kleene's three values, encoded as -1, 0 and +1."
-_THREE_NEAR = "Its gradient rows are closer to the paper's than those of two-valued networks."
+_THREE_NEAR = "Gradient methods agree better with the paper than on two-valued networks."
 _TWO = (
     "The network is trained on complete inputs only, encoded as -1 and +1, so it has not learned "
     "the meaning of the baseline 0."
@@ -402,7 +402,7 @@ _ZERO_ONE = (
     "The network is trained on complete inputs only, encoded as 0 and 1, so captum's baseline of 0 "
     "means False, and inputs of 0 have no attribution in methods that multiply by the input."
 )
-_TWO_NEAR = "Its Shapley rows are closer to the paper's than those of three-valued networks."
+_TWO_NEAR = "Shapley values agree better with the paper than on three-valued networks."
 
 
 def _network_methods() -> Iterator[Method]:
@@ -428,11 +428,11 @@ _INPUT_X_GRADIENT = (
     "have no attribution. With -1 and +1, the figures are much better than printed."
 )
 _CHANCE = (
-    "The paper's figures equal those of random guesses, 1 / C(12, k) for k responsible inputs (see "
-    "the row 'All inputs equal'), but its divergences are those of 25 samples, so its two tables "
-    "contradict each other."
+    "The paper's accuracies equal those of random guesses, 1 / C(12, k) for k responsible inputs "
+    "(see the row 'All inputs equal'), but its divergences are those of estimates from 25 samples. "
+    "Both cannot be right."
 )
-_NOISE = "25 samples, captum's default, are mostly noise for twelve inputs."
+_NOISE = "With 25 samples, captum's default, values of twelve inputs are mostly noise."
 
 
 def _network_note(name: str, kind: str, *, divergence: bool) -> str:
@@ -466,8 +466,8 @@ BREX_METHODS: dict[str, Method] = {
             _brex_method("paper"),
             on_divergence="One pass with four blocks. While a block is refined, the blocks that "
             "made the decision depend on it stay Unassigned. The paper states neither the number "
-            "of blocks nor that of passes. The choice of the formulas changes a cell by up to "
-            ".02; for monotone formulas of arity 7 and 10, the paper's figures are at the lower "
+            "of blocks nor that of passes. The choice of the formulas changes a value by up to "
+            "0.02; for monotone formulas of arity 7 and 10, the paper's figures are at the lower "
             "end of this range.",
             on_top_k="Inputs with a positive responsibility count as relevant; the labels of "
             "Tritscher et al., which the paper may have used, are not available. Ties at rank k "
@@ -481,10 +481,10 @@ BREX_METHODS: dict[str, Method] = {
             ignores_zero_maps=True,
             on_divergence="Algorithm 3 as printed: no other input is Unassigned while a block is "
             "refined. Mean of twenty passes; rows without any attribution do not count.",
-            on_top_k="Closest to the paper for and, or and xor: its rare errors there come from "
-            "pairs of inputs that never share a block in 10 to 20 passes. For xor-and-xor and for "
-            "non-monotone chains of arity 5 or more, the paper's figures are lower. Networks that "
-            "err on Unassigned inputs, or other relevant inputs, would explain this.",
+            on_top_k="Closest to the paper for the formulas and, or and xor. Rare errors there "
+            "come from pairs of inputs that share no block in 10 to 20 passes. For xor-and-xor and "
+            "non-monotone chains of arity 5 to 10, the paper's figures are lower, perhaps because "
+            "its networks err on Unassigned inputs, or by another definition of relevance.",
         ),
         Method(
             "brex-certified",
@@ -493,8 +493,8 @@ BREX_METHODS: dict[str, Method] = {
             _brex_method("certified"),
             on_divergence="Not in the paper: each count has a certificate, and the best pass is "
             "used instead of the mean of all passes.",
-            on_top_k="Not in the paper: irrelevant inputs never get an attribution. On long chains "
-            "it stops, after six passes without a new query, before it finds all relevant inputs.",
+            on_top_k="Not in the paper. Irrelevant inputs never get an attribution. On long "
+            "chains, six passes without a new query may end it too early, with inputs missing.",
         ),
         Method(
             "brex-patient",
@@ -503,8 +503,8 @@ BREX_METHODS: dict[str, Method] = {
             _brex_method("certified", patience=20, n_iterations=100),
             on_divergence="As certified, but with up to a hundred passes; it stops after twenty "
             "passes without a new query.",
-            on_top_k="Not in the paper: as certified, but it stops after twenty passes without a "
-            "new query. This takes time, but less than one more query per row.",
+            on_top_k="Not in the paper. As certified, but it stops after twenty passes without a "
+            "new query. This takes more time, but less than one additional query per row.",
         ),
         Method(
             "shapley-unassigned",

@@ -236,7 +236,7 @@ def _best_verdict(name: str, engines: tuple[str, ...], cells: Mapping[Key, Any])
 
 
 def _measure(random_state: int, key: Key) -> Any:
-    """Measure the accuracy of the black box or all rows of the table on one split or all rows."""
+    """Measure the black box, or all methods of the table, on one split or on the whole data set."""
     who, how, split = key
     if how == "public":
         if who == "black box":
