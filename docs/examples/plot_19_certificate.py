@@ -2,9 +2,9 @@
 Distance to the best possible rules
 ===================================
 
-For every number of rules, a certificate proves bounds on the best score of any decision tree or
-decision list over the stated cuts on these rows. The star marks CART's list of four rules. Some
-lists of three rules may be better, but no rules exceed the dashed lines.
+For every number of rules, a certificate proves a bound (dashed) that no decision tree or decision
+list over the same cuts can beat on these rows. Where the line is solid, the best rules found reach
+the bound. The star marks CART's list of four rules. Left: ICE (greater is better), right: loss.
 """
 
 import matplotlib.pyplot as plt
@@ -27,6 +27,6 @@ CorridorDisplay.from_certificate(certificate, y="loss", ax=axes[1])
 plt.show()
 
 # %%
-# The same proof holds for other weights and scores.
+# The proof also holds for other weights and scores.
 print(certificate)
 print(f"{certificate.with_score('ice', phi=3).gap():.4f} ICE with φ = 3")

@@ -2,9 +2,9 @@
 Detect rules that no longer hold
 ================================
 
-The error rate of one rule doubles after 2,000 rows. The evidence for a change of this rule crosses
-the threshold soon afterwards; the evidence for the unchanged rules never does. The probability that
-any rule of an unchanged list ever crosses its threshold is at most 5 %.
+The error rate of rule 2 doubles after 2,000 rows. Soon afterwards, the bound on its false alarm
+probability falls below 5 %, which is an alarm. The bounds of the other rules never do. The
+probability that a monitor of an unchanged list ever raises an alarm is at most 5 %.
 """
 
 import matplotlib.pyplot as plt

@@ -382,7 +382,7 @@ def proven_corridor(
         style: dict[str, Any] = {"color": color, "linewidth": 1.2, "zorder": 3}
         if (incumbents != bounds).any():
             ax.fill_between(edges, low, high, color=color, alpha=0.25, linewidth=0, zorder=2)
-            ax.plot(edges, high, linestyle="--", label=f"{name}: upper bound", **style)
+            ax.plot(edges, high, linestyle="--", label=f"{name}: proven bound", **style)
         ax.plot(edges, low, **style)
         aside = frontier.sizes + np.full(len(incumbents), 0.3 * (i - (n_kinds - 1) / 2))
         ax.plot(

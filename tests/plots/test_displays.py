@@ -73,7 +73,7 @@ def test_proven_corridor_shows_certificate(
             result, possible = frontier.upper, frontier.lower
         assert curves[f"{kind}s: best found"].tolist() == result.tolist()
         if (result != possible).any():
-            assert curves[f"{kind}s: upper bound"][::2].tolist() == possible.tolist()
+            assert curves[f"{kind}s: proven bound"][::2].tolist() == possible.tolist()
     given_value = certificate.given_score() if y == "score" else certificate.given_loss()
     assert curves["given rules"] == [given_value]
     low, high = display.ax_.get_ylim()
