@@ -1,7 +1,7 @@
-"""How the site is built: `tox -e docs`.
+"""Sphinx configuration of the site, which `tox -e docs` builds.
 
-The reference is generated from the ``__all__`` of every public package, so that it cannot lag; the
-Python programs of the guide are run while the pages are read, and their output is shown.
+The API reference is generated from the ``__all__`` of every public package, so it is always
+current. The Python code in the guide is run during the build, and its output is shown.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 
-# Doctests of the pages; those of docstrings are run by `tox -e doctest`.
+# Only doctests in pages; `tox -e doctest` runs those in docstrings.
 doctest_test_doctest_blocks = ""
 autosummary_generate = True
 autosummary_imported_members = True
@@ -92,10 +92,10 @@ sphinx_gallery_conf = {
     "default_thumb_file": str(HERE / "images" / "trade_off.png"),
 }
 
-#: What other projects document: their sites are not asked while this one is built.
+#: Names that other projects document; the build does not download their inventories.
 nitpick_ignore_regex = [
     (r"py:.*", r"(numpy|np|pandas|pd|scipy|sklearn|optuna|matplotlib|polars|joblib)\..*"),
-    (r"py:attr", r"[a-z_]+"),  # described among the parameters of its class, without a place there
+    (r"py:attr", r"[a-z_]+"),  # attributes are documented in their class, without a link target
 ]
 
 
@@ -103,50 +103,50 @@ nitpick_ignore_regex = [
 
 
 def public_packages() -> list[str]:
-    """Return the package and its public modules; the command line has a page of its own."""
-    found = ["skescore"]
+    """Return the package and its public modules, except `cli`, which has its own page."""
+    names = ["skescore"]
     for module in pkgutil.walk_packages(skescore.__path__, "skescore."):
         parts = module.name.split(".")
         if not any(part.startswith("_") for part in parts) and parts[1] != "cli":
-            found.append(module.name)
-    return found
+            names.append(module.name)
+    return names
 
 
-def _homes() -> dict[str, list[str]]:
-    """Return the names that each package documents: those that no shorter path leads to."""
-    taken: dict[Any, str] = {}
-    homes: dict[str, list[str]] = {}
+def _documented_names() -> dict[str, list[str]]:
+    """Return the names that each package documents, each under its shortest import path."""
+    seen: set[Any] = set()
+    names_of: dict[str, list[str]] = {}
     names = [name for name in public_packages() if name != "skescore"]
     for package in sorted(names, key=lambda name: (name.count("."), name)):
         module = importlib.import_module(package)
-        homes[package] = []
+        names_of[package] = []
         for name in sorted(getattr(module, "__all__", ()), key=str.lower):
-            thing = getattr(module, name)
-            key = (name, id(thing))
-            if key not in taken and not inspect.ismodule(thing):
-                taken[key] = package
-                homes[package].append(name)
-    return {package: found for package, found in homes.items() if found}
+            value = getattr(module, name)
+            key = (name, id(value))
+            if key not in seen and not inspect.ismodule(value):
+                seen.add(key)
+                names_of[package].append(name)
+    return {package: members for package, members in names_of.items() if members}
 
 
-HOMES = _homes()
-PLACES: dict[str, set[str]] = {}
-for _package, _names in HOMES.items():
+NAMES_OF_PACKAGES = _documented_names()
+FULL_NAMES: dict[str, set[str]] = {}
+for _package, _names in NAMES_OF_PACKAGES.items():
     for _name in _names:
-        PLACES.setdefault(_name, set()).add(f"{_package}.{_name}")
+        FULL_NAMES.setdefault(_name, set()).add(f"{_package}.{_name}")
 
 
 def write_reference(app: Any, config: Any) -> None:
     """Write one page per public package and an index into ``docs/api``."""
     folder = HERE / "api"
     folder.mkdir(exist_ok=True)
-    offered = ", ".join(f":py:obj:`{name}`" for name in skescore.__all__[1:])
+    frequent = ", ".join(f":py:obj:`{name}`" for name in skescore.__all__[1:])
     index = ["API reference", "=============", ""]
-    index += ["All public names, by the package that they are imported from.", ""]
-    index += [f"``skescore`` itself offers the most frequent ones: {offered}.", ""]
+    index += ["All public names, grouped by the package from which they are imported.", ""]
+    index += [f"``skescore`` itself exports the most frequently used names: {frequent}.", ""]
     index += [".. toctree::", "   :hidden:", ""]
     table = ["", ".. list-table::", "   :widths: 30 70", ""]
-    for package, names in HOMES.items():
+    for package, names in NAMES_OF_PACKAGES.items():
         summary = (importlib.import_module(package).__doc__ or "").strip().split("\n\n")[0]
         line = "=" * len(package)
         page = [package, line, "", " ".join(summary.split()), ""]
@@ -163,62 +163,63 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def skip_what_others_wrote(
-    app: Any, what: str, name: str, thing: Any, skip: bool, options: Any
+def skip_inherited_members(
+    app: Any, what: str, name: str, member: Any, skip: bool, options: Any
 ) -> bool | None:
-    """Leave out members that a class has from scikit-learn or from Python."""
-    function = inspect.unwrap(getattr(thing, "fget", None) or getattr(thing, "__func__", thing))
-    home = getattr(function, "__module__", None)
-    return True if callable(function) and not (home or "").startswith("skescore") else None
+    """Skip members that a class inherits from scikit-learn or from Python."""
+    function = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "__func__", member))
+    module = getattr(function, "__module__", None)
+    return True if callable(function) and not (module or "").startswith("skescore") else None
 
 
-def constants_as_commented(
-    app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]
+def describe_constants(
+    app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]
 ) -> None:
-    """Give a constant the ``#:`` comment that stands above it, wherever that is."""
+    """Use the ``#:`` comment above the definition of a constant as its description."""
     if what != "data":
         return
     package, _, constant = name.rpartition(".")
     root = Path(skescore.__file__).parent
     for file in sorted(root.rglob("*.py")):
-        found = re.search(
+        comment = re.search(
             rf"((?:^#: ?.*\n)+){constant}\b", file.read_text(encoding="utf-8"), flags=re.MULTILINE
         )
-        if found:
-            lines[:] = [line.removeprefix("#:").strip() for line in found[1].splitlines()]
+        if comment:
+            lines[:] = [line.removeprefix("#:").strip() for line in comment[1].splitlines()]
             return
-    lines[:] = [f"A constant of {package}."]
+    lines[:] = [f"Constant of {package}."]
 
 
-def find_public(app: Any, env: Any, node: Any, contnode: Any) -> Any:
-    """Resolve names by which docstrings call public things: bare, or by another path to them."""
+def resolve_public_name(app: Any, env: Any, node: Any, contnode: Any) -> Any:
+    """Resolve references to public names without a package or with another import path."""
     target = node.get("reftarget", "")
     for name in _candidates(target):
-        found = env.get_domain("py").objects.get(name)
-        if found is not None:
+        entry = env.get_domain("py").objects.get(name)
+        if entry is not None:
             return app.builder and nodes.reference(
                 "",
                 "",
                 contnode,
                 internal=True,
-                refuri=app.builder.get_relative_uri(env.current_document.docname, found.docname)
-                + f"#{found.node_id}",
+                refuri=app.builder.get_relative_uri(env.current_document.docname, entry.docname)
+                + f"#{entry.node_id}",
             )
     return None
 
 
 def _candidates(target: str) -> list[str]:
+    """Return the full names to which a reference may point."""
     parts = target.split(".")
-    found = []
+    names = []
     for i, part in enumerate(parts):
         rest = "".join(f".{later}" for later in parts[i + 1 :])
-        found += [place + rest for place in sorted(PLACES.get(part, ()), key=len)]
-    return found
+        names += [full_name + rest for full_name in sorted(FULL_NAMES.get(part, ()), key=len)]
+    return names
 
 
-# Pages from elsewhere in the repository -----------------------------------------------------------
+# Files outside of docs ----------------------------------------------------------------------------
 
-#: Files that the site shows too, and what they are called there.
+#: Files that are copied into the site, with the names of their pages.
 COPIES = {
     ROOT / "CONTRIBUTING.md": "contributing",
     ROOT / "SECURITY.md": "security",
@@ -230,9 +231,9 @@ COPIES = {
 
 
 def site_links(text: str, origin: Path, folder: Path) -> str:
-    """Turn links that lead somewhere in the repository into links that do so in the site."""
+    """Replace links to files of the repository by links that work in the site."""
 
-    def turned(match: re.Match[str]) -> str:
+    def replace_link(match: re.Match[str]) -> str:
         label, target, anchor = match[1], match[2], match[3] or ""
         file = (origin / target).resolve()
         if "://" in target or not file.exists():
@@ -241,16 +242,16 @@ def site_links(text: str, origin: Path, folder: Path) -> str:
             return label
         if file in COPIES:
             return f"[{label}](/project/{COPIES[file]}.md{anchor})"
-        kept = os.path.relpath(file, folder)
+        path = os.path.relpath(file, folder)
         if file.suffix == ".md" and HERE not in file.parents:
-            return f"[{label}](<path:{kept}>)"
-        return f"[{label}]({kept}{anchor})"
+            return f"[{label}](<path:{path}>)"
+        return f"[{label}]({path}{anchor})"
 
-    return re.sub(r"\[([^\]\[]*)\]\(([^)#\s]+)(#[^)\s]+)?\)", turned, text)
+    return re.sub(r"\[([^\]\[]*)\]\(([^)#\s]+)(#[^)\s]+)?\)", replace_link, text)
 
 
 def copy_pages(app: Any, config: Any) -> None:
-    """Write the pages from elsewhere into ``docs/project``."""
+    """Copy the files of `COPIES` into ``docs/project``."""
     folder = HERE / "project"
     folder.mkdir(exist_ok=True)
     for file, name in COPIES.items():
@@ -260,20 +261,20 @@ def copy_pages(app: Any, config: Any) -> None:
         _write(folder / f"{name}.md", site_links(text, file.parent, folder))
 
 
-def links_of_a_page(app: Any, docname: str, source: list[str]) -> None:
-    """Let the links of a hand-written page lead somewhere in the site."""
+def replace_links(app: Any, docname: str, source: list[str]) -> None:
+    """Replace the links of a page that was not copied."""
     page = HERE / f"{docname}.md"
     if page.exists() and not docname.startswith("project/"):
         source[0] = site_links(source[0], page.parent, page.parent)
 
 
-# Programs of the guide ----------------------------------------------------------------------------
+# Code of the guide --------------------------------------------------------------------------------
 
 
 def run_programs(app: Any, doctree: Any) -> None:
-    """Run the Python programs of a page of the guide; what they print is shown below them.
+    """Run the Python code blocks of a page of the guide, and insert their output.
 
-    One after the other, as they are read: a name stays known on its page.
+    The blocks run in order and share their names.
     """
     page = app.env.current_document.docname
     if not page.startswith(("guide/", "index")) or app.builder.name != "html":
@@ -282,45 +283,45 @@ def run_programs(app: Any, doctree: Any) -> None:
     for block in list(doctree.findall(nodes.literal_block)):
         if block.get("language") != "python":
             continue
-        shown = _run(block.astext(), page, names)
-        if shown:
-            output = nodes.literal_block(shown, shown, language="text", classes=["output"])
+        text = _run(block.astext(), page, names)
+        if text:
+            output = nodes.literal_block(text, text, language="text", classes=["output"])
             block.parent.insert(block.parent.index(block) + 1, output)
 
 
 def _run(program: str, page: str, names: dict[str, Any]) -> str:
     import optuna
 
-    before, here = optuna.logging.get_verbosity(), os.getcwd()
+    verbosity, working_directory = optuna.logging.get_verbosity(), os.getcwd()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out:
-        os.chdir(folder)  # what a program writes is not to be met by the next one
+        os.chdir(folder)  # so that files of one program do not affect the next
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 exec(compile(program, page, "exec"), names)
         finally:
-            os.chdir(here)
-            optuna.logging.set_verbosity(before)
+            os.chdir(working_directory)
+            optuna.logging.set_verbosity(verbosity)
     return out.getvalue().rstrip()
 
 
 def describe_thumbnails(app: Any, page: str, template: str, context: Any, doctree: Any) -> None:
-    """Use the descriptions of the gallery's programs as alternative texts of their pictures."""
+    """Use the descriptions of gallery examples as alternative texts of their thumbnails."""
     if page.startswith("gallery/"):
         empty = r'tooltip="([^"]*)"><img alt=""'
         context["body"] = re.sub(empty, r'tooltip="\1"><img alt="\1"', context["body"])
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Register what is said above."""
+    """Register the event handlers."""
     sys.setrecursionlimit(10_000)
-    app.connect("config-inited", write_reference)  # before documents are looked for
+    app.connect("config-inited", write_reference)  # before Sphinx searches for documents
     app.connect("config-inited", copy_pages)
-    app.connect("source-read", links_of_a_page)
-    app.connect("autodoc-skip-member", skip_what_others_wrote)
-    app.connect("autodoc-process-docstring", constants_as_commented, priority=1)
-    app.connect("missing-reference", find_public)
+    app.connect("source-read", replace_links)
+    app.connect("autodoc-skip-member", skip_inherited_members)
+    app.connect("autodoc-process-docstring", describe_constants, priority=1)
+    app.connect("missing-reference", resolve_public_name)
     app.connect("doctree-read", run_programs)
     app.connect("html-page-context", describe_thumbnails)
     return {"parallel_read_safe": False}
