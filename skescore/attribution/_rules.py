@@ -73,7 +73,7 @@ class _FeatureCells:
             self.cuts = np.array(
                 sorted(cuts | {float(v) for v in listed if not isinstance(v, str)})
             )
-            points = [_point(*ends, span) for ends in _stretches(self.cuts)]
+            points = [_point_of_cell(*ends, span) for ends in _stretches(self.cuts)]
             values: list[Any] = [value for value, _ in points]
             reachable = [reached for _, reached in points]
         else:
@@ -129,13 +129,13 @@ def _stretches(cuts: np.ndarray) -> Iterator[tuple[float, float]]:
             yield high, high
 
 
-def _point(low: float, high: float, span: tuple[float, float] | None) -> tuple[float, bool]:
-    """Return a value of a cell, in the domain if possible, and whether a change may reach it."""
+def _point_of_cell(low: float, high: float, span: tuple[float, float] | None) -> tuple[float, bool]:
+    """Return a value of a cell, and whether it lies both in the cell and in the domain."""
     if low == high:
         return low, span is None or span[0] <= low <= span[1]
     if span is not None and max(low, span[0]) <= min(high, span[1]):
         inner_low, inner_high = max(low, span[0]), min(high, span[1])
-        # The end points belong to cells of their own, unless they are the domain's.
+        # Cuts are cells of their own, so a bound is in this cell only if it is one of the domain.
         for value in (inner_low / 2 + inner_high / 2, inner_low, inner_high):
             if low < value < high:
                 return value, True

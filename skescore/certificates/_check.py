@@ -126,7 +126,7 @@ def check_certificate(
     Parameters
     ----------
     certificate : str or path
-        JSON of the certificate, or path of a file with this JSON.
+        JSON text of the certificate, or path of a file that contains this text.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,)
@@ -146,7 +146,7 @@ def check_certificate(
     Raises
     ------
     FileNotFoundError
-        If `certificate` is the path of a file that does not exist. Invalid content is not an error;
+        If `certificate` is the path of a file that does not exist. Invalid content raises no error;
         it leads to the verdict "rejected".
     ValueError
         If `sample_weight` holds a negative or infinite number or NaN, or only zeros.
@@ -1117,7 +1117,7 @@ class _Check:
             raise RejectedError(f"the bounds {low} and {high} are not 'optimal'")
 
     def check_incumbent(self, frontier: Any, i: int) -> tuple[Fraction, int]:
-        """Check the best rules found for a size; return their metric and number."""
+        """Check the best rules found for a size; return the certified metric and their number."""
         rules, loss, rows = frontier["rules"][i], frontier["loss"], self.rows
         n_rules = len(rules["rules"])
         if n_rules > i + 1:

@@ -45,7 +45,7 @@ def with_remedies(options: argparse.Namespace) -> Iterator[None]:
         yield
     except DatasetError as error:
         if error.options or error.misspelt:
-            error.args = (f"{error} Try: {_mended(options.command_line, error)}",)
+            error.args = (f"{error} Try: {_correct_command(options.command_line, error)}",)
         raise
 
 
@@ -183,8 +183,8 @@ def unlabeled_data_from(
     )
 
 
-def _mended(command: Sequence[str], error: DatasetError) -> str:
-    """Return the command line with corrected names and further options."""
+def _correct_command(command: Sequence[str], error: DatasetError) -> str:
+    """Return the command line with corrected names and the options that the error suggests."""
     replaced = [option for option in error.options if option in _SINGLE]
     words, skip = [], False
     for word in command:

@@ -208,9 +208,9 @@ class Notes:
 
     @contextmanager
     def instead_of_warnings(self, *ignored: str) -> Iterator[list[str]]:
-        """Add one note for each different warning of the block, with its number.
+        """Replace the warnings of the block by notes, which count equal warnings.
 
-        Messages that match one of the regular expressions in `ignored` are left out. Yields a list
+        Warnings that match one of the regular expressions in `ignored` are omitted. Yields a list
         to which the texts of further warnings can be added.
         """
         messages: list[str] = []

@@ -87,7 +87,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--test",
         action=OF_DATA,
         metavar="FILE",
-        help="a table of further rows, read in the same way, on which the best rules are evaluated",
+        help="table of further rows, read like DATA, on which the best rules are evaluated",
     )
     _add_black_box_options(parser.add_argument_group("model to explain (black box)"))
     _add_search_options(parser.add_argument_group("search"))
@@ -101,12 +101,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=OF_FOLDER,
         type=Path,
         metavar="DIR",
-        help=f"write {', '.join(FILES)} to a folder, and {BASELINE} for `skescore watch`",
+        help=f"write {', '.join(FILES)} and {BASELINE} (for `skescore watch`) to this folder",
     )
     group.add_argument(
         "--overwrite",
         action="store_true",
-        help="replace the files of an earlier run in that folder",
+        help="replace the files of an earlier run in the folder of --output",
     )
     add_report_option(group)
     add_standalone_option(group)

@@ -174,7 +174,7 @@ class Extraction:
         return [*self.categories, *self.no_quantities]
 
     def check_magnitude(self, largest: float, why: str) -> None:
-        """Raise a ValueError if a feature holds numbers beyond `largest`.
+        """Raise a ValueError if a feature holds numbers whose magnitude exceeds `largest`.
 
         Parameters
         ----------
@@ -189,8 +189,8 @@ class Extraction:
         if len(beyond):
             name = str(self.settings["feature_names"][beyond[0]])
             raise ValueError(
-                f"Feature {name!r} holds numbers up to {extent[beyond[0]]:.3g}, more than "
-                f"{largest:.3g}; {why}. Scale the feature."
+                f"Feature {name!r} holds numbers up to {extent[beyond[0]]:.3g} in magnitude, more "
+                f"than {largest:.3g}; {why}. Scale the feature."
             )
 
     def check_predictions(self, largest: float) -> None:

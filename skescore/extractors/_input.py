@@ -357,7 +357,7 @@ class CategoryEncoder:
                     column = pd.Series(column, dtype=self._types[position])
             columns[name] = column
         if not self._polars:
-            return self._kinds.restored(pd.DataFrame(columns))
+            return self._kinds.restore(pd.DataFrame(columns))
         import polars
 
         series = [

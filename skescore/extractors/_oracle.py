@@ -440,19 +440,19 @@ class FrameKinds:
             is_whole[:] = [self._integer_types.get(name) == np.int64 for name in names]
             is_whole[is_whole] = _are_whole(array[:, is_whole])
         if not is_whole.any():
-            return self.restored(pd.DataFrame(array, columns=pd.Index(names)))
+            return self.restore(pd.DataFrame(array, columns=pd.Index(names)))
         # Columns of 64-bit integers are converted together, which is faster than one by one.
         frame = pd.DataFrame(array[:, is_whole].astype(np.int64))
         if not is_whole.all():
             order = np.argsort(np.argsort(is_whole, kind="stable"))
             frame = pd.concat([pd.DataFrame(array[:, ~is_whole]), frame], axis=1).iloc[:, order]
         frame.columns = pd.Index(names)
-        return self.restored(frame, {names[j] for j in np.flatnonzero(is_whole).tolist()})
+        return self.restore(frame, {names[j] for j in np.flatnonzero(is_whole).tolist()})
 
-    def restored(self, frame: pd.DataFrame, converted: Collection[Any] = ()) -> pd.DataFrame:
-        """Restore the types of columns, and replace values of encoded columns by observed ones.
+    def restore(self, frame: pd.DataFrame, converted: Collection[Any] = ()) -> pd.DataFrame:
+        """Restore column types, and decode encoded columns to the nearest observed values.
 
-        Integer columns in `converted` already have their type.
+        The integer columns named in `converted` already have their type.
         """
         for name, dtype in self._integer_types.items():
             if name in frame.columns and name not in converted:

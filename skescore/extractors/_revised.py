@@ -235,18 +235,18 @@ def _replacements(earlier: RuleSet, k: int, leaves: RuleSet | None) -> list[Rule
 def _origins_of(
     repaired: RuleSet, extracted: RuleSet, origins: Sequence[int], n_earlier: int, rows: Any
 ) -> tuple[int, ...]:
-    """Return the index of the earlier rule of each repaired rule.
+    """Return the index of the earlier rule from which each repaired rule comes.
 
-    A rule whose text has changed gets the origin of most of its rows; without rows, it is new.
+    A rule that was repaired gets the origin of most of its rows; without rows, `n_earlier`.
     """
-    before, after = np.asarray(extracted.assign(rows)), np.asarray(repaired.assign(rows))
-    origin_of_rows = np.where(before < 0, n_earlier, np.append(origins, n_earlier)[before])
+    old_index, new_index = np.asarray(extracted.assign(rows)), np.asarray(repaired.assign(rows))
+    origin_of_rows = np.where(old_index < 0, n_earlier, np.append(origins, n_earlier)[old_index])
     texts = [(rule.conditions, rule.output) for rule in extracted.rules]
     result = []
     for index, rule in enumerate(repaired.rules):
         if (rule.conditions, rule.output) in texts:
             result.append(origins[texts.index((rule.conditions, rule.output))])
             continue
-        of_rule = origin_of_rows[after == index]
-        result.append(int(np.bincount(of_rule).argmax()) if len(of_rule) else n_earlier)
+        counts = np.bincount(origin_of_rows[new_index == index])
+        result.append(int(counts.argmax()) if len(counts) else n_earlier)
     return tuple(result)

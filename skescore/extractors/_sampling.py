@@ -532,7 +532,7 @@ def generate_rows(
     if encoder:
         return encoder.decode(generated)
     if hasattr(X, "iloc"):
-        return FrameKinds(X).restored(pd.DataFrame(generated, columns=X.columns))
+        return FrameKinds(X).restore(pd.DataFrame(generated, columns=X.columns))
     return generated
 
 

@@ -488,7 +488,7 @@ def _bound(scores: NDArray[np.float64], level: float) -> float:
 
 
 def _order_classes(ruleset: RuleSet, k: int) -> list[int]:
-    """Return the codes of the classes, the most likely class of a rule first."""
+    """Return class codes by decreasing frequency in rule `k`; the output of the rule is first."""
     classes = list(ruleset.classes or ())
     counts: Any = None
     if k < len(ruleset):

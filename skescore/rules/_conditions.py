@@ -130,7 +130,7 @@ class TruthTable(NamedTuple):
     """Truth of a condition for each state of the tested value.
 
     All code that evaluates, simplifies, measures, exports or draws conditions uses these three
-    entries. The first two are equal for conditions on whether a value is missing.
+    entries. `passing` equals `failing` if the condition only tests whether a value is missing.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class TruthTable(NamedTuple):
     missing: bool
 
     def look_up(self, passes: np.ndarray, is_missing: np.ndarray) -> np.ndarray:
-        """Return the truth for each value, given whether it passes the comparison or is missing."""
+        """Return the truth for each value from masks of passing and of missing values."""
         if self.passing == self.failing:
             observed = np.full(len(passes), self.passing)
         else:

@@ -263,15 +263,15 @@ class Unwrapped(NamedTuple):
 
 
 def unwrap(estimator: Any) -> Unwrapped:
-    """Find the model with rules in a Pipeline, search, frozen or target-transformed model."""
-    inwards: list[Callable[[Any], Any]] = []
-    outwards: list[Callable[[Any], Any]] = []
+    """Find the model with rules in a pipeline, search, frozen or target-transformed model."""
+    row_steps: list[Callable[[Any], Any]] = []
+    output_steps: list[Callable[[Any], Any]] = []
     model = estimator
     while not isinstance(getattr(model, "rules_", model), RuleSet | SurvivalRules):
         if isinstance(model, Pipeline):
             check_is_fitted(model)
             if len(model) > 1:
-                inwards.append(_transform_of(model[:-1]))
+                row_steps.append(_transform_of(model[:-1]))
             model = model[-1]
         elif isinstance(model, FrozenEstimator):
             model = model.estimator
@@ -279,15 +279,15 @@ def unwrap(estimator: Any) -> Unwrapped:
             model = model.best_estimator_
         elif isinstance(model, TransformedTargetRegressor):
             check_is_fitted(model)
-            outwards.insert(0, _inverse_target(model))
+            output_steps.insert(0, _inverse_target(model))
             model = model.regressor_
         else:
             break
 
-    def through(steps: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
-        return lambda values: reduce(lambda rows, step: step(rows), steps, values)
+    def compose(steps: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+        return lambda values: reduce(lambda result, step: step(result), steps, values)
 
-    return Unwrapped(model, through(inwards), through(outwards))
+    return Unwrapped(model, compose(row_steps), compose(output_steps))
 
 
 def _transform_of(steps: Pipeline) -> Callable[[Any], Any]:

@@ -334,7 +334,7 @@ def _stability_of(
             order = rng.permutation(len(e.y_true))
             half = len(order) // 2
             try:
-                halves = [_made_again(e, np.sort(part)) for part in (order[:half], order[half:])]
+                halves = [_extract_again(e, np.sort(part)) for part in (order[:half], order[half:])]
             except ValueError as error:  # few rows may give no rules
                 warnings.warn(
                     f"Half of the {len(order)} rows gives no rules: {error}",
@@ -352,23 +352,23 @@ def _stability_of(
     )
 
 
-def _made_again(e: RuleEvaluation, chosen: np.ndarray) -> RuleSet:
+def _extract_again(e: RuleEvaluation, row_indices: np.ndarray) -> RuleSet:
     model = e.model
     if model is None or isinstance(model, RuleSet) or not hasattr(model, "fit"):
         raise TypeError(
-            "Stability extracts rules again from parts of the rows, but a rule set itself cannot "
-            "be fitted. Pass the extractor, or compare several rule sets with "
+            "To measure stability, rules are extracted again from parts of the rows, but a rule "
+            "set cannot be fitted. Pass the extractor, or compare several rule sets with "
             "skescore.metrics.stability."
         )
-    weights = {} if e.sample_weight is None else {"sample_weight": e.sample_weight[chosen]}
-    X = _safe_indexing(e.rows, chosen)
+    weights = {} if e.sample_weight is None else {"sample_weight": e.sample_weight[row_indices]}
+    X = _safe_indexing(e.rows, row_indices)
     if hasattr(model, "oracle_"):
         box = model.estimator_
         frozen = box if isinstance(box, FrozenEstimator) else FrozenEstimator(box)
         # Replace the black box first, so that it is not cloned.
         fitted = clone(copy.copy(model).set_params(estimator=frozen)).fit(X, **weights)
     else:
-        fitted = clone(model).fit(X, e.y_true[chosen], **weights)
+        fitted = clone(model).fit(X, e.y_true[row_indices], **weights)
     return as_ruleset(fitted, **options_from_rows(fitted, X))
 
 

@@ -190,7 +190,7 @@ def _identifier_ranks(column: pd.Series) -> pd.Series:
 
 
 def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield the number of rows that repeat an earlier one, unless they are equal by chance."""
+    """Yield the number of copies of earlier rows, unless chance explains them."""
     table = facts.X if facts.y is None else facts.X.assign(**{"the target": facts.y.to_numpy()})
     for name, column in _named_subjects(facts):
         table = table.assign(**{f"subject {name}": column.to_numpy()})
@@ -204,7 +204,7 @@ def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
     if multiple == 1 and not _are_copies(table, n_repeated, counts):
         return
     multiplicity = (
-        f"; every row occurs {multiple} times, or a multiple of that" if multiple > 1 else ""
+        f"; the count of each distinct row is a multiple of {multiple}" if multiple > 1 else ""
     )
     yield Evidence(
         f"{n_repeated} of {len(table)} rows are exact copies of an earlier row, including the "

@@ -315,7 +315,7 @@ def _share_text(interval: ShareInterval) -> str:
 
 
 def _rule_lines(ruleset: RuleSet, rule: RuleVerification) -> list[str]:
-    """Describe the result of one rule."""
+    """Return lines of text that describe the result of one rule."""
     lines = [
         rule_title(ruleset, rule.index),
         f"   near the data: {_share_text(rule.near_disagreement)}",

@@ -217,7 +217,7 @@ def test_set_scorer_stability_extracts_rules_again(weighted: bool) -> None:
     assert result == pytest.approx(np.mean(expected))
     tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, Y)
     assert 0.8 < value("prediction_stability", tree, X, Y) <= 1.0
-    with pytest.raises(TypeError, match="a rule set itself cannot be fitted"):
+    with pytest.raises(TypeError, match="a rule set cannot be fitted"):
         value("stability", RULES, ROWS, LABELS)
     assert 0 <= make_set_scorer("stability", n_splits=1, n_bins=1)(tree, X, Y) <= 1
     for option in ("n_splits", "n_bins"):

@@ -302,8 +302,8 @@ class _Intervals:
 class _Categories:
     """Literals of categorical features: sets of categories with the row's category.
 
-    The sets are the category itself, then with the purest other category, then also with the next
-    one, and so on. The parameters and attributes are those of :class:`_Intervals`.
+    The first set is the category itself. Each further set adds the purest of the other categories.
+    The parameters and attributes are those of :class:`_Intervals`.
     """
 
     def __init__(
@@ -319,17 +319,17 @@ class _Categories:
         counts = tables[0] / scale[0] + tables[1] / scale[1]
         total = counts[..., 0] + counts[..., 1]
         share = np.where(total > 0, counts[..., 1] / np.where(total > 0, total, 1), -1.0)
-        share[np.arange(len(features)), codes] = 2.0
-        share[~allowed] = -2.0
+        share[np.arange(len(features)), codes] = 2.0  # the row's category is the first
+        share[~allowed] = -2.0  # forbidden categories are the last
         self._order = np.argsort(-share, axis=1, kind="stable")
         self._counts = np.take_along_axis(tables, self._order[None, :, :, None], axis=2)
         self._counts = self._counts.cumsum(axis=2)  # sums of integers are exact
         n_allowed = allowed.sum(axis=1)
         sizes = np.arange(1, tables.shape[2] + 1)
         is_valid = sizes < n_allowed[:, None]
-        for at in np.flatnonzero(n_allowed > _CHOICES):
-            some_sizes = np.geomspace(1, n_allowed[at] - 1, _CHOICES).astype(np.intp)
-            is_valid[at] &= np.isin(sizes, some_sizes)
+        for row in np.flatnonzero(n_allowed > _CHOICES):
+            tried_sizes = np.geomspace(1, n_allowed[row] - 1, _CHOICES).astype(np.intp)
+            is_valid[row] &= np.isin(sizes, tried_sizes)
         self.best_gains, self._best = _best_choices(self._counts, is_valid, pairs)
 
     def literal(self, at: int, n_codes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -448,7 +448,7 @@ def open_inputs(model: Any, X: Any, attributions: Any, removal: Removal) -> Inpu
         model, X = _last_step(model, X)
         removal = replace(removal, features="changed")
     if is_text(X):
-        return _texts(model, list(X), attributions, removal)
+        return _open_texts(model, list(X), attributions, removal)
     if removal.leave_one_out is not None:
         raise ValueError("leave_one_out is for texts, but X is a table.")
     rows = _table(X, removal)
@@ -470,9 +470,9 @@ def _last_step(predict_proba: Any, X: Any) -> tuple[Any, Any]:
     return queried, owner[:-1].transform(X)
 
 
-def _texts(model: Any, texts: list[Any], attributions: Any, removal: Removal) -> Inputs:
+def _open_texts(model: Any, texts: list[Any], attributions: Any, removal: Removal) -> Inputs:
     if removal.groups is not None or removal.reference is not None:
-        raise ValueError("groups and reference are for tables, but X holds texts.")
+        raise ValueError("groups and reference apply only to tables, but X holds texts.")
     kinds = ("delete", "mask")
     how = "delete" if removal.value is None else removal.value
     check_choice("removal", how, kinds)

@@ -41,7 +41,7 @@ def read_hist_gradient_boosting(
         Names of the features in the rules; by default those that the model was fitted with, or
         ``x0``, ``x1``, ...
     domain : Domain, optional
-        Box around the training rows, which the model does not store.
+        Box around the training rows; the model does not store it.
 
     Returns
     -------
@@ -56,8 +56,8 @@ def read_hist_gradient_boosting(
 
     Notes
     -----
-    Predictions agree with those of the model, even for missing values and unseen categories, which
-    the model treats as missing.
+    Predictions agree with those of the model, even for missing values and for unseen categories,
+    which the model treats as missing.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def read_hist_gradient_boosting(
     if classes is None and model.loss in _LOG_LINK:
         raise ValueError(
             f"The model has loss={model.loss!r}: it predicts the exponential of the sum of its "
-            "leaves, which voting rules cannot. Fit it with loss='squared_error' on log(y)."
+            "leaves, which voting rules cannot express. Fit it with loss='squared_error' on log(y)."
         )
     return additive_ruleset(
         np.ravel(model._baseline_prediction).tolist(),
