@@ -24,9 +24,9 @@ for ax, extractor in zip(axes, (constants, equations), strict=True):
     ax.set(
         title=f"{type(extractor).__name__}: {extractor.n_rules_} rules, "
         f"R² {extractor.fidelity(X):.2f}",
-        xlabel="forest",
+        xlabel="prediction of the forest",
     )
-axes[0].set_ylabel("rules")
+axes[0].set_ylabel("prediction of the rules")
 plt.show()
 
 # %%
