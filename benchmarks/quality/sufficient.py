@@ -145,12 +145,14 @@ def format_page(rows: pd.DataFrame) -> str:
         "# Sufficient subsets and Anchors",
         "",
         "Written by `python benchmarks/quality/sufficient.py` from [sufficient.csv](sufficient.csv)"
-        f"; its first lines describe the comparison. {len(wide)} rows of "
-        f"{wide.index.get_level_values('data').nunique()} tables, random forests, confidence "
-        f"{CONFIDENCE}.",
+        f". Both methods explain a random forest's predictions for {len(wide)} held-out rows of "
+        f"{wide.index.get_level_values('data').nunique()} tables, at a confidence of {CONFIDENCE}. "
+        f"*agreement* is the share of {N_FRESH:,} new rows with the values (ours) or bins "
+        "(Anchors) of the explanation that get the same prediction. *Length* is the number of "
+        "features.",
         "",
         "| method | features, mean | agreement, mean | share of explanations with an agreement of "
-        "at least 0.95 | median seconds |",
+        "at least 0.95 | seconds, median |",
         "| :-- | --: | --: | --: | --: |",
     ]
     for method in METHODS:
@@ -173,7 +175,8 @@ def format_page(rows: pd.DataFrame) -> str:
         lines.append(f"| {text} | {len(part)} | {cells} | {change.mean():+.2f} | {p_text} |")
     lines += [
         "",
-        "p is Wilcoxon's signed-rank test of the mean differences of tables. A subset fixes",
+        "p is the p-value of Wilcoxon's signed-rank test of the mean differences per table. "
+        "A subset fixes",
     ]
     lines += ["values and an anchor fixes bins, so an anchor of the same length covers more rows."]
     return "\n".join(lines) + "\n"

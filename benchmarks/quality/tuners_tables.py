@@ -64,7 +64,7 @@ def improvement(score: str, ours: float, theirs: float) -> float:
 
 def title(score: str) -> str:
     weights = ", ".join(f"{name} = {value:g}" for name, value in WEIGHTS[score].items())
-    kind = "FiRe, less is better" if score.startswith("fire") else "ICE, more is better"
+    kind = "FiRe, smaller is better" if score.startswith("fire") else "ICE, greater is better"
     return f"{kind}: {weights}"
 
 
