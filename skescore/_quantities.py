@@ -74,7 +74,7 @@ class MeasuredQuantity:
     complement_label : str, default=""
         Label of an axis with the complement.
     limit : QuantityLimit, optional
-        Limit that a search can set: an upper limit if less is better, otherwise a lower limit.
+        Limit that a search can set: an upper limit if smaller is better, otherwise a lower limit.
     """
 
     name: str
@@ -92,7 +92,7 @@ class MeasuredQuantity:
 
     @property
     def sign(self) -> float:
-        """1 if greater is better, -1 if less is better."""
+        """1 if greater is better, -1 if smaller is better."""
         return 1.0 if self.greater_is_better else -1.0
 
 

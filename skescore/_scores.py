@@ -172,7 +172,7 @@ class Variable(Expression):
     Parameters
     ----------
     name : str
-        ``"p"`` for the measure of the prediction, ``"r"`` for the size, ``"c"`` for the
+        ``"p"`` for the loss or performance, ``"r"`` for the size, ``"c"`` for the
         completeness, or the name of a weight.
     """
 
@@ -180,7 +180,7 @@ class Variable(Expression):
 
     @cached_property
     def variables(self) -> frozenset[str]:
-        """The name of the variable itself."""
+        """Set with the name of this variable only."""
         return frozenset([self.name])
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
@@ -585,7 +585,7 @@ class ScoreSpec:
 
     @property
     def sign(self) -> float:
-        """1 if greater is better, -1 if less is better."""
+        """1 if greater is better, -1 if smaller is better."""
         return 1.0 if self.greater_is_better else -1.0
 
     def signed(self, value: Any) -> Any:

@@ -323,20 +323,20 @@ class BReX(BaseEstimator):
             return "baseline"
         exact = kleene and getattr(self.model, "is_read_once", True)
         exact = exact and self.contrast is None and self.threshold is None
-        if settings.certified and self._table_pays(rows, exact):
+        if settings.certified and self._should_tabulate(rows, exact):
             return "supervaluation"
         if exact or (kleene and not settings.certified):
             return "kleene"
         return "sampled"
 
-    def _table_pays(self, rows: _Rows, exact: bool) -> bool:
+    def _should_tabulate(self, rows: _Rows, exact: bool) -> bool:
+        """Return whether a table of all flips needs no more queries than B-ReX without a table."""
         pairs = rows.pairs()
         counts = pairs.differs.sum(axis=1)
-        columns = pairs.two_valued()
         if counts.max() > _TABLE_LIMIT:
             return False
         table = sum(1 << count for count in counts.tolist())
-        if len(columns):
+        if len(columns := pairs.two_valued()):
             table = min(table, 1 << len(columns))
         expected = (_EXPECTED_MASKS if exact else _EXPECTED_FLIPS) * int(counts.sum())
         if self.max_queries is not None:

@@ -856,8 +856,8 @@ def local_faithfulness(
     -------
     dict of str to ndarray of shape (n_rows,)
         By default comprehensiveness (decrease of the black box's prediction without these features;
-        greater is better), sufficiency (decrease with these features only; less is better) and the
-        rank correlation with the effect of omitting each feature. NaN where a measure is undefined.
+        greater is better), sufficiency (decrease with these features only; smaller is better) and
+        the rank correlation with the effect of omitting each feature. NaN if undefined.
 
     Raises
     ------

@@ -42,7 +42,7 @@ class ScoreBounds(NamedTuple):
     incumbent : float
         Score of the best rules found.
     bound : float
-        Proven bound: no rules have a better (larger, or smaller if less is better) score.
+        Proven bound: no rules have a better score (larger if greater is better, else smaller).
     """
 
     incumbent: float
@@ -403,8 +403,8 @@ class Certificate:
         Returns
         -------
         tuple of ScoreBounds
-            Score of the incumbent and its proven bound, for 1, 2, 3, ... complete rules. If fewer
-            rules are equally good, rules that never hold are added.
+            Score of the incumbent and its proven bound, for 1, 2, 3, ... rules that cover the
+            whole domain. If fewer rules are equally good, rules that never hold are added.
         """
         value = self._score.value
         return tuple(
@@ -413,7 +413,7 @@ class Certificate:
         )
 
     def interval(self, kind: str) -> ScoreBounds:
-        """Return the bounds of the best score that complete rules of a kind can have.
+        """Return bounds on the best score of rules of a kind that cover the whole domain.
 
         Parameters
         ----------

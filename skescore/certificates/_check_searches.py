@@ -166,9 +166,9 @@ class TreeSearch(_Search):
         return tests, matrix, self._loss_of_sums(sums), self._loss_of_sums(other_sums)
 
     def _solve(self, points: Any, size: int, limit: float) -> tuple[float, bool]:
-        """Return a lower bound of the loss of some points, and whether it is the smallest loss.
+        """Bound the smallest loss of at most `size` rules on `points` from below.
 
-        It is the smallest loss if it is below the limit.
+        Also return whether the bound is this loss, which is certain for bounds below `limit`.
         """
         key = points.tobytes(), size
         bound, is_least = self.cache.get(key, (-math.inf, False))

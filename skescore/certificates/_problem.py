@@ -135,7 +135,7 @@ class CertifiedScore(NamedTuple):
         return float(self.spec.value(prediction, n_rules, completeness, self.weights))
 
     def signed(self, prediction: float, n_rules: float) -> float:
-        """Return the score of complete rules, negated if less is better."""
+        """Return the score of complete rules, negated if smaller is better."""
         return float(self.spec.signed(self.value(prediction, n_rules, 1.0)))
 
     def signed_from_metric(self, metric_value: float, n_rules: float) -> float:

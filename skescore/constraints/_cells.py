@@ -62,16 +62,16 @@ class FeatureCells:
     Parameters
     ----------
     cells : sequence of Cell
-        The cells; numbers in increasing order, a missing value at the end.
+        The cells; numbers in increasing order, and a missing value at the end.
     n_ordered : int
-        Number of cells at the start that have an order.
+        Number of ordered cells, which are the first ones.
 
     Attributes
     ----------
     full : int
-        Bits of all cells.
+        Bit mask of all cells.
     ordered : int
-        Bits of the cells that have an order.
+        Bit mask of the ordered cells.
     """
 
     def __init__(self, cells: Sequence[Cell], n_ordered: int) -> None:
@@ -81,7 +81,7 @@ class FeatureCells:
         self._bits: dict[Condition, int] = {}
 
     def bits(self, condition: Interval | OneOf | Missing) -> int:
-        """Return the cells in which a condition holds."""
+        """Return the bit mask of the cells in which a condition holds."""
         if condition not in self._bits:
             self._bits[condition] = sum(
                 1 << i for i, cell in enumerate(self.cells) if cell_holds(condition, cell)

@@ -151,15 +151,15 @@ class _Repair:
     # --- features and conditions ------------------------------------------------------------------
 
     def _usable_features(self) -> set[int]:
-        """Return the features that rules may use: required ones first, then by decided rows."""
+        """Choose the allowed features: the required ones, then those that decide the most rows."""
         constraints, names = self.constraints, self.names
         usable = {j for j, name in enumerate(names) if name not in constraints.forbidden}
         limit = constraints.max_features
-        most = limit if isinstance(limit, int) else len(names)
-        if most >= len(names) and constraints.max_cost is None:
+        max_features = limit if isinstance(limit, int) else len(names)
+        if max_features >= len(names) and constraints.max_cost is None:
             return usable
         pinned = [f for p in constraints.pinned for f in p.feature_names]
-        first = dict.fromkeys(names.index(f) for f in (*pinned, *constraints.required))
+        required = dict.fromkeys(names.index(f) for f in (*pinned, *constraints.required))
         weight = dict.fromkeys(sorted(usable), 0.0)
         assigned = self.rows.assign(self.rules)
         for i, rule in enumerate(self.rules):
@@ -167,9 +167,9 @@ class _Repair:
                 weight[feature] += float((assigned == i).sum()) + _CHANGE
         by_weight = sorted((f for f in weight if weight[f] > 0), key=lambda f: -weight[f])
         chosen: set[int] = set()
-        for feature in dict.fromkeys([*first, *by_weight]):
+        for feature in dict.fromkeys([*required, *by_weight]):
             is_affordable = constraints.affords(names[j] for j in {*chosen, feature})
-            if feature in first or (len(chosen) < most and is_affordable):
+            if feature in required or (len(chosen) < max_features and is_affordable):
                 chosen.add(feature)
         return chosen
 
@@ -303,7 +303,7 @@ class _Repair:
                 return
 
     def _drop_cheapest(self, candidates: Sequence[int]) -> bool:
-        """Drop the rule whose rows the later rules predict best."""
+        """Drop the rule that adds the fewest errors; return False if all candidates are pinned."""
         droppable = [i for i in candidates if not self.drafts[i].pinned]
         if not droppable:
             return False
@@ -312,12 +312,12 @@ class _Repair:
         fallback = self.fallback.output
 
         def added_errors(index: int) -> float:
-            decided = assigned == index
-            later = self.rows.assign(rules[index + 1 :])
-            total = -self.rows.error(decided, rules[index].output)
-            for i in np.unique(later[decided]).tolist():
+            is_decided = assigned == index
+            successor = self.rows.assign(rules[index + 1 :])
+            total = -self.rows.error(is_decided, rules[index].output)
+            for i in np.unique(successor[is_decided]).tolist():
                 output = fallback if i < 0 else rules[index + 1 + i].output
-                total += self.rows.error(decided & (later == i), output)
+                total += self.rows.error(is_decided & (successor == i), output)
             return total
 
         del self.drafts[min(droppable, key=added_errors)]

@@ -798,7 +798,7 @@ class Kernels:
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """Probability between the limits, of shape (n_features, n_kernels)."""
+        """Probability of the limits under each kernel, of shape (n_features, n_kernels)."""
         weights = np.maximum(self._span, 0.0)
         if not self.is_exact.any():
             return weights
@@ -806,7 +806,7 @@ class Kernels:
         return np.where(self.is_exact, is_inside, weights)
 
     def quantiles(self, kernels: np.ndarray, position: np.ndarray) -> np.ndarray:
-        """Return quantiles, at positions in [0, 1), of kernels (columns) of features (rows)."""
+        """Return quantiles at positions in [0, 1) of the given kernel of each feature (row)."""
         at = kernels + np.arange(len(kernels))[:, None] * self.centers.shape[1]
         centers = self.centers.take(at)
         quantile = ndtri(self._lowest.take(at) + position * self._span.take(at))
@@ -914,9 +914,9 @@ class InstanceModel:
         return np.where(is_possible, drawn, np.clip(low + position * (high - low), low, high))
 
     def draw(self, region: Region, key: np.uint64, n: int) -> np.ndarray:
-        """Draw n instances in a region whose tests share no features.
+        """Draw n instances in a region whose tests have no feature in common.
 
-        They depend only on the region and the key of the node.
+        The instances depend only on this model, the region and the key of the node.
         """
         points = np.empty((n, self.sample.shape[1]))
         if n == 0:
@@ -930,11 +930,11 @@ class InstanceModel:
             for i, literal in enumerate(test.literals):
                 j = literal.feature
                 free.discard(j)
-                # Probability that this literal holds if `needed` of the remaining ones hold.
+                # Probability that this literal holds if at least `needed` of the rest hold.
                 fewer = np.maximum(needed - 1, 0)
                 chance = chances[i] * tails[i + 1, fewer] / tails[i, needed]
                 literal_holds = _uniform(keys, _STREAMS * j + _LITERAL) < chance
-                literal_holds |= tails[i + 1, needed] == 0  # rounding must not make this uncertain
+                literal_holds |= tails[i + 1, needed] == 0  # certain, despite rounding errors
                 literal_holds &= tails[i + 1, fewer] > 0
                 needed = np.maximum(needed - literal_holds, 0)
                 for side, part in ((literal, literal_holds), (literal.negated(), ~literal_holds)):
@@ -955,11 +955,11 @@ class InstanceModel:
             yes, no = (self._weights(side, literal.feature).sum() for side in sides)
             uninformed[i] = self._uninformed_chance(sides, literal.feature)
             chances[i] = yes / (yes + no) if yes + no > 0 else uninformed[i]
-        # If the model gives the test probability 0, uninformed probabilities are used.
+        # If the test has probability 0 under the model, the uninformed probabilities are used.
         return chances if at_least(chances)[0, test.m] > 0 else uninformed
 
     def _uninformed_chance(self, sides: list[Region], j: int) -> float:
-        """Return the prior probability of the first of two sides: 1/2 if both are possible."""
+        """Return the probability of the first of two sides without a model: 1/2, or 0 or 1."""
         if j not in self.features.values:
             return 0.5
         yes, no = (self._listed(side, j).any() for side in sides)
@@ -970,8 +970,8 @@ class InstanceModel:
 
         Every feature is tested at the level `significance` divided by the number of features
         (Bonferroni): numbers by the Kolmogorov-Smirnov test, discrete features by the chi-squared
-        test. The rows are compared with the model's rows outside of the region, restricted to the
-        feature's range in the region and weighted according to the region's M-of-N tests.
+        test. The rows are compared with those rows of the model that are outside of the region but
+        in the feature's range; their weights follow from the region's M-of-N tests.
         """
         outside = np.flatnonzero(~region.holds(self.sample))
         if len(sample) < 2 or len(outside) < 2:
@@ -982,7 +982,7 @@ class InstanceModel:
         for j in sorted(set(range(sample.shape[1])) - tested):
             values = self.sample[outside, j]
             weights = _box_weights(region, j, values)
-            if self._chance_of(j, sample[:, j], values, weights) < level:
+            if self._p_value(j, sample[:, j], values, weights) < level:
                 return True
         for test in region.tests:
             conditional = given_at_least(self._chances(region, test), test.m)
@@ -991,14 +991,14 @@ class InstanceModel:
                 values = self.sample[outside, j]
                 weights = _box_weights(region, j, values)
                 weights = _reweighted(weights, literal.holds(values), share)
-                if self._chance_of(j, sample[:, j], values, weights) < level:
+                if self._p_value(j, sample[:, j], values, weights) < level:
                     return True
         return False
 
-    def _chance_of(
+    def _p_value(
         self, j: int, column: np.ndarray, values: np.ndarray, weights: np.ndarray
     ) -> float:
-        """Return the p-value of a difference between a feature's values and weighted values."""
+        """Return the p-value of the difference between a column and a weighted sample."""
         if j in self.features.values:
             return chi_squared(self.features.values[j], column, values, weights)
         return kolmogorov_smirnov(column, values, weights)

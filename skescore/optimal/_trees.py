@@ -1482,7 +1482,7 @@ class TreeConverter:
         tree : tree of cuts
             The tree.
         leaf_classes : sequence of int, optional
-            Class index of each leaf; by default the output with the smallest loss.
+            Class index of each leaf; by default, each output has the smallest loss on its rows.
 
         Returns
         -------

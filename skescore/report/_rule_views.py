@@ -454,16 +454,16 @@ def plain(value: Any) -> Any:
 def sample_rows(
     data: Dataset, ruleset: RuleSet, other_rulesets: Sequence[RuleSet] = ()
 ) -> Mapping[str, Any]:
-    """Choose the rows that stand in the page: some for every rule, and some for none."""
+    """Choose the rows in the page: some that each rule covers, and some that no rule covers."""
     used = sorted(set().union(*(rules.used_features for rules in (ruleset, *other_rulesets))))
     names = [ruleset.feature_names[j] for j in used]
     matches = ruleset.match(data.X)
-    # JSON knows no infinite numbers, and such rows must not look as if they lacked a value.
+    # JSON has no infinite numbers, and null would mean a missing value.
     is_finite = ~data.X[names].isin((math.inf, -math.inf)).to_numpy(bool).any(axis=1)
     chosen: list[int] = []
     groups = [np.flatnonzero(members & is_finite) for members in (*matches.T, ~matches.any(axis=1))]
     for group in groups:
-        # Evenly spread, as tables are often sorted.
+        # The rows are evenly spread, because tables are often sorted.
         positions = np.unique(
             np.linspace(0, len(group) - 1, min(ROWS_PER_RULE, len(group))).round()
         )

@@ -418,7 +418,7 @@ def explain(ruleset: RuleSet, x: Any) -> Explanation | list[Explanation]:
     explanations = []
     for i in range(len(rows)):
         values = tuple(python_value(column[i]) for column in columns)
-        # Equal rows are explained once; NaN, which equals nothing, is replaced by None.
+        # Equal rows are explained once. None replaces NaN, because NaN is not equal to itself.
         key = tuple(None if pd.isna(value) else value for value in values)
         if key not in cache:
             cache[key] = _explained(ruleset, _rows(ruleset, values))

@@ -103,7 +103,7 @@ def class_sums(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarra
     for rows, row, rule in _pairs(ruleset, table):
         covered[rows][row] = True
         weight = _values(constants, functions, table, rows, row, rule)
-        weight[np.isnan(weight)] = 0.0  # a weight that depends on a missing value counts as 0
+        weight[np.isnan(weight)] = 0.0  # weights that depend on a missing value count as 0
         # The pairs of a row are ordered by rule, and np.add.at adds in this order.
         if shares is None:
             np.add.at(sums[rows].reshape(-1), row * n_classes + outputs[rule], weight)

@@ -63,7 +63,7 @@ class AttributionScorer(AsksForWeights):
 
     @property
     def name(self) -> str:
-        """Name in messages, with the prefix ``neg_`` if less is better."""
+        """Name in messages, with the prefix ``neg_`` if smaller is better."""
         return self.measure if FAITHFULNESS.get(self.measure, True) else f"neg_{self.measure}"
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -137,7 +137,7 @@ def make_attribution_scorer(
     measure : str
         A measure of :func:`skescore.metrics.attribution.faithfulness`, or of
         :func:`skescore.metrics.attribution.plausibility`, whose rationales are passed as y.
-        ``"aopc_suff"`` and ``"prediction_gap_unimportant"``, of which less is better, are negated.
+        ``"aopc_suff"`` and ``"prediction_gap_unimportant"`` are negated: smaller is better.
     explainer : callable
         ``explainer(estimator, X)`` returns the attributions of the rows in any form that the
         measure accepts, for example those of shap, LIME or captum.

@@ -51,7 +51,7 @@ def selection_effect(
         ``ice``
             ICE score, greater is better.
         ``fire``, ``q``
-            FiRe and Q score, less is better.
+            FiRe and Q score, smaller is better.
         ``performance``, ``loss``, ``loss_q``
             Measures of the prediction in ICE, FiRe and Q.
         ``n_rules``, ``n_conditions``

@@ -287,12 +287,12 @@ def duckdb_table(connection: Any, source: str, name: str) -> SqlTable:
     """Return the table that `source` names in an open DuckDB connection."""
     with failing(name):
         connection.execute("BEGIN TRANSACTION")  # all queries see the same rows
-        described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        columns = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
     return SqlTable(
         name,
         source,
         "duckdb",
-        {row[0]: type_of_duckdb(row[1]) for row in described},
+        {name: type_of_duckdb(type_name) for name, type_name, *_ in columns},
         lambda query: connection.execute(query).fetchall(),
         lambda query, size: connection.sql(query).to_arrow_reader(size),
     )
@@ -340,13 +340,13 @@ def _postgresql(url: str, table: str, name: str) -> Iterator[SqlTable]:
     try:
         source = _path(table)
         with failing(name):
-            described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or ()
-            codes = [column.type_code for column in described]
+            columns = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or ()
+            codes = [column.type_code for column in columns]
             rows = connection.execute(_TYPES_OF_POSTGRESQL, (codes,)).fetchall()
-        named = {code: (type_name, form in ("e", b"e")) for code, type_name, form in rows}
+        type_of_code = {code: (type_name, form in ("e", b"e")) for code, type_name, form in rows}
         types = {}
-        for column in described:
-            type_name, is_enum = named[column.type_code]
+        for column in columns:
+            type_name, is_enum = type_of_code[column.type_code]
             types[column.name] = type_of_postgresql(type_name, is_enum=is_enum)
         yield SqlTable(
             name, source, "postgres", types, lambda query: connection.execute(query).fetchall()

@@ -665,8 +665,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
         :meth:`fit` calls this method if it gets a source. Call it yourself after a search on your
         own sample of a source. The finalists are the best three candidates of the leaderboard that
-        satisfy the limits. Their rules, extracted from the rows of the search, are scored by counts
-        of all rows of the source.
+        satisfy the limits. Their rules are extracted from the rows of the search, and scored on all
+        rows of the source.
 
         Parameters
         ----------
@@ -676,10 +676,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         DataFrame or None
-            The finalists with different rules: extractor, trial, number of rules and score on all
-            rows (greater is better). None if the score cannot be computed from counts, because
-            `scoring` is not ICE, FiRe or Q, or `class_weight` is set; the winner then does not
-            change.
+            One row for each finalist with different rules: extractor, trial, number of rules and
+            score on all rows (greater is better). None if `scoring` is not ICE, FiRe or Q, or if
+            `class_weight` is set: the score cannot be computed from counts, and the winner does
+            not change.
         """
         check_is_fitted(self, "leaderboard_")
         objective = self._objective()
@@ -711,7 +711,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 )
             best_row = max(finalists, key=lambda finalist: finalist["score"])
         finally:
-            self._make_winner(best_row)  # after an error, the winner on the sample
+            self._make_winner(best_row)  # after an error, the best on the rows of the search
         self.picked_ = False
         return pd.DataFrame(finalists)
 

@@ -29,16 +29,16 @@ _DOUBLE_ERROR, _SINGLE_ERROR = 1e-10, 2.0**-23
 
 @dataclass(frozen=True, eq=False)
 class ReadModel:
-    """Rules that represent a model, on the columns of the caller's rows.
+    """Rules that represent a model, and the columns that their features read.
 
     Parameters
     ----------
     ruleset : RuleSet
-        Rules that predict like the model.
+        Rules with the predictions of the model.
     columns : list of int
-        Column of the caller's rows for each feature of the rules.
+        Column of the verified rows for each feature of the rules.
     adds_single : bool
-        Whether the model adds float32 numbers.
+        Whether the model sums the values of its leaves in single precision.
     """
 
     ruleset: RuleSet

@@ -551,9 +551,9 @@ def test_read_psyke_rejects_invalid_classes(patient_rules, flower_rules):
     extractor = flower_rules("gridex")
     with pytest.raises(ValueError, match="'virginica' is missing"):
         read_psyke(extractor, classes={"setosa": 0, "versicolor": 1})
-    with pytest.raises(ValueError, match="different labels to different ones"):
+    with pytest.raises(ValueError, match="each label to a different label"):
         read_psyke(extractor, classes={"setosa": 0, "versicolor": 1, "virginica": 1})
-    with pytest.raises(TypeError, match="must map PSyKE's labels to yours"):
+    with pytest.raises(TypeError, match="or map PSyKE's labels to your labels"):
         read_psyke(extractor, classes=["setosa"])
     numbers = patient_rules("gridex")
     with pytest.raises(ValueError, match="classes must be None for these rules"):

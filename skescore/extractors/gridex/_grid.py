@@ -164,10 +164,10 @@ class FaceIndex:
 
 
 class HalvesIndex:
-    """Faster index of neighbors in a grid with two slices per feature, by bits.
+    """Faster index of neighbors in a grid with two slices per feature.
 
-    A box is an integer with two bits per feature: whether the box is only one half, and which half.
-    The neighbor along a feature differs in the second bit.
+    A box is an integer with two bits per feature: whether it is one half, and which half. The
+    neighbor along a feature differs only in the second of these bits.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class HalvesIndex:
     ) -> None:
         self._n_features = low.shape[1]
         is_half = high - low == 1
-        # Python integers, in arrays of objects, have unlimited bits.
+        # Arrays of objects hold Python integers, whose number of bits is not limited.
         n_bits = 2 * self._n_features + int(parent.max()).bit_length()
         self._kind = np.dtype(np.int64 if n_bits < 63 else object)
         code = parent.astype(self._kind) << (2 * self._n_features)
@@ -185,7 +185,7 @@ class HalvesIndex:
         keys = code.tolist()
         self._keys = dict(zip(cells.tolist(), keys, strict=True))
         self._boxes = dict(zip(keys, cells.tolist(), strict=True))
-        self._which = [1 << f for f in range(self._n_features)]
+        self._half_bits = [1 << f for f in range(self._n_features)]
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
         """Replace two boxes by their union; return its neighbors."""
@@ -197,7 +197,7 @@ class HalvesIndex:
         self._keys[union] = key
         boxes[key] = union
         # Along uncut features, no box has the other bit, so `get` returns None.
-        near = map(boxes.get, [key ^ bit for bit in self._which])
+        near = map(boxes.get, [key ^ bit for bit in self._half_bits])
         return [box for box in near if box is not None]
 
     def edges(self, boxes: list[int]) -> tuple[np.ndarray, np.ndarray]:

@@ -391,10 +391,10 @@ def _cart(task: Task) -> Run:
 
 
 def _make_fair(task: Task, extractor: Any) -> None:
-    """Configure the extractor to grow PSyKE's fair tree, which never splits protected features."""
+    """Make the extractor grow PSyKE's fair tree, which never splits on protected features."""
     for parameter in ("max_depth", "max_leaves"):
         if task.parameters[parameter] is None:
-            text = f"protected needs {parameter}, got None: PSyKE's fair tree compares it."
+            text = f"protected needs {parameter}, got None: PSyKE's fair tree requires a number."
             raise ValueError(text)
     names = [str(name) for name in task.extraction.settings["feature_names"]]
     indices = _feature_indices("protected", task.parameters["protected"], names)
@@ -406,7 +406,7 @@ def _make_fair(task: Task, extractor: Any) -> None:
     original = getattr(extractor, name)
 
     def extract(frame: pd.DataFrame) -> Any:
-        return original(frame.astype({frame.columns[-1]: object}))  # crashes on pandas' string type
+        return original(frame.astype({frame.columns[-1]: object}))  # PSyKE rejects string types
 
     setattr(extractor, name, extract)
 

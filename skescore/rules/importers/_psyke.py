@@ -122,7 +122,7 @@ def decimals() -> int:
 
 
 class Labels:
-    """Mapping from PSyKE's labels to the labels of the rule set, which include `further` labels."""
+    """Mapping from PSyKE's labels to the classes of the rule set, which include `further`."""
 
     def __init__(
         self, reading: Reading, classes: Mapping[Any, Any] | None, further: Sequence[Any]
@@ -131,8 +131,8 @@ class Labels:
         if classes is not None:
             if not isinstance(classes, Mapping):
                 raise TypeError(
-                    "classes must map PSyKE's labels to yours, such as {'0': 0, '1': 1}, or be "
-                    f"None, got {classes!r}."
+                    "classes must be None, or map PSyKE's labels to your labels, such as "
+                    f"{{'0': 0, '1': 1}}, got {classes!r}."
                 )
             self.map = {python_value(k): check_label("classes", v) for k, v in classes.items()}
             unmapped = [o for o in [*outputs, *reading.labels] if o not in self.map]
@@ -143,7 +143,7 @@ class Labels:
                 )
             if len(set(self.map.values())) < len(self.map):
                 raise ValueError(
-                    f"classes must map different labels to different ones, got {dict(classes)!r}."
+                    f"classes must map each label to a different label, got {dict(classes)!r}."
                 )
             self.classes = tuple(self.map.values())
             return

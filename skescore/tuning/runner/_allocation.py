@@ -112,7 +112,7 @@ def raced_parts(parts: np.ndarray) -> np.ndarray:
 
 
 def _part_signs() -> dict[str, float]:
-    """Return the parts of scores: 1 if greater is better, -1 if less is better."""
+    """Return the parts of scores: 1 if greater is better, -1 if smaller is better."""
     parts = {q.name: q.sign for q in measured_quantities(costs=False).values()}
     del parts["n_rules"]  # no score depends on it: `size` is the number that scores count
     return {"score": 1.0, **parts}
@@ -233,7 +233,7 @@ class Allocation:
     costly : collection of str, default=()
         Extractors that take long: they are stopped after the first round unless they lead.
     negated : bool, default=False
-        Whether the reasons state the negative of each score, as for FiRe, of which less is better.
+        Whether the reasons state the negative of each score, as for FiRe (smaller is better).
     """
 
     def __init__(
