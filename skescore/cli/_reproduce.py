@@ -73,7 +73,7 @@ Run the benchmark of the paper on explainers of Boolean formulas
 responsibility. Each row of its Tables 1 to 5 is shown next to ours, with the
 reason for any difference.
 
-Tables 3 and 4 show the mean Jensen-Shannon divergence (lower is better) with
+Tables 3 and 4 show the mean Jensen-Shannon divergence (smaller is better) with
 the half-width of its 95 % interval; Tables 1, 2 and 5 show the share of rows
 whose highest attributions are those of the responsible inputs (higher is
 better). KernelSHAP needs the extra 'shap', attributions of trained networks

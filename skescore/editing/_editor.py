@@ -595,7 +595,7 @@ class RuleEditor:
         return self.replace_rules(result.ruleset, because=because)
 
     def _quality(self, rules: RuleSet) -> tuple[float, float, float]:
-        """Return a sort key of rules by their quality on the editing rows; larger is better."""
+        """Return a sort key of rules by their quality on the editing rows; greater is better."""
         rows = self.training_rows
         effect = Effect(rules, rules, EffectRows(rows.X, self._labels, None, rows.name))
         figure = effect.figures[0]

@@ -180,7 +180,7 @@ def ice_performance(
     performance: ArrayLike, *, phi: ArrayLike = ...
 ) -> float | NDArray[np.float64]: ...
 def ice_performance(performance: ArrayLike, *, phi: ArrayLike = 1.0) -> float | NDArray[np.float64]:
-    r"""Compute the predictive part of ICE, a sigmoid of the performance; larger is better.
+    r"""Compute the predictive part of ICE, a sigmoid of the performance; greater is better.
 
     Use it to see which part lowers an ICE score most.
 
@@ -236,7 +236,7 @@ def ice_readability(n_rules: ArrayLike, *, rho: ArrayLike = ...) -> float | NDAr
 def ice_readability(n_rules: ArrayLike, *, rho: ArrayLike = 1.0) -> float | NDArray[np.float64]:
     r"""Compute the readability part of ICE, a sigmoid that falls with the number of rules.
 
-    Use it with `ice_performance` to see which part lowers an ICE score most. Larger is better.
+    Use it with `ice_performance` to see which part lowers an ICE score most. Greater is better.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def ice_score(
 ) -> float | NDArray[np.float64]:
     r"""Compute ICE: performance, readability and completeness in one score between 0 and 1.
 
-    Use it when all three matter and the first two should be weighted. Larger is better. Arguments
+    Use it when all three matter and the first two should be weighted. Greater is better. Arguments
     broadcast against each other.
 
     Parameters

@@ -63,7 +63,7 @@ def plausibility(
     Returns
     -------
     dict of str to ndarray of shape (n_rows,)
-        The measures, from 0 to 1; larger is better. Floats with `average`.
+        The measures, from 0 to 1; greater is better. Floats with `average`.
 
     Raises
     ------
