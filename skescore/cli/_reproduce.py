@@ -75,7 +75,7 @@ reason for any difference.
 
 Tables 3 and 4 show the mean Jensen-Shannon divergence (smaller is better) with
 the half-width of its 95 % interval; Tables 1, 2 and 5 show the share of rows
-whose highest attributions are those of the responsible inputs (higher is
+whose highest attributions are those of the responsible inputs (greater is
 better). KernelSHAP needs the extra 'shap', attributions of trained networks
 need the extra 'captum'; without an extra, its methods are left out.
 """

@@ -840,8 +840,8 @@ def check_objectives(objectives: Any) -> tuple[str, ...]:
     if not names or not are_known or len(set(names)) < len(names):
         raise ValueError(
             f"objectives must be a sequence of different names of {list(minimized_quantities())}, "
-            f"such as {_DEFAULT!r}, got {objectives!r}. Less is better in all of them: take 'loss' "
-            "for performance, 'incompleteness' for completeness."
+            f"such as {_DEFAULT!r}, got {objectives!r}. Smaller is better in all of them: use "
+            "'loss' instead of performance, and 'incompleteness' instead of completeness."
         )
     return names
 
