@@ -1177,7 +1177,7 @@ class _Reader:
                 name,
                 "missing",
                 f"{listed(strays, 5)} in column {name!r} is read as missing ({n_stray} of "
-                f"{len(cells.codes)} rows, first in data row {self.frame.index[first] + 1}), "
+                f"{len(cells.codes)} rows, first data row {self.frame.index[first] + 1}), "
                 "because all other values are dates",
             )
         return date_format

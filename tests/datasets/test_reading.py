@@ -457,7 +457,7 @@ def test_read_table_reports_ambiguous_points_and_commas(write):
     rows = "".join(f"{cell};x\n" for cell in [*cells, "1.234"] * 2)
     table = read_table(write("a;b\n" + rows))
     assert table.frame["a"].dtype == object
-    assert "decimal point such as '0.1' and with a decimal comma such as '0,1'" in table.findings[0]
+    assert "decimal point such as '0.1', with a decimal comma such as '0,1'" in table.findings[0]
     assert "--numeric a --decimal=." in table.findings[0]
     read = read_table(write("a;b\n" + rows), numeric="a", decimal=".")
     assert read.frame["a"].notna().sum() == 32
