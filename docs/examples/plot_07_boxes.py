@@ -2,8 +2,8 @@
 Rules as boxes
 ==============
 
-Rules on two features are boxes in a plane. No rule covers the white area, which contains few rows
-but much of the volume. Reports therefore show two shares: of the volume and of the rows.
+Rules on two features are boxes in a plane. No rule covers the white area. It is a part of the
+volume but contains no rows, so reports show both shares that the rules cover.
 """
 
 import matplotlib.pyplot as plt

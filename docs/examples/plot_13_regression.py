@@ -2,8 +2,8 @@
 Linear rules for regression
 ===========================
 
-GridEx predicts a constant in each box, and GridREx a linear function. GridREx therefore needs far
-fewer boxes.
+GridEx predicts a constant in each box, and GridREx a linear function. With about as many boxes,
+GridREx therefore agrees much better with the forest (R² is measured between both predictions).
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ Distance to the best possible rules
 ===================================
 
 For every number of rules, a certificate proves a bound (dashed) that no decision tree or decision
-list over the same cuts can beat on these rows. Where the line is solid, the best rules found reach
-the bound. The star marks CART's list of four rules. Left: ICE (greater is better), right: loss.
+list over the same cuts can beat on these rows. The markers are the best rules found, and the star
+is CART's list of four rules. Left: ICE (greater is better). Right: wrong predictions.
 """
 
 import matplotlib.pyplot as plt
