@@ -2,8 +2,8 @@
 Shorten a list of rules
 =======================
 
-Rules can be shortened without changing a prediction, within a tolerance, or as long as a score
-improves.
+There are three ways to shorten rules: without changing any prediction, while the predictions of
+few rows change (tolerance), or as long as a score improves.
 """
 
 import matplotlib.pyplot as plt

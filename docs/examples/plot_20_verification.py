@@ -37,7 +37,7 @@ right.pcolormesh(picture.x_values, picture.y_values, states, cmap="RdYlGn_r", al
 right.plot(*picture.point, "ko", fillstyle="none")
 right.set_xlabel(picture.features[0])
 right.set_ylabel(picture.features[1])
-right.set_title(f"around the worst answer of rule {picture.rule + 1}")
+right.set_title(f"around the worst disagreement of rule {picture.rule + 1}")
 plt.show()
 
 # %%

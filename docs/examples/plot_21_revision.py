@@ -3,7 +3,7 @@ Extract changed rules again
 ===========================
 
 Rules were extracted from the rows of one year. In the next year, one of them no longer holds for
-large values. The revision finds this rule, replaces it, and keeps the others unchanged.
+ages above 70. The revision finds this rule, replaces it, and keeps the others unchanged.
 """
 
 import matplotlib.pyplot as plt
