@@ -77,8 +77,12 @@ def check_tiny(seed: int, loss: str) -> None:
     frontier = optimal_trees(X, y, SearchSpace(4, cuts=16), loss=loss, sample_weight=weights)
     w = np.ones(len(y)) if weights is None else weights
     truth = brute_force(X <= 0.5, y, w, loss, 4)
-    assert frontier.status == ("optimal",) * 4
-    assert frontier.lower.tolist() == frontier.upper.tolist()
+    # Losses next to those of one leaf may be as small as the rounding errors of the search.
+    is_tiny = frontier.upper < 1e-4 * frontier.upper[0]
+    is_rounded = is_tiny & (np.array(frontier.status) == "rounding")
+    assert set(np.array(frontier.status)[~is_rounded]) == {"optimal"}
+    assert (frontier.lower == frontier.upper)[~is_rounded].all()
+    np.testing.assert_allclose(frontier.lower, frontier.upper, rtol=0, atol=1e-7 * max(truth))
     np.testing.assert_allclose(frontier.upper, truth, rtol=1e-9, atol=1e-9)
     check_rules(frontier, X, y, w)
 

@@ -213,4 +213,4 @@ def test_tune_limits_the_verified_disagreement(tmp_path: Path, monkeypatch, caps
     assert verified["ruleset"] == json.loads(Path("run/rules.json").read_text(encoding="utf-8"))
     with pytest.raises(SystemExit):
         main([*words, "--overwrite", "--max-disagreement", "0.1", "--pick", "1"])
-    assert "goes without --pick" in capsys.readouterr().err
+    assert "not allowed with --pick" in capsys.readouterr().err
