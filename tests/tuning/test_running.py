@@ -38,6 +38,7 @@ from skescore.black_boxes import CallableClassifier
 from skescore.extractors import CARTExtractor
 from skescore.metrics import ice_score
 from skescore.tuning import (
+    ExtractorObjective,
     ExtractorSearchCV,
     FoldEvaluator,
     FoldResult,
@@ -942,6 +943,28 @@ def test_search_survives_storage_failures(
     assert {trial.state for trial in trials_of(search)} <= {TrialState.COMPLETE, TrialState.FAIL}
     assert outcome(search) == outcome(search_of(**SMALL).fit(X, Y))
     storage.engine.dispose()
+
+
+@pytest.mark.parametrize("call", [1, 2, 4])
+def test_trial_is_started_again_after_a_storage_failure(
+    call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suggest, n_calls = ExtractorObjective.suggest, 0
+
+    def fail_once(self: ExtractorObjective, trial: optuna.Trial) -> dict[str, Any]:
+        nonlocal n_calls
+        n_calls += 1
+        params = suggest(self, trial)
+        if n_calls == call:
+            raise StorageInternalError("it does not answer") from OSError("server closed")
+        return params
+
+    expected = outcome(search_of(**SMALL).fit(X, Y))
+    monkeypatch.setattr("skescore.tuning.storage._storages.PAUSES", (0.0,))
+    monkeypatch.setattr(ExtractorObjective, "suggest", fail_once)
+    with pytest.warns(UserWarning, match="retrying"):
+        search = search_of(storage=tmp_path / "a.log", **SMALL).fit(X, Y)
+    assert outcome(search) == expected
 
 
 @pytest.mark.slow

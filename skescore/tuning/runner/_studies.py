@@ -428,11 +428,8 @@ class Studies:
                 self.read_trials(name)
             study.sampler = self._sampler_at(name, self._assign_position(name, trial))
             return trial, self.objectives[name].suggest(trial)
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                self.interrupt(name, trial, has_params=False)
-            else:
-                study.tell(trial, state=TrialState.FAIL)
+        except BaseException:
+            self.interrupt(name, trial, has_params=False)
             raise
         finally:
             study.sampler = original_sampler

@@ -220,6 +220,7 @@ class _Journal(JournalFileBackend):
     def _append(self, lines: str, logs: list[dict[str, Any]]) -> None:
         self._warn_of_old_lock()
         self._lock_file.acquire()
+        lock = self._lock_state()
         try:
             with open(self._path, "ab+") as file:
                 _cut_unfinished_line(file)
@@ -228,7 +229,26 @@ class _Journal(JournalFileBackend):
                 if any("datetime_complete" in log or "study_name" in log for log in logs):
                     os.fsync(file.fileno())
         finally:
+            self._release(lock)
+
+    def _release(self, lock: tuple[int, int] | None) -> None:
+        """Release the lock, also if Ctrl-C is pressed meanwhile, which Optuna's locks forget."""
+        try:
             self._lock_file.release()
+        except OSError as error:
+            if not isinstance(error.__context__, KeyboardInterrupt):
+                raise
+            if self._lock_state() == lock:
+                os.unlink(f"{self._path}.lock")
+            raise error.__context__ from None
+
+    def _lock_state(self) -> tuple[int, int] | None:
+        """Return what identifies the lock of this process, or None without a lock."""
+        try:
+            lock = os.lstat(f"{self._path}.lock")  # as Optuna names it
+        except OSError:
+            return None
+        return lock.st_ino, lock.st_mtime_ns
 
     def _warn_of_old_lock(self) -> None:
         """Issue a warning if a lock is so old that its owner was probably killed."""

@@ -415,3 +415,35 @@ def test_old_lock_gives_a_warning(tmp_path: Path) -> None:
         study.ask()
     freed.join()
     assert len(study.trials) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks are symbolic links")
+@pytest.mark.parametrize("moment", ["before", "while", "after"])
+def test_interrupt_during_the_release_of_a_lock_is_raised(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "a.journal")
+    study = optuna.create_study(study_name="s", storage=open_storage(path))
+    rename, unlink = os.rename, os.unlink
+
+    def interrupt_rename(*paths: str) -> None:
+        if moment == "while":
+            rename(*paths)
+        raise KeyboardInterrupt
+
+    def interrupt_unlink(one: str) -> None:
+        unlink(one)
+        raise KeyboardInterrupt
+
+    interrupted = (
+        {"unlink": interrupt_unlink} if moment == "after" else {"rename": interrupt_rename}
+    )
+    with monkeypatch.context() as patch:
+        for name, function in interrupted.items():
+            patch.setattr(os, name, function)
+        with pytest.raises(KeyboardInterrupt):
+            study.set_user_attr("a", 1)
+    assert not os.path.lexists(f"{path}.lock")
+    study.set_user_attr("b", 2)
+    again = optuna.load_study(study_name="s", storage=open_storage(path))
+    assert again.user_attrs == study.user_attrs == {"a": 1, "b": 2}
