@@ -64,7 +64,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class MofNTest:
     """Test that at least `m` of the literals hold; each literal is on a different feature."""
 
     m: int
@@ -80,10 +80,10 @@ class Test:
             )
         return np.asarray(n_holding >= self.m)
 
-    def negated(self) -> Test:
+    def negated(self) -> MofNTest:
         """Return the test that holds where this one does not."""
         opposites = tuple(literal.negated() for literal in self.literals)
-        return Test(len(self.literals) - self.m + 1, opposites)
+        return MofNTest(len(self.literals) - self.m + 1, opposites)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Region:
     lower: np.ndarray
     upper: np.ndarray
     allowed: Mapping[int, np.ndarray]
-    tests: tuple[Test, ...] = ()
+    tests: tuple[MofNTest, ...] = ()
 
     @classmethod
     def everything(cls, n_features: int, n_categories: Mapping[int, int]) -> Region:
@@ -114,7 +114,7 @@ class Region:
                 upper[j] = min(upper[j], literal.cut)
         return Region(lower, upper, allowed, self.tests)
 
-    def after(self, tests: Iterable[Test]) -> Region:
+    def after(self, tests: Iterable[MofNTest]) -> Region:
         """Return the part of the region in which further tests hold."""
         return replace(self, tests=(*self.tests, *tests)).reduced()
 
@@ -124,7 +124,7 @@ class Region:
         is_reduced = False
         while not is_reduced:
             is_reduced = True
-            open_tests: list[Test] = []
+            open_tests: list[MofNTest] = []
             for test in tests:
                 decisions = [region._decided(literal) for literal in test.literals]
                 left = tuple(t for t, d in zip(test.literals, decisions, strict=True) if d is None)
@@ -133,7 +133,7 @@ class Region:
                     region = region.within(left)
                     is_reduced = False
                 elif m >= 1:
-                    open_tests.append(Test(m, left))
+                    open_tests.append(MofNTest(m, left))
             tests = open_tests
         return replace(region, tests=tuple(tests))
 
@@ -514,7 +514,7 @@ class _Candidate:
     """A test, its gain, and the number of its literals that hold for each instance."""
 
     gain: float
-    test: Test
+    test: MofNTest
     n_holding: np.ndarray
 
 
@@ -532,7 +532,7 @@ class MofNSearch:
     min_samples_leaf: int = 1
     gain: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = information_gain
 
-    def best_test(self, binned: Binned, used_features: Sequence[int] = ()) -> Test | None:
+    def best_test(self, binned: Binned, used_features: Sequence[int] = ()) -> MofNTest | None:
         """Return the best test at a node, or None if no test gains information.
 
         The `used_features` occur in tests with several literals above the node. New tests with
@@ -552,7 +552,7 @@ class MofNSearch:
                 break
             if beam[0].gain > best.gain:
                 best = beam[0]
-        return Test(best.test.m, tuple(sorted(best.test.literals, key=lambda t: t.feature)))
+        return MofNTest(best.test.m, tuple(sorted(best.test.literals, key=lambda t: t.feature)))
 
     def _needed_gain(self, total: np.ndarray, n_features: int) -> float:
         """Return the gain that an extension must add to the gain of its test.
@@ -586,7 +586,7 @@ class MofNSearch:
         extensions.sort(key=lambda entry: -entry[0])  # stable, so the first of equal gains wins
         new_beam: dict[tuple[int, frozenset[Literal]], _Candidate] = {}
         for gain, parent, m, completions, position in extensions:
-            test = Test(m, (*parent.test.literals, completions.literal(position)))
+            test = MofNTest(m, (*parent.test.literals, completions.literal(position)))
             key = m, frozenset(test.literals)
             if key not in new_beam:
                 n_holding = parent.n_holding + binned.holds(test.literals[-1])
@@ -623,7 +623,7 @@ class MofNSearch:
         holds = binned.holds(chosen)
         if binned.labels[holds].mean() < binned.labels[~holds].mean():
             chosen, holds = chosen.negated(), ~holds
-        return _Candidate(float(gains.max()), Test(1, (chosen,)), holds.astype(np.uint8))
+        return _Candidate(float(gains.max()), MofNTest(1, (chosen,)), holds.astype(np.uint8))
 
     def _complete(
         self,
@@ -947,7 +947,7 @@ class InstanceModel:
         points[:, others] = self._draw_features(region, others, keys).T
         return points
 
-    def _chances(self, region: Region, test: Test) -> np.ndarray:
+    def _chances(self, region: Region, test: MofNTest) -> np.ndarray:
         """Return the probability in the region's box of every literal of a test."""
         chances, uninformed = np.empty(len(test.literals)), np.empty(len(test.literals))
         for i, literal in enumerate(test.literals):
@@ -1136,7 +1136,7 @@ class Node:
     point_labels: np.ndarray
     n_rows: int = 0
     counts: np.ndarray = field(default_factory=lambda: np.empty(0))
-    test: Test | None = None
+    test: MofNTest | None = None
     children: tuple[int, ...] = ()
 
     @property
@@ -1164,7 +1164,7 @@ class Node:
 class _NodeSplit:
     """A test, its child nodes, and the number of points queried for them."""
 
-    test: Test | None
+    test: MofNTest | None
     nodes: tuple[Node, ...]
     n_queries: int
 
@@ -1324,7 +1324,7 @@ class TreeGrower:
 
         return self._shared(("Trepan's root", int(key), self.min_sample), make)[1][0]
 
-    def _split(self, node: Node) -> tuple[Test | None, list[Node]]:
+    def _split(self, node: Node) -> tuple[MofNTest | None, list[Node]]:
         """Find a node's test and create its children; return None if no test is good enough."""
 
         def make() -> _NodeSplit:
@@ -1344,7 +1344,7 @@ class TreeGrower:
 
     def _shared(
         self, name: Hashable, make: Callable[[], _NodeSplit]
-    ) -> tuple[Test | None, list[Node]]:
+    ) -> tuple[MofNTest | None, list[Node]]:
         """Return the shared split, which is created if necessary."""
         split: _NodeSplit | None = None if self.sharing is None else self.sharing.get(name)
         if split is None:
@@ -1373,7 +1373,7 @@ class TreeGrower:
             betaincinv(majority_count, n - majority_count + 1, 1 - self.confidence) >= self.purity
         )
 
-    def _best_test(self, node: Node) -> Test | None:
+    def _best_test(self, node: Node) -> MofNTest | None:
         X = self.extraction.X
         assert node.model is not None
         n_categories = node.model.features.n_categories
@@ -1405,7 +1405,7 @@ class TreeGrower:
             for j in range(X.shape[1])
         ]
 
-    def _children(self, node: Node, test: Test) -> list[Node]:
+    def _children(self, node: Node, test: MofNTest) -> list[Node]:
         """Return the two child nodes of a test with their instances."""
         X = self.extraction.X
         in_rows, in_points = test.holds(X, node.rows), test.holds(node.points)
@@ -1547,7 +1547,7 @@ class TreeRefiner:
             self.nodes[number] = replace(self.nodes[number], test=best)
         return best is not None
 
-    def _candidates(self, number: int, rows: np.ndarray, targets: np.ndarray) -> Iterator[Test]:
+    def _candidates(self, number: int, rows: np.ndarray, targets: np.ndarray) -> Iterator[MofNTest]:
         """Yield tests that separate the rows by their correct branch."""
         columns = (self.X[rows, j] for j in range(self.X.shape[1]))
         binned = bin_instances(columns, targets, 2, self.n_categories, len(rows))
@@ -1558,7 +1558,7 @@ class TreeRefiner:
                 yield test
                 yield test.negated()
 
-    def _keeps_leaves(self, test: Test, rows: np.ndarray, leaves: Sequence[np.ndarray]) -> bool:
+    def _keeps_leaves(self, test: MofNTest, rows: np.ndarray, leaves: Sequence[np.ndarray]) -> bool:
         """Return whether enough rows reach each nonempty leaf below a test."""
         reached = np.where(test.holds(self.X, rows), *leaves)
         n_rows = np.bincount(reached)

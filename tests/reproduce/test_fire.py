@@ -163,7 +163,7 @@ def test_eighth_rule_comes_from_psyke_rounding(psyke_rounding, rows):
     with psyke_rounding():
         model = GridExExtractor(KNeighborsClassifier(9), **row.params).fit(data.X, data.y)
     assert len(model.rules_) == 8
-    assert "8 rules, without the rounding 7" in rows["GridEx, 4 x 4 slices"]["difference"]
+    assert "8 rules instead of 7" in rows["GridEx, 4 x 4 slices"]["difference"]
 
 
 def test_halves_match_manual_results(rows, table):

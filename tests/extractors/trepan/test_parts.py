@@ -25,9 +25,9 @@ from skescore.extractors.trepan import (
     InstanceModel,
     Literal,
     MofNSearch,
+    MofNTest,
     RankedColumn,
     Region,
-    Test,
     TrepanExtractor,
     at_least,
     bin_instances,
@@ -40,7 +40,6 @@ from skescore.extractors.trepan import (
     thinned,
 )
 
-Test.__test__ = False  # pytest would collect it as a class of tests
 IRIS, SPECIES = load_iris(return_X_y=True)
 
 
@@ -515,7 +514,7 @@ def test_extension_is_the_best_of_all(seed, min_samples_leaf):
     before, best = gain_of(seed_test.holds(X), labels), 0.0
     for literal in every_literal(X, {seed_test.literals[0].feature}):
         for m in (1, 2):
-            holds = Test(m, (*seed_test.literals, literal)).holds(X)
+            holds = MofNTest(m, (*seed_test.literals, literal)).holds(X)
             if min(holds.sum(), (~holds).sum()) >= min_samples_leaf:
                 best = max(best, gain_of(holds, labels))
     degrees = len(np.unique(labels)) - 1
@@ -539,7 +538,7 @@ def test_extension_by_categories_is_the_best_of_all(seed):
     best = before = gain_of(seed_test.holds(X), labels)
     for codes in (c for size in range(1, 5) for c in combinations(range(5), size)):
         for m in (1, 2):
-            test = Test(m, (*seed_test.literals, Literal(1, codes=codes)))
+            test = MofNTest(m, (*seed_test.literals, Literal(1, codes=codes)))
             best = max(best, gain_of(test.holds(X), labels))
     if best - before > chi2.isf(0.99 / 8, 1) / (2 * math.log(2) * 80):
         result = MofNSearch(2, 1, significance=0.99, min_samples_leaf=0).best_test(data)
@@ -552,7 +551,7 @@ def test_best_test_finds_m_of_5(m):
     X = random.integers(0, 2, (500, 7)).astype(float)
     labels = (X[:, :5].sum(axis=1) >= m).astype(np.intp)
     test = MofNSearch(5).best_test(binned(X, labels))
-    assert test == Test(m, tuple(Literal(j, 0.5, opposite=True) for j in range(5)))
+    assert test == MofNTest(m, tuple(Literal(j, 0.5, opposite=True) for j in range(5)))
 
 
 def test_best_test_combines_numbers_and_categories():
@@ -660,12 +659,12 @@ def random_literal(random, X, feature):
 def random_tests(random, X):
     """Return single tests on a few features and a test of several literals."""
     singles = [
-        Test(1, (random_literal(random, X, int(j)),))
+        MofNTest(1, (random_literal(random, X, int(j)),))
         for j in random.integers(0, 4, random.integers(0, 4))
     ]
     features = random.permutation(4)[: random.integers(2, 5)]
     counted = tuple(random_literal(random, X, int(j)) for j in features)
-    return [*singles, Test(int(random.integers(1, len(counted) + 1)), counted)]
+    return [*singles, MofNTest(int(random.integers(1, len(counted) + 1)), counted)]
 
 
 # --- regions ---
@@ -732,17 +731,17 @@ def test_negated_test_is_the_complement(seed):
 def test_region_turns_conjunctions_into_bounds():
     low, high = Literal(0, 2.0), Literal(1, 5.0, opposite=True)
     everything = Region.everything(3, {})
-    both = everything.after([Test(2, (low, high))])
+    both = everything.after([MofNTest(2, (low, high))])
     assert (both.tests, both.upper[0], both.lower[1]) == ((), 2.0, 5.0)
-    neither = everything.after([Test(1, (low, high)).negated()])
+    neither = everything.after([MofNTest(1, (low, high)).negated()])
     assert (neither.tests, neither.lower[0], neither.upper[1]) == ((), 2.0, 5.0)
     # Tests that the box decides are dropped, and the rest may be a conjunction, too.
-    three = Test(2, (low, high, Literal(2, 0.0)))
-    decided = everything.after([three, Test(1, (Literal(0, 2.5, opposite=True),))])
+    three = MofNTest(2, (low, high, Literal(2, 0.0)))
+    decided = everything.after([three, MofNTest(1, (Literal(0, 2.5, opposite=True),))])
     assert (decided.tests, decided.lower.tolist()[:2]) == ((), [2.5, 5.0])
     assert decided.upper[2] == 0.0
-    half = everything.after([three, Test(1, (Literal(0, 1.5),))])
-    assert half.tests == (Test(1, (high, Literal(2, 0.0))),)
+    half = everything.after([three, MofNTest(1, (Literal(0, 1.5),))])
+    assert half.tests == (MofNTest(1, (high, Literal(2, 0.0))),)
 
 
 # --- probabilities ---
@@ -829,7 +828,9 @@ def test_conditional_draws_follow_conditional_distribution():
         Literal(3, codes=(0, 2)),
     )
     everything = Region.everything(4, N_CATEGORIES)
-    region = everything.after([Test(1, (Literal(1, 30.0, opposite=True),)), Test(2, counted)])
+    region = everything.after(
+        [MofNTest(1, (Literal(1, 30.0, opposite=True),)), MofNTest(2, counted)]
+    )
     assert len(region.tests) == 1
     free = model.draw(everything, np.uint64(1), 150_000)
     free = free[region.holds(free)]
@@ -974,7 +975,7 @@ def test_draws_depend_on_the_key_only():
     """Fault 6: the global generator is left alone."""
     X = rows_of(0)
     region = Region.everything(4, N_CATEGORIES).after(
-        [Test(1, (Literal(0, 0.1), Literal(1, 50.0)))]
+        [MofNTest(1, (Literal(0, 0.1), Literal(1, 50.0)))]
     )
     state = np.random.get_state()[1].copy()
     first = model_of(X, N_CATEGORIES).draw(region, KEY, 100)
@@ -1025,8 +1026,8 @@ def test_chi_squared_agrees_with_scipy():
 def test_model_fits_rows_that_tests_select():
     """Tests on the path change the distribution of rows, which is no reason for a new model."""
     tests = {
-        "box": [Test(1, (Literal(0, 0.0),))],
-        "counted": [Test(2, (Literal(0, 0.0), Literal(1, 60.0), Literal(3, codes=(0, 1))))],
+        "box": [MofNTest(1, (Literal(0, 0.0),))],
+        "counted": [MofNTest(2, (Literal(0, 0.0), Literal(1, 60.0), Literal(3, codes=(0, 1))))],
     }
     for path in tests.values():
         region = Region.everything(4, N_CATEGORIES).after(path)
@@ -1039,7 +1040,7 @@ def test_model_fits_rows_that_tests_select():
 
 @pytest.mark.parametrize("dependent", [1, 2, 3])
 def test_model_differs_from_rows_that_depend_on_tests(dependent):
-    region = Region.everything(4, N_CATEGORIES).after([Test(1, (Literal(0, 0.0),))])
+    region = Region.everything(4, N_CATEGORIES).after([MofNTest(1, (Literal(0, 0.0),))])
     for seed in range(10):
         X = rows_of(seed, 300)
         if dependent == 1:
