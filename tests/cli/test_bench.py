@@ -284,7 +284,7 @@ def test_bench_rejects_wrong_usage(capsys, words, says):
 def test_bench_rejects_folder_of_another_bench(run, measured):
     code, out, err = run(*SMALL, "--seeds", "1", "--output", str(measured))
     assert (code, out) == (1, "")
-    assert "holds another bench: seeds is [0] in the folder and [1] now" in err
+    assert "another benchmark: seeds is [0] in the folder and [1] now" in err
     code, _, err = run(*SMALL, "--seeds", "1", "--output", str(measured), "--overwrite")
     assert code == 0
     assert set(read_rows(measured / "rows.csv")["seed"]) == {1}
