@@ -618,7 +618,7 @@ def read_model_labels(
     if y.nunique() < 2:
         raise ValueError(
             f"The model {options.black_box} assigns to all {len(y)} rows of {data} the label "
-            f"{y.iloc[0]!r}, so there is nothing to explain. Pass other rows."
+            f"{y.tolist()[0]!r}, so there is nothing to explain. Pass other rows."
         )
     return replace(unlabeled, y=y, task="classification")
 

@@ -235,7 +235,7 @@ class Probabilities:
         columns = pd.Index(classes, dtype=object).get_indexer(pd.Index(true, dtype=object))
         if (columns < 0).any():
             raise ValueError(
-                f"y_true holds the label {true[columns < 0][0]!r}, which is not one of the "
+                f"y_true holds the label {true[columns < 0].tolist()[0]!r}, which is none of the "
                 f"classes of y_prob, {listed(classes)}. Check that y is encoded as for the model, "
                 "and that the model was fitted with the class."
             )

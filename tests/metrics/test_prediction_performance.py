@@ -630,7 +630,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]]
     ("margin", (["a", "a"], EYE), {}, ValueError, "must have 1 columns, as y_true has so many"),
     ("margin", (["a", "b"], EYE), {"labels": "abc"}, ValueError, "one label per row, got shape"),
     ("margin", (["a", "b"], EYE), {"labels": ["a", "a"]}, ValueError, "different from each other"),
-    ("margin", (["a", "b"], EYE), {"labels": ["a", "c"]}, ValueError, "label 'b', which is not"),
+    ("margin", (["a", "b"], EYE), {"labels": ["a", "c"]}, ValueError, "label 'b', which is none"),
     ("margin", (["a", "b"], EYE / 2), {}, ValueError, "must sum to 1, but row 0 sums to 0.5"),
     ("margin", (["a", "b"], 2 * EYE - 0.5), {}, ValueError, "y_prob must be >= -0.0001"),
     ("margin", (["a", 1], EYE), {}, ValueError, "labels must name the columns .* cannot be sorted"),
