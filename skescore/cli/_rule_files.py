@@ -271,7 +271,8 @@ def profiles_of_domain(ruleset: RuleSet) -> dict[str, ColumnProfile]:
     for feature, name in enumerate(ruleset.feature_names):
         low, high = float(domain.lower[feature]), float(domain.upper[feature])
         if feature not in categories and math.isfinite(low) and math.isfinite(high):
-            profiles[name] = ColumnProfile.from_limits(low, high)
+            missing = domain.missing[feature] if domain.missing else 0.0
+            profiles[name] = ColumnProfile.from_limits(low, high, missing)
     return profiles
 
 

@@ -73,9 +73,9 @@ class ColumnProfile:
         return values
 
     @classmethod
-    def from_limits(cls, low: float, high: float) -> ColumnProfile:
-        """Create a profile from only the smallest and the largest number."""
-        return cls(_MANY_ROWS, quantiles=(low, high))
+    def from_limits(cls, low: float, high: float, missing: float = 0.0) -> ColumnProfile:
+        """Create a profile from only the smallest and largest number and the share of gaps."""
+        return cls(_MANY_ROWS, missing, (low, high))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ColumnProfile:

@@ -204,3 +204,13 @@ def test_predict_suggests_columns_of_another_case(tmp_path, capsys):
     assert "Did you mean 'BWT' for 'bwt'? Rename it." in capsys.readouterr().err
     with pytest.raises(ValueError, match="Did you mean 'BWT' for 'bwt'"):
         rules.predict(pd.DataFrame({"BWT": [1.0]}))
+
+
+def test_strict_accepts_missing_values_that_the_domain_states(tmp_path, capsys) -> None:
+    X = pd.DataFrame({"length": [1.0, np.nan, 3.0, np.nan] * 9})
+    rule = Rule([Interval(0, lower=0, missing=True)], "any")
+    rules = RuleSet([rule], list(X), task="classification")
+    rules.replace(domain=rules.domain_around(X)).save(tmp_path / "rules.json")
+    X.to_csv(tmp_path / "rows.csv", index=False)
+    files = [str(tmp_path / name) for name in ("rules.json", "rows.csv")]
+    assert main(["predict", *files, "--strict"]) == 0, capsys.readouterr().err
