@@ -135,8 +135,8 @@ def bench_text(
         _print_means(printer, options, result, str(data), str(box), part)
     printer.line(
         f"(Means over {_describe_folds(result)}, ± standard deviations. "
-        f"{', '.join(_labels(greater_is_better=True))}, c (completeness: share of the volume of "
-        "the feature space, or of the held-out rows, that the rules cover) and fidelity (agreement "
+        f"{', '.join(_labels(greater_is_better=True))}, completeness (share of the volume of the "
+        "feature space, or of the held-out rows, that the rules cover) and fidelity (agreement "
         f"with the model): greater is better. {' and '.join(_labels(greater_is_better=False))}: "
         "smaller is better; in regression, they have the unit of the target. All weights are 1.)"
     )
@@ -233,13 +233,15 @@ def _print_means(
     dataset = result.plan.datasets[data]
     measure = "weighted F1" if dataset.task == "classification" else "R²"
     rows, columns = len(dataset.X), plural(dataset.X.shape[1], "feature")
-    quality = part.loc[part["black_box_quality_mean"].notna(), "black_box_quality_mean"]
+    of_model = result.rows[(result.rows["data"] == data) & (result.rows["black_box"] == box)]
+    # The first row of each fold suffices: all extractors explain the same model.
+    quality = of_model.groupby(["seed", "fold"])["black_box_quality"].first().mean()
     row_kind = "held-out rows" if result.plan.config.folds else "rows"
     # A model from a file may have been trained on rows that are held out here.
     warning = ", on which it may have been trained" if box in result.plan.models else ""
     quality_text = "-"
-    if len(quality):
-        quality_text = f"{measure} {output.number(quality.iloc[0])} on {row_kind}{warning}"
+    if not math.isnan(quality):
+        quality_text = f"{measure} {output.number(quality)} on {row_kind}{warning}"
     printer.heading(f"{data} ({rows} rows, {columns}); {box}: {quality_text}")
     sign = -1 if ranked_columns()[options.rank_by] else 1
     further = ((name, 3) for name in options.measures)

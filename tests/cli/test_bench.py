@@ -19,7 +19,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore._quantities import measured_quantities
-from skescore.bench import config_from, read_rows, run_bench
+from skescore.bench import config_from, csv_text, read_rows, run_bench
 from skescore.cli import main
 from skescore.datasets import load_dataset
 
@@ -159,6 +159,18 @@ def test_bench_shows_failures(run, tmp_path):
     # Options replace parts of the file.
     _, out, _ = run("bench", "--config", str(path), "--extractors", "cart", "--seeds", "1,2")
     assert "1 extractor, 2 seeds × 2 folds: 4 rows" in out
+
+
+def test_quality_of_model_does_not_depend_on_failures(run, measured):
+    path = measured / "rows.csv"
+    _, out, _ = run(*SMALL, "--output", str(measured), "--quiet")
+    rows = read_rows(path)
+    rows.loc[0, ["state", "error"]] = "failed", "ValueError: no rules"
+    path.write_text(csv_text(rows), encoding="utf-8")
+    _, later, _ = run(*SMALL, "--output", str(measured), "--quiet")
+    (heading,) = (line for line in out.splitlines() if line.startswith("iris (150 rows"))
+    assert heading in later.splitlines()
+    assert "1 of 2" in later
 
 
 @pytest.mark.slow
