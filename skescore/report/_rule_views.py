@@ -59,9 +59,9 @@ def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
     dict
         Ready for JSON. ``total`` rows, ``silent`` ones of them without a prediction,
         ``segments``, see :func:`worst_segments`, and ``left_out``, see
-        :func:`left_out_by_scores`; for a classification ``right`` rows, those of the majority class
-        (``always``) and ``classes``, for a regression the mean absolute ``error``, ``r2`` and the
-        error of the mean (``always``).
+        :func:`left_out_by_scores`, both of so many ``sampled`` rows if there are more; for a
+        classification ``right`` rows, those of the majority class (``always``) and ``classes``, for
+        a regression the mean absolute ``error``, ``r2`` and the error of the mean (``always``).
     """
     predicted, silent = predictions_on(ruleset, data)
     quality: dict[str, Any] = {"total": len(data.X), "silent": int(silent.sum())}
@@ -100,6 +100,7 @@ def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
             ],
         }
         errors = (~right).astype(float)
+    quality["sampled"] = _ROWS if len(data.X) > _ROWS else None
     quality["segments"] = worst_segments(ruleset, data.X, errors)
     quality["left_out"] = left_out_by_scores(ruleset, data.X)
     return quality

@@ -542,3 +542,16 @@ def test_page_shows_rules_alone_and_two_runs(browser, runs, tmp_path) -> None:
     assert [float(text) for text in figures["ICE"]] == pytest.approx(scores, abs=6e-5)
     assert browser.violations() == []
     assert browser.complaints() == []
+
+
+def test_page_states_that_parts_are_counted_on_a_sample(browser, tmp_path) -> None:
+    X = np.arange(6000.0)[:, None]
+    y = np.where((X[:, 0] < 1500) & (X[:, 0] % 2 == 0), "in", "out")
+    rule = Rule([Interval(0, upper=100)], "in")
+    rules = RuleSet([rule], ["a"], task="classification", fallback=Fallback("out"))
+    browser.open(write_report(rules, X, y, path=tmp_path / "page.html"))
+    for panel in ("#segments", "#left-out"):
+        (hint,) = browser.texts(f"{panel} .hint")
+        assert hint.endswith(" Counted on a sample of 5000 rows."), hint
+    browser.open(write_report(rules, X[:900], y[:900], path=tmp_path / "small.html"))
+    assert "sample" not in browser.text("#left-out .hint")

@@ -236,8 +236,12 @@ function weakSegmentsPanel(rules) {
       element("span", { class: "segment-error", text: `${text(one.error)}` }),
       element("small", { text: ` ${plural(one.rows, "row")}` })))),
     element("p", { class: "hint", text: `Compared with the data, over all ${quality.total} rows: ${text(overall)}. Listed: parts of the data, one column at a ` +
-      "time, in which errors are significantly more frequent." }));
+      `time, in which errors are significantly more frequent.${sampleNote(quality)}` }));
   return box;
+}
+
+function sampleNote(quality) {
+  return quality.sampled ? ` Counted on a sample of ${plural(quality.sampled, "row")}.` : "";
 }
 
 function furtherMeasuresPanel(rules) {
@@ -255,7 +259,7 @@ function furtherMeasuresPanel(rules) {
         element("th", { scope: "row", class: "text", text: one.text }),
         element("td", { class: "number", "data-label": "Here", text: text(one) }))))),
     element("p", { class: "hint", text: "Smaller numbers are easier to read. In a list, the first rule that holds predicts, " +
-      "so some rows would have another prediction if the rules were read without their ELSE." }));
+      `so some rows would have another prediction if the rules were read without their ELSE.${sampleNote(quality)}` }));
 }
 
 function showQuality(content, group, place, rules) {
