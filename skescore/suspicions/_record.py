@@ -155,7 +155,9 @@ class Suspicion:
         """
         if not self.options and not self.omitted:
             return f"{self.evidence}. {self.remedy}."
-        words = _without_option(list(command), self.omitted) if self.omitted else list(command)
+        words = list(command)
+        for omitted in filter(None, (*_OF_THE_SEARCH, self.omitted)):
+            words = _without_option(words, omitted)
         for option in self.options:
             for replaced in (option, *_REPLACED_WITH.get(option, ())):
                 if replaced.startswith("--") and replaced not in _REPEATABLE:
@@ -166,6 +168,8 @@ class Suspicion:
         return f"{self.evidence}. {self.remedy}: {shlex.join([*words, *self.options, *further])}"
 
 
+#: Options that refer to the trials of the search, which a search with other options cannot use.
+_OF_THE_SEARCH = ("--storage", "--study", "--pick")
 #: Options that may be repeated.
 _REPEATABLE = ("--drop", "--category", "--numeric", "--na-values")
 #: Options that exclude other options.

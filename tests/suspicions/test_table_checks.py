@@ -462,6 +462,11 @@ def test_find_suspicions_reports_low_fidelity():
     assert suspicion.with_command(command).endswith(
         ": skescore tune t.csv --output run --scoring fidelity --overwrite"
     )
+    # The stored trials, and the row of their trade-off, are those of another search.
+    command += ["--storage", "t.journal", "--study=one", "--pick", "2"]
+    assert suspicion.with_command(command).endswith(
+        ": skescore tune t.csv --output run --scoring fidelity --overwrite"
+    )
     (of_one_rule,) = find_suspicions(make_result(fidelity=0.5, n_rules=1))
     assert of_one_rule.evidence.startswith("The rule agrees with the model on only 50 %")
     assert (
