@@ -238,7 +238,12 @@ def _condition(text: str, rules: RuleSet) -> Condition:
         side, closed = _BOUNDS[operator]
         bounds: dict[str, Any] = {side: _number(value), f"{side}_closed": closed}
         return Interval(index, **bounds)
-    return OneOf(index, tuple(_values(value, rules, feature)), operator == "!=")
+    values = _values(value, rules, feature)
+    lists_values = rules.domain is None or rules.domain.values_of(index) is not None
+    if operator == "=" and len(values) == 1 and not (lists_values or isinstance(values[0], str)):
+        # Without listed values, only intervals have a volume.
+        return Interval(index, values[0], values[0], lower_closed=True, upper_closed=True)
+    return OneOf(index, tuple(values), operator == "!=")
 
 
 def _number(text: str) -> float:
@@ -259,13 +264,16 @@ def _values(text: str, rules: RuleSet, feature: str) -> list[Any]:
         if isinstance(c, OneOf) and c.feature == index
         for v in c.values
     ]
+    # A domain without values of the feature contains numbers.
+    are_numbers = bool(known or rules.domain) and not any(isinstance(v, str) for v in known)
     by_text = {str(value): value for value in known}
     values = []
     for part in text.split("|"):
         name = part.strip()
         value = by_text.get(name, name)
-        if name not in by_text and known and not any(isinstance(v, str) for v in known):
+        if name not in by_text and are_numbers:
             value = _number(name)
+            value = int(value) if value.is_integer() else value
         values.append(value)
     return values
 

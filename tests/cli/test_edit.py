@@ -100,6 +100,17 @@ def test_edit_makes_every_edit(files, arguments: list[str], line: str) -> None:
     assert texts(written(files, *arguments))[1] == line
 
 
+def test_edit_reads_values_of_numeric_features_as_numbers(files, recwarn) -> None:
+    table = pd.read_csv(files / "table.csv")
+    age = int(table["age of person"].iloc[0])
+    rules = written(files, "--add", f"1: age of person={age} => yes")
+    assert texts(rules)[0].startswith(f"IF age of person = {age} THEN yes")
+    assert ((rules.assign(table) == 0) == (table["age of person"] == age)).all()
+    rules = written(files, "--set", f"2.age of person={age}|20")
+    assert rules.rules[1].conditions[-1] == OneOf(0, [age, 20])
+    assert not recwarn.list
+
+
 def test_edit_log_replays(files, capsys) -> None:
     log, output = files / "log.json", files / "edited.json"
     more = ("--by", "Ann", "--because", "the law", "--overwrite", "--output", str(output))
