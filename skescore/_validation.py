@@ -433,6 +433,12 @@ def own_rows(values: Any) -> Any:
     return values.copy() if hasattr(values, "copy") else values
 
 
+def as_pandas(table: Any) -> Any:
+    """Convert tables of polars and Arrow to pandas, since an array would lose the column names."""
+    is_foreign = hasattr(table, "columns") and not hasattr(table, "iloc")
+    return table.to_pandas() if is_foreign and hasattr(table, "to_pandas") else table
+
+
 #: Magnitude above which squares of numbers, and sums of them, overflow.
 LARGEST_SQUARED = 1e150
 

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skescore._validation import check_choice
+from skescore._validation import as_pandas, check_choice
 from skescore.metrics.attribution._maps import numeric_array, off_graph
 from skescore.metrics.attribution._removal import (
     Pieces,
@@ -92,6 +92,7 @@ def open_attributions(attributions: Any, n_rows: int) -> Explained:
 def _open(attributions: Any, n_rows: int) -> Explained:
     if hasattr(attributions, "local_exp"):
         return _lime([attributions])
+    attributions = as_pandas(attributions)
     if isinstance(attributions, pd.DataFrame):
         values = numeric_array("attributions", attributions.to_numpy())
         names = [str(name) for name in attributions.columns]
@@ -268,6 +269,8 @@ def scores_for_targets(
     if explained.weights is not None:
         return _lime_scores(explained, sizes, targets, n_columns)
     rows = explained.rows
+    if isinstance(X, pd.DataFrame) and explained.index is not None:
+        rows = [rows[i] for i in _row_indices(explained.index, X.index)]
     if explained.per_class:
         _check_classes(rows, n_columns)
         if explained_columns is not None:
@@ -291,8 +294,6 @@ def scores_for_targets(
     order = _order(explained, X)
     if order is not None:
         rows = [row[order] for row in rows]
-    if isinstance(X, pd.DataFrame) and explained.index is not None:
-        rows = [rows[i] for i in _row_indices(explained.index, X.index)]
     return list(rows)
 
 
@@ -451,6 +452,7 @@ def open_inputs(model: Any, X: Any, attributions: Any, removal: Removal) -> Inpu
         return _open_texts(model, list(X), attributions, removal)
     if removal.leave_one_out is not None:
         raise ValueError("leave_one_out is for texts, but X is a table.")
+    X = as_pandas(X)
     rows = _table(X, removal)
     return Inputs(model, rows, rows, open_attributions(attributions, len(rows)), X)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skescore._text import short_repr
-from skescore._validation import check_choice
+from skescore._validation import as_pandas, check_choice
 
 __all__ = [
     "Pieces",
@@ -280,7 +280,7 @@ def find_fill(removal: Any, reference: Any, X: Any) -> Any:
 
 def _like(value: Any, X: Any, name: str) -> Any:
     """Return rows with the columns of X, in their order."""
-    n_features = X.shape[1]
+    n_features, value = X.shape[1], as_pandas(value)
     if sparse.issparse(value):
         value = value.toarray()
     if isinstance(value, pd.Series):

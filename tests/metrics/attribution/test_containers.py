@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse
 from sklearn.feature_extraction.text import CountVectorizer
@@ -395,3 +396,18 @@ def test_removal_groups_are_equal_for_sparse_and_dense_rows() -> None:
                 ),
                 faithfulness(lambda r: r @ weights, rows, scores, **options),
             )
+
+
+def test_faithfulness_aligns_rows_and_columns_by_name() -> None:
+    table = pd.DataFrame(X, columns=["a", "b", "c"], index=[7, 8, 9])
+    scores = pd.DataFrame(SCORES, columns=table.columns, index=table.index)
+    target = Target(explains=1)  # The sign of the scores of a row depends on its target.
+    expected = faithfulness(table_model, table, scores, target=target)
+    same(faithfulness(table_model, table, scores.loc[[9, 7, 8]], target=target), expected)
+    other_order = pl.from_pandas(scores[["c", "a", "b"]])
+    same(faithfulness(table_model, table, other_order, target=target), expected)
+    same(faithfulness(table_model, pl.from_pandas(table), other_order, target=target), expected)
+    fill = pd.DataFrame([[0.5, 0.25, 1.0]], columns=table.columns)
+    expected = faithfulness(table_model, table, scores, removal=fill)
+    fill = pl.from_pandas(fill[["b", "c", "a"]])
+    same(faithfulness(table_model, table, scores, removal=fill), expected)
