@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skescore._random import child_generator
-from skescore._validation import check_choice, check_integer, check_number
+from skescore._validation import as_pandas, check_choice, check_integer, check_number
 from skescore.attribution._contrasts import (
     ContrastPairs,
     batches,
@@ -541,8 +541,7 @@ class _Rows:
 
 def _read_rows(X: Any) -> tuple[Any, tuple[str, ...]]:
     """Return rows as a frame or matrix, and the names of the columns."""
-    if hasattr(X, "to_pandas") and not isinstance(X, pd.DataFrame):
-        X = X.to_pandas()
+    X = as_pandas(X)
     if isinstance(X, pd.Series):
         raise TypeError("X must be rows, got a Series. Pass one row of a frame as X.iloc[[0]].")
     rows: Any = X if isinstance(X, pd.DataFrame) else np.asarray(X)

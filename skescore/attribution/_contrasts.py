@@ -10,13 +10,15 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from skescore._validation import check_integer, own_rows
+from skescore._validation import as_pandas, check_integer, own_rows
 
 __all__ = [
     "ContrastPairs",
     "as_table",
     "background_rows",
     "batches",
+    "in_columns_of",
+    "in_types_of",
     "nearest_contrasts",
     "nearest_rows",
     "select_values",
@@ -189,6 +191,7 @@ class ContrastPairs:
 
 def as_table(X: Any) -> Any:
     """Return rows as a frame or a matrix."""
+    X = as_pandas(X)
     rows = X if isinstance(X, pd.DataFrame) else np.asarray(X)
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(
@@ -220,8 +223,11 @@ def select_values(table: Any, index: NDArray[np.int64]) -> Any:
     return table[index]
 
 
-def _in_columns_of(rows: Any, frame: Any, name: str) -> Any:
+def in_columns_of(rows: Any, frame: Any, name: str) -> Any:
     """Return further rows with the columns of `rows`, as a frame if `rows` is one."""
+    frame = as_pandas(frame)
+    if isinstance(frame, pd.Series) and isinstance(rows, pd.DataFrame):
+        frame = frame.to_frame().T
     if not isinstance(rows, pd.DataFrame):
         return np.atleast_2d(np.asarray(frame))
     if isinstance(frame, pd.DataFrame):
@@ -254,24 +260,27 @@ def _opposite(rows: Any) -> Any:
 
 
 def _contrasts_of(rows: Any, contrast: Any) -> Any:
-    if isinstance(contrast, pd.Series) and isinstance(rows, pd.DataFrame):
-        contrast = contrast.to_frame().T
-    contrast_rows = _in_columns_of(rows, contrast, "contrast")
+    contrast_rows = in_columns_of(rows, contrast, "contrast")
     if contrast_rows.shape not in {(1, rows.shape[1]), rows.shape}:
         raise ValueError(
             f"contrast must be one row of {rows.shape[1]} features or {len(rows)} of them, got "
             f"shape {np.shape(contrast)!r}. Pass a typical row, or one per row of X."
         )
+    return in_types_of(rows, contrast_rows, "contrast")
+
+
+def in_types_of(rows: Any, frame: Any, name: str) -> Any:
+    """Return further rows with the column types of `rows`, if these are a frame."""
     if not isinstance(rows, pd.DataFrame):
-        return contrast_rows
-    columns = [_like(contrast_rows.iloc[:, j], rows.iloc[:, j]) for j in range(rows.shape[1])]
+        return frame
+    columns = [_like(frame.iloc[:, j], rows.iloc[:, j], name) for j in range(rows.shape[1])]
     return pd.concat(columns, axis=1)
 
 
-def _like(other: pd.Series, column: pd.Series) -> pd.Series:
-    """Convert a column of the contrast to the type of the same column of the rows."""
+def _like(other: pd.Series, column: pd.Series, name: str) -> pd.Series:
+    """Convert a column of further rows to the type of the same column of the rows."""
     complaint = (
-        f"contrast must fit the columns of X, got {other.iloc[0]!r} for {column.name!r} of type "
+        f"{name} must fit the columns of X, got {other.iloc[0]!r} for {column.name!r} of type "
         f"{column.dtype}. Pass values that the column can hold."
     )
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -422,7 +431,7 @@ def nearest_rows(
 
 def background_rows(rows: Any, background: Any) -> Any:
     """Return the background rows, at least one, with the columns of `rows`."""
-    frame = _in_columns_of(rows, background, "background")
+    frame = in_columns_of(rows, background, "background")
     if frame.shape[1] != rows.shape[1]:
         raise ValueError(
             f"background must be rows of {rows.shape[1]} features, got shape {frame.shape!r}. "

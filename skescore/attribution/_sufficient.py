@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 
 from skescore._text import plural
-from skescore._validation import check_integer, check_number, python_value
-from skescore.attribution._contrasts import label_function
+from skescore._validation import as_pandas, check_integer, check_number, python_value
+from skescore.attribution._contrasts import in_columns_of, in_types_of, label_function
 from skescore.attribution._formula import Formula, as_bits
 from skescore.rules import convert_rows
 
@@ -47,6 +47,8 @@ class SufficientSubset:
         Clopper-Pearson interval of the agreement at 95 %; (1, 1) for a proof.
     n_rows : int
         Number of generated rows, which the search did not use; 0 for a proof.
+    others : str, default="for all values of the others"
+        Values of the other features for which a proof holds.
     """
 
     features: tuple[int, ...]
@@ -55,10 +57,11 @@ class SufficientSubset:
     agreement: float
     interval: tuple[float, float]
     n_rows: int
+    others: str = "for all values of the others"
 
     @property
     def is_proven(self) -> bool:
-        """True if all values of the other features were examined."""
+        """True if all stated values of the other features were examined."""
         return self.n_rows == 0
 
     def __len__(self) -> int:
@@ -68,7 +71,7 @@ class SufficientSubset:
         pairs = zip(self.names, self.values, strict=True)
         condition = " AND ".join(f"{name} = {value}" for name, value in pairs) or "no value"
         if self.is_proven:
-            return f"{condition} (for all values of the others)"
+            return f"{condition} ({self.others})"
         rows = plural(self.n_rows, "generated row")
         return f"{condition} ({100 * self.agreement:.1f} % of {rows})"
 
@@ -272,17 +275,23 @@ class _PerturbedRows:
                 "training rows, or `neutral` values."
             )
         self._decide = label_function(model)
-        x, X = convert_rows(x), convert_rows(X)
-        background = _as_table([neutral] if X is None or neutral is not None else X, x)
-        row = _as_table(x, background)
+        x, reference = _table_of(x), _table_of(x if X is None else X)
+        self._is_array = not isinstance(reference, pd.DataFrame)
+        if self._is_array:
+            array, names = np.atleast_2d(reference), getattr(x, "columns", None)
+            if names is None or len(names) != array.shape[1]:
+                names = [f"x{j}" for j in range(array.shape[1])]
+            reference, x = pd.DataFrame(array, columns=names), np.asarray(x)
+        background = reference
+        if neutral is not None:
+            background = in_columns_of(reference, _table_of(neutral), "neutral")
+        row = in_columns_of(background, x, "x")
         if row.shape != (1, background.shape[1]):
             raise ValueError(
                 f"x must be one row with {background.shape[1]} values, got shape {row.shape}. Pass "
                 "one value for each column of X."
             )
-        row.columns = background.columns
-        self._row = row.astype(background.dtypes.to_dict(), errors="ignore")
-        self._is_array = not hasattr(X if X is not None else x, "columns")
+        self._row = in_types_of(background, row, "x")
         self.n_features = background.shape[1]
         random = (
             np.random.RandomState(random_state)
@@ -330,6 +339,7 @@ class _PerturbedRows:
             agreement,
             interval,
             0 if self._is_single else n_rows,
+            *(["with the neutral values of the others"] if self._is_single else []),
         )
 
 
@@ -381,17 +391,7 @@ def _clopper_pearson(share: float, n_rows: int) -> tuple[float, float]:
     return low, high
 
 
-def _as_table(rows: Any, like: Any) -> pd.DataFrame:
-    """Return rows as a data frame, with the columns of another table if they have none."""
-    if isinstance(rows, pd.Series):
-        rows = rows.to_frame().T
-    if isinstance(rows, pd.DataFrame):
-        return rows
-    array = np.asarray(rows)
-    columns = like.columns if hasattr(like, "columns") else None
-    table = pd.DataFrame(array.reshape(1, -1) if array.ndim == 1 else array)
-    if columns is not None and len(columns) == table.shape[1]:
-        table.columns = columns
-    elif columns is None:
-        table.columns = [f"x{j}" for j in range(table.shape[1])]
-    return table
+def _table_of(rows: Any) -> Any:
+    """Return rows as an array or a data frame of pandas."""
+    rows = as_pandas(convert_rows(rows))
+    return rows.to_frame().T.infer_objects() if isinstance(rows, pd.Series) else rows

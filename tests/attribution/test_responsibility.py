@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -713,3 +714,10 @@ def test_responsibility_equals_example_of_paper():
     formula = paper_formula("xor-and-xor", n_inputs=4)
     X = [[1, 0, 1, 0], [1, 1, 1, 0], [1, 1, 0, 0]]
     assert responsibility(formula, X).tolist() == [[1] * 4, [1, 1, 0, 0], [0.5] * 4]
+
+
+def test_responsibility_aligns_polars_contrasts_by_name():
+    rows = pd.DataFrame({"a": [5.0], "b": [8.0]})
+    contrast = pl.DataFrame({"b": [8.0], "a": [1.0]})
+    degrees = responsibility(lambda X: X["a"] > 2, rows, contrast=contrast)
+    assert np.asarray(degrees).tolist() == [[1.0, 0.0]]

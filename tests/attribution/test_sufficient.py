@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.stats import binomtest
 from sklearn.datasets import load_wine
@@ -150,6 +152,7 @@ def test_sufficient_subsets_accept_neutral_values():
     )
     assert [subset.features for subset in result.subsets] == [(0,)]
     assert result.subsets[0].is_proven
+    assert str(result.subsets[0]) == "x0 = 2.0 (with the neutral values of the others)"
 
 
 def test_sufficient_subsets_may_be_none_within_max_size():
@@ -192,3 +195,28 @@ def test_sufficient_subsets_accept_arrow_tables():
     options = {"n_samples": 50, "random_state": 0}
     expected = sufficient_subsets(predict, X[:1], X, **options)
     assert str(sufficient_subsets(predict, table[:1], table, **options)) == str(expected)
+
+
+@pytest.mark.parametrize("convert", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_sufficient_subsets_align_columns_by_name(convert):
+    row = X.iloc[[60]]
+    expected = str(sufficient_subsets(FOREST, row, X))
+    other_order = row[X.columns[::-1]]
+    columns = list(other_order.columns)
+    assert str(sufficient_subsets(FOREST, convert(other_order), convert(X))) == expected
+    assert str(sufficient_subsets(FOREST, other_order.iloc[0], X)) == expected
+    assert list(other_order.columns) == columns  # The caller's row does not change.
+    neutral = X.iloc[[0]][X.columns[::-1]]
+    expected = str(sufficient_subsets(FOREST, row, neutral=X.iloc[0].to_numpy()))
+    for values in (convert(neutral), neutral.iloc[0]):
+        assert str(sufficient_subsets(FOREST, row, neutral=values)) == expected
+
+
+def test_sufficient_subsets_do_not_round_values_of_the_row():
+    for rows in ({"X": [[1, 2], [3, 4], [9, 9]]}, {"neutral": [0, 0]}):
+        result = sufficient_subsets(lambda table: table[:, 0] > 5.5, [5.9, 3.0], **rows)
+        assert result.prediction
+        assert result.subsets[0].values == (5.9,)
+    table = pd.DataFrame({"kind": pd.Categorical(["a", "b"])})
+    with pytest.raises(ValueError, match="x must fit the columns of X, got 'new'"):
+        sufficient_subsets(lambda rows: rows["kind"] == "a", pd.DataFrame({"kind": ["new"]}), table)
