@@ -461,7 +461,7 @@ class _Growth:
             if not extensions:
                 return
             _, j, side, grown, slab = max(extensions, key=lambda extension: extension[:3])
-            if self._is_proven(slab, deadline, max_splits):
+            if self.is_proven(slab, deadline, max_splits):
                 self.box = grown
                 failures.clear()
             elif not self._extend_partly(j, grown, deadline, max_splits):
@@ -479,7 +479,7 @@ class _Growth:
             grown = self.box.copy()
             grown.low[0, j] -= max(below, 0)
             grown.high[0, j] += max(above, 0)
-            if self._is_proven(self._slab(j, grown), deadline, max_splits):
+            if self.is_proven(self._slab(j, grown), deadline, max_splits):
                 self.box = grown
                 return True
         return False
@@ -542,7 +542,7 @@ class _Growth:
         grown.words[0, self.grid.word_slices[j]] = self.grid.pack(j, bits)
         return grown
 
-    def _is_proven(self, slab: CellBoxes, deadline: Deadline, max_splits: int) -> bool:
+    def is_proven(self, slab: CellBoxes, deadline: Deadline, max_splits: int) -> bool:
         """Return whether the model provably agrees in all cells of a slab in the region."""
         if self.grid.contains(slab, 0, self.counterexamples).any():
             return False
@@ -621,7 +621,13 @@ def trusted_box(
         hulls = _Hulls(search, region, points, counterexamples)
         hull = hulls.run(deadline.part(_HULL_TIME), max_steps, max_rows)
         starts += [] if hull is None else [hull]
-        starts = starts or [cell_around(search.grid, points[len(points) // 2])]
+        cell = cell_around(search.grid, points[len(points) // 2])
+        growth = _Growth(search, region, cell, points, counterexamples)
+        # A linear output may deviate in other places of the cell than at the row.
+        if not starts and (
+            not search.target.is_linear or growth.is_proven(cell, deadline, max_splits)
+        ):
+            starts = [cell]
     results = []
     for i, start in enumerate(starts):
         growth = _Growth(search, region, start, points, counterexamples)

@@ -183,3 +183,14 @@ def test_verify_model_with_single_class(name: str, output: str) -> None:
     shares = result.rules[0].volume_disagreement
     assert (shares.proven_lower, shares.proven_upper) == (expected, expected)
     assert check_verification(result.to_json(), model, X).verdict == "confirmed"
+
+
+def test_verify_trusts_no_cell_in_which_a_linear_output_deviates() -> None:
+    X = pd.DataFrame({"x": np.linspace(0.0, 10.0, 21)})
+    model = RandomForestRegressor(1, max_depth=1, random_state=0).fit(X, X["x"] > 5)
+    rules = RuleSet([Rule([], LinearOutput(0.0, ((0, 0.1),)))], ["x"], task="regression")
+    result = verify(rules, model, X, tolerance=0.2, limits=LIMITS)
+    # The model is constant on both sides of one cut, but agrees with x / 10 only near the ends.
+    assert result.rules[0].witness is not None
+    assert result.rules[0].trusted is None
+    assert check_verification(result.to_json(), model, X).verdict != "rejected"
