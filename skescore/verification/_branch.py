@@ -525,7 +525,7 @@ def bound_gap(
     heapq.heapify(heap)
     number, n_splits = len(roots), 0
     while heap and n_splits < max_splits and not deadline.is_over():
-        children = search.split(heap[0][2])
+        children = search.split(heap[0][2], drop_empty=False)
         if heap[0][2].is_final:
             break
         heapq.heappop(heap)

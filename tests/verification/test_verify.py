@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.black_boxes import make_black_box
 from skescore.rules import AtLeast, Fallback, Interval, Linear, LinearOutput, OneOf, Rule, RuleSet
@@ -194,3 +194,19 @@ def test_verify_trusts_no_cell_in_which_a_linear_output_deviates() -> None:
     assert result.rules[0].witness is not None
     assert result.rules[0].trusted is None
     assert check_verification(result.to_json(), model, X).verdict != "rejected"
+
+
+def test_verify_bounds_outputs_in_parts_without_volume() -> None:
+    X = np.column_stack([np.arange(16) / 15, np.tile([0.0, 0.25, 0.5, 1.0], 4)])
+    model = DecisionTreeRegressor(max_leaf_nodes=4).fit(X, np.floor(3.99 * X[:, 0]))
+    rules = RuleSet(
+        [Rule([Interval(0, upper=0.5), Interval(1, upper=1, upper_closed=False)], 0.5)],
+        ["x", "z"],
+        task="regression",
+        fallback=Fallback(2.5),
+    )
+    rest = verify(rules, model, X, tolerance=0.6, limits=LIMITS).rules[1]
+    # Rows with x ≤ 0.5 and z = 1 belong to the fallback, although they have no volume.
+    assert model.predict([[0.0, 1.0]]) == 0.0
+    assert rest.output_range.lower == pytest.approx(0.0, abs=1e-6)
+    assert rest.max_deviation == pytest.approx(2.5, abs=1e-6)
