@@ -23,6 +23,7 @@ __all__ = [
     "find_fill",
     "find_units",
     "is_text",
+    "rows_like",
     "text_tokens",
 ]
 
@@ -260,7 +261,7 @@ def find_fill(removal: Any, reference: Any, X: Any) -> Any:
                 f"reference must be given with removal={removal!r}: the rows of the statistic, "
                 f"such as the training rows. Pass Removal({removal!r}, reference=X_train)."
             )
-        sample = _like(reference, X, "reference")
+        sample = rows_like(reference, X, "reference")
         fill = sample if removal == "background" else _statistic(sample, removal)
     elif np.ndim(removal) == 0:
         if isinstance(removal, bool) or not isinstance(removal, (int, float, np.number)):
@@ -270,7 +271,7 @@ def find_fill(removal: Any, reference: Any, X: Any) -> Any:
         row = np.full((1, X.shape[1]), removal)
         fill = pd.DataFrame(row, columns=X.columns) if frame else row
     else:
-        fill = _like(removal, X, "removal")
+        fill = rows_like(removal, X, "removal")
     if not len(fill):
         raise ValueError("removal must have at least one background row, got none.")
     if frame:
@@ -278,7 +279,7 @@ def find_fill(removal: Any, reference: Any, X: Any) -> Any:
     return np.asarray(fill) if X.dtype == object else _as_numbers(fill, X.dtype, "any")
 
 
-def _like(value: Any, X: Any, name: str) -> Any:
+def rows_like(value: Any, X: Any, name: str) -> Any:
     """Return rows with the columns of X, in their order."""
     n_features, value = X.shape[1], as_pandas(value)
     if sparse.issparse(value):

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skescore._validation import check_integer, check_number, own_rows
+from skescore._validation import as_pandas, check_integer, check_number, own_rows
 from skescore.metrics.attribution._inputs import open_inputs
 from skescore.metrics.attribution._maps import MAPS_REMEDY, dense_maps
 from skescore.metrics.attribution._model import BlackBox, Target
-from skescore.metrics.attribution._removal import Removal
+from skescore.metrics.attribution._removal import Removal, rows_like
 
 __all__ = ["attribution_infidelity", "attribution_sensitivity"]
 
@@ -125,6 +125,8 @@ def attribution_infidelity(
         ):
             if not sets.shape[1]:
                 continue
+            if scale:  # The factor depends on the unit, so scores can have any power of two.
+                row_scores = np.ldexp(row_scores, -np.frexp(np.abs(row_scores).max())[1])
             expected, effect = sets @ row_scores, values[row] - predictions_without
             if scale:
                 size = float(expected @ expected)
@@ -202,19 +204,13 @@ def attribution_sensitivity(
     check_integer("n_samples", n_samples, 1)
     check_integer("random_state", random_state, 0)
     check_number("radius", radius, above=0, finite=True, remedy="0.02 is the default.")
+    X = as_pandas(X)
     is_frame = isinstance(X, pd.DataFrame)
     frame = X if is_frame else pd.DataFrame(np.asarray(X))
-    if reference is None:
-        reference_frame = frame
-    else:
-        reference_frame = (
-            reference if isinstance(reference, pd.DataFrame) else pd.DataFrame(reference)
-        )
-    if reference_frame.shape[1] != frame.shape[1]:
-        raise ValueError(
-            f"reference must have the {frame.shape[1]} columns of X, got "
-            f"{reference_frame.shape[1]}. Pass the training rows, for example."
-        )
+    reference = X if reference is None else reference
+    reference_frame = pd.DataFrame(
+        rows_like(reference, frame if is_frame else frame.to_numpy(), "reference")
+    )
     numeric = [
         j
         for j, kind in enumerate(frame.dtypes)
@@ -225,6 +221,9 @@ def attribution_sensitivity(
     numbers = frame.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan)
     std = np.nanstd(reference_frame.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan), axis=0)
     before = _maps(explainer, X if is_frame else frame.to_numpy())
+    # A power of two keeps the squares of large and small numbers in range.
+    exponents = np.frexp(np.abs(before).max(axis=1, keepdims=True))[1]
+    before = np.ldexp(before, -exponents)
     size = np.linalg.norm(before, axis=1)
     largest_change = np.zeros(len(before))
     for number in range(n_samples):
@@ -241,7 +240,7 @@ def attribution_sensitivity(
             ).set_axis(frame.columns, axis=1)
         else:
             rows = perturbed
-        change = np.linalg.norm(_maps(explainer, rows) - before, axis=1)
+        change = np.linalg.norm(np.ldexp(_maps(explainer, rows), -exponents) - before, axis=1)
         largest_change = np.maximum(largest_change, change)
     return np.divide(largest_change, size, out=np.full(len(size), np.nan), where=size > 0)
 

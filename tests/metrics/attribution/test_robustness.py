@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
@@ -157,7 +158,7 @@ def test_robustness_rejects_invalid_inputs() -> None:
         attribution_infidelity(linear, X, X, target=Target(link="identity"), n_samples=0)
     with pytest.raises(ValueError, match="X must have a numeric column"):
         attribution_sensitivity(np.asarray, pd.DataFrame({"a": ["x"]}))
-    with pytest.raises(ValueError, match="reference must have the 4 columns"):
+    with pytest.raises(ValueError, match="reference must have one value for each of the 4 feat"):
         attribution_sensitivity(np.asarray, X, reference=X[:, :2])
     with pytest.raises(ValueError, match="one attribution map for each of the 6 rows"):
         attribution_sensitivity(lambda Z: np.ones(4), X)
@@ -167,3 +168,23 @@ def test_robustness_rejects_invalid_inputs() -> None:
 def test_sensitivity_needs_map_per_row(maps) -> None:
     with pytest.raises(ValueError, match="one attribution map for each of the 4 rows"):
         attribution_sensitivity(lambda X: maps, np.ones((4, 3)), radius=0.1)
+
+
+def test_attribution_sensitivity_matches_the_reference_by_name() -> None:
+    rows = pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": [100.0, 300.0, 200.0]})
+    reference = rows * [2.0, 3.0]
+    expected = attribution_sensitivity(lambda Z: np.asarray(Z), rows, reference=reference)
+    for other in (reference[["b", "a"]], pl.from_pandas(reference[["b", "a"]])):
+        np.testing.assert_array_equal(
+            attribution_sensitivity(lambda Z: np.asarray(Z), rows, reference=other), expected
+        )
+
+
+@pytest.mark.parametrize("unit", [2.0**-900, 2.0**900])
+def test_robustness_does_not_depend_on_the_unit_of_attributions(unit: float) -> None:
+    rows, scores = np.array([[1.0, 2.0], [3.0, 5.0]]), np.array([[1.0, -1.0], [2.0, 1.0]])
+    for measure in (
+        lambda factor: attribution_sensitivity(lambda Z: factor * np.asarray(Z), rows),
+        lambda factor: attribution_infidelity(lambda Z: 2.0 * Z[:, 0], rows, factor * scores),
+    ):
+        np.testing.assert_array_equal(measure(unit), measure(1.0))
