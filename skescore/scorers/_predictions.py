@@ -18,6 +18,7 @@ from skescore.metrics import (
     PerformanceMetric,
     characteristics,
     performance_value,
+    prediction_performance,
 )
 from skescore.metrics._catalog import find_metric
 from skescore.scorers._evaluation import REFERENCES, evaluate_rules
@@ -158,9 +159,14 @@ class FidelityScorer(PerformanceScorer):
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Score a fitted estimator on rows; `y` is ignored."""
-        metric = "r2" if _classes(estimator) is None else "accuracy"
+        metric = _own_metric({"r2": _r2}) if _classes(estimator) is None else "accuracy"
         scorer = PerformanceScorer(metric, "black_box", self.settings)
         return scorer(estimator, X, None, sample_weight)
+
+
+def _r2(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+    options = {"metric": "r2", "task": "regression", "sample_weight": sample_weight}
+    return prediction_performance(y_true, y_pred, **options)
 
 
 def _classes(estimator: Any) -> Any:

@@ -40,6 +40,7 @@ from skescore.metrics import (
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, as_ruleset
 from skescore.scorers import (
     PERFORMANCE_SCORERS,
+    FidelityScorer,
     PerformanceScorer,
     get_rule_scorer,
     make_performance_scorer,
@@ -212,6 +213,17 @@ def test_performance_scorer_measures_fidelity() -> None:
     assert scorer(extractor, X2) == scorer(extractor, X2, LABELS) == expected
     with pytest.raises(TypeError, match="reference='black_box' needs an extractor"):
         scorer(as_ruleset(extractor), X2, LABELS)
+
+
+def test_fidelity_scorer_measures_r2_of_numbers() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    extractor = CARTExtractor(LinearRegression(), max_leaf_nodes=4, random_state=0).fit(X, y)
+    scorer, weights = FidelityScorer(), np.arange(len(y)) % 3
+    assert scorer(extractor, X, y) == pytest.approx(extractor.fidelity(X))
+    repeated = np.repeat(X, weights, axis=0)
+    assert scorer(extractor, X, None, weights) == pytest.approx(extractor.fidelity(repeated))
+    results = cross_validate(extractor, X, y, scoring={"fidelity": scorer}, error_score="raise")
+    assert 0.5 < results["test_fidelity"].min() < 1.0
 
 
 def test_prune_accepts_performance_scorers() -> None:
