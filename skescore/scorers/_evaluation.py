@@ -267,7 +267,9 @@ def unwrap(estimator: Any) -> Unwrapped:
     row_steps: list[Callable[[Any], Any]] = []
     output_steps: list[Callable[[Any], Any]] = []
     model = estimator
-    while not isinstance(getattr(model, "rules_", model), RuleSet | SurvivalRules):
+    while isinstance(model, FrozenEstimator) or not isinstance(
+        getattr(model, "rules_", model), RuleSet | SurvivalRules
+    ):
         if isinstance(model, Pipeline):
             check_is_fitted(model)
             if len(model) > 1:

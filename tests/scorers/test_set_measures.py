@@ -245,6 +245,13 @@ def test_set_scorer_omitted_options_equal_defaults(name: str, options: dict[str,
     assert make_set_scorer(name)(*arguments) == make_set_scorer(name, **options)(*arguments)
 
 
+def test_set_scorer_stability_extracts_rules_of_frozen_extractors() -> None:
+    scorer = SET_SCORERS["stability"]
+    X, y = load_iris(return_X_y=True)
+    fitted = CARTExtractor(DecisionTreeClassifier(random_state=0), max_leaf_nodes=3).fit(X, y)
+    assert scorer(FrozenEstimator(fitted), X, y) == scorer(fitted, X, y) < 1.0
+
+
 def test_set_scorer_stability_warns_about_too_few_rows() -> None:
     with pytest.warns(UndefinedMetricWarning) as caught:
         assert math.isnan(value("stability", FITTED, TEST[:1], TRUTH[:1]))
