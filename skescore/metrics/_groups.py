@@ -14,7 +14,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._text import did_you_mean, fill_docstring
 from skescore._validation import label_order, python_value, row_weights
-from skescore.rules import RowTable, RuleSet, as_ruleset
+from skescore.rules import Fallback, RowTable, RuleSet, as_ruleset
 
 __all__ = ["group_gap", "group_masks", "group_rates", "group_shares", "group_values"]
 
@@ -124,6 +124,9 @@ def group_rates(
     {'no': {'f': 0.67, 'm': 0.0}, 'yes': {'f': 0.33, 'm': 1.0}}
     """
     ruleset, masks, weights = _checked(rules, X, groups, sample_weight)
+    if ruleset.fallback is None:  # uncovered rows have no prediction
+        output = 0.0 if ruleset.classes is None else ruleset.classes[0]
+        ruleset = ruleset.replace(fallback=Fallback(output, "abstain"))
     predictions = np.asarray(ruleset.predict(RowTable(X, ruleset.feature_names)))
     if ruleset.classes is None:
         numbers = predictions.astype(float)
