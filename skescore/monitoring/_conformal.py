@@ -354,7 +354,8 @@ class CalibratedRules:
             f"for no rule.\n_HALF_WIDTHS = {{{widths}}}\n\n\n"
             f"def {function_name}(row: Mapping[str, Any] | Sequence[Any]) -> tuple[float, float]:\n"
             f'    """Return an interval that contains the label in {level} of cases."""\n'
-            f"    predicted, width = _predict(row), _HALF_WIDTHS[_rule_number(row)]\n"
+            f"    width = _HALF_WIDTHS[_rule_number(row)]\n"
+            f'    predicted = 0.0 if width == float("inf") else _predict(row)\n'
             f"    return predicted - width, predicted + width\n"
         )
 

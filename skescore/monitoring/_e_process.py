@@ -147,7 +147,7 @@ class RateMonitors:
     -----
     For each candidate rate under the null hypothesis, the stream is tested by a mixture of
     likelihood ratios over alternatives and times of change (Shiryaev and Roberts), with prior
-    probabilities of the times that sum to one. A quarter of the capital is instead bet on the
+    probabilities of the times that sum to one. Seven tenths of the capital are instead bet on the
     number of events at a horizon, for changes at the start. This test martingale is multiplied by
     an e-value of the baseline against the same candidate. The minimum over all candidates is an
     e-process of the composite null hypothesis. Between two grid values, it is bounded from below by

@@ -165,6 +165,9 @@ def test_intervals_are_infinite_without_predictions() -> None:
     assert (calibrated.half_widths, calibrated.abstains) == ((math.inf,) * 2, (True, True))
     assert calibrated.coverage(X, np.ones(100))["coverage"].iloc[0] == 1.0
     assert "(too few predictions for an interval)" in str(calibrated)
+    functions: dict[str, Any] = {}
+    exec(calibrated.to_python(), functions)
+    assert functions["predict_set"]([math.nan]) == (-math.inf, math.inf)
 
 
 def test_interval_coverage_reaches_rank_on_calibration_rows() -> None:
