@@ -60,14 +60,19 @@ class Side:
         intervals = [(-np.inf, np.inf)]
         for condition in conditions:
             if isinstance(condition, Interval) and condition.feature == self.feature:
-                intervals = [(condition.lower, condition.upper)]
+                parts = [(condition.lower, condition.upper)]
             elif isinstance(condition, Missing) and condition.feature == self.feature:
-                intervals = intervals if condition.negated else []
+                parts = intervals if condition.negated else []
             elif isinstance(condition, OneOf) and condition.feature == self.feature:
                 named = [v in condition.values for v in self.values or ()]
                 chosen = np.array(named, dtype=bool) != condition.negated
                 edges = np.flatnonzero(np.diff(np.r_[False, chosen, False]))
-                intervals = [(a - 0.5, b - 0.5) for a, b in edges.reshape(-1, 2).tolist()]
+                parts = [(a - 0.5, b - 0.5) for a, b in edges.reshape(-1, 2).tolist()]
+            else:
+                continue
+            pairs = [(max(a, c), min(b, d)) for a, b in intervals for c, d in parts]
+            # A closed interval may be a point, but categories do not share one.
+            intervals = [(a, b) for a, b in pairs if a < b or (a, b) in parts]
         return intervals
 
     def dress(self, axis: Any) -> None:

@@ -660,15 +660,16 @@ def _common_volume(ruleset: RuleSet, n: int) -> np.ndarray:
         )
     low, high = np.asarray(domain.lower), np.asarray(domain.upper)
     wide = high > low  # a constant feature has no length
-    width, missing = (high - low)[wide], np.asarray(domain.missing)[wide]
+    width, missing = np.where(wide, high - low, 1.0), np.asarray(domain.missing)
     boxes = ruleset.boxes
-    lower = np.clip(boxes.lower[:n], low, high)[:, wide]
-    upper = np.clip(boxes.upper[:n], low, high)[:, wide]
-    gaps = boxes.accepts_missing[:n, wide]
+    lower, upper = np.clip(boxes.lower[:n], low, high), np.clip(boxes.upper[:n], low, high)
+    holds = (boxes.lower < low) | (boxes.lower_closed & (boxes.lower == low))
+    holds &= (low < boxes.upper) | (boxes.upper_closed & (boxes.upper == low))
+    gaps, holds = boxes.accepts_missing[:n], holds[:n]
     matrix = np.empty((n, n))
     for i in range(n):
         sides = np.minimum(upper, upper[i]) - np.maximum(lower, lower[i])
-        shares = np.clip(sides, 0.0, None) / width
+        shares = np.where(wide, np.clip(sides, 0.0, None) / width, holds & holds[i])
         matrix[i] = np.prod(shares * (1 - missing) + missing * (gaps & gaps[i]), axis=1)
     return matrix
 

@@ -246,3 +246,27 @@ def test_parallel_rules_axes_show_significant_digits(low: float, high: float, wr
     ax = plots.parallel_rules(rules, ax=axes())
     texts = {text.get_text() for text in ax.texts}
     assert set(written) <= texts
+
+
+def test_overlap_matrix_counts_rules_that_hold_at_the_constant_of_a_feature() -> None:
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=5)], "a"),
+            Rule([Interval(0, lower=5, missing=True)], "b"),
+            Rule([Interval(1, upper=1)], "a"),
+        ],
+        ["u", "v"],
+        task="classification",
+        domain=Domain((5, 0), (5, 4), (), (0.25, 0.0)),
+    )
+    expected = [[0.75, 0.0, 0.1875], [0.0, 0.25, 0.0625], [0.1875, 0.0625, 0.25]]
+    assert cells(plots.overlap_matrix(rules, ax=axes())).tolist() == expected
+
+
+def test_drawn_rules_satisfy_all_conditions_on_a_category() -> None:
+    rule = Rule([OneOf(3, ["x", "z"]), OneOf(3, ["y", "z"])], "a")
+    bars = bars_of(plots.parallel_rules(RULES.replace(rules=[rule]), ax=axes()))
+    third = pytest.approx(2 / 3, abs=1e-6)
+    assert bars == {"rule 1": [(0, third, 1.0)]}
+    rule = Rule([OneOf(3, ["x"]), OneOf(3, ["y"])], "a")
+    assert not bars_of(plots.parallel_rules(RULES.replace(rules=[rule]), ax=axes()))
