@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._text import did_you_mean
+from skescore._validation import row_weights
 from skescore.metrics.attribution import FAITHFULNESS, PLAUSIBILITY, faithfulness, plausibility
 from skescore.scorers._routing import AsksForWeights
 
@@ -100,12 +101,9 @@ class AttributionScorer(AsksForWeights):
                 estimator, X, attributions, measures=[self.measure], **self.options
             )
         values = values_by_measure[self.measure]
-        weights = np.ones(len(values)) if sample_weight is None else np.asarray(sample_weight)
-        if weights.shape != values.shape:
-            raise ValueError(
-                f"sample_weight must be one number for each of the {len(values)} rows, got shape "
-                f"{weights.shape}."
-            )
+        weights = np.ones(len(values))
+        if sample_weight is not None:
+            weights = row_weights(sample_weight, len(values))
         is_defined = ~np.isnan(values)
         total = float(weights[is_defined].sum())
         if total > 0:

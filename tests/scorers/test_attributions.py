@@ -106,8 +106,10 @@ def test_attribution_scorer_reports_undefined_rows(model: Any) -> None:
     empty = make_attribution_scorer("taucorr_loo", nothing)
     with pytest.warns(UndefinedMetricWarning, match="taucorr_loo is undefined for all rows"):
         assert math.isnan(empty(model, X))
-    with pytest.raises(ValueError, match="each of the 120 rows"):
+    with pytest.raises(ValueError, match=r"one number per row, shape \(120,\)"):
         scorer(model, X, sample_weight=[1, 2])
+    with pytest.raises(ValueError, match=r"finite and zero or more, got -1\.0"):
+        scorer(model, X, sample_weight=[-1.0, *range(119)])
 
 
 def test_attribution_scorer_works_in_searches_and_validation() -> None:
