@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from skescore._validation import check_integer
 from skescore.attribution._brex import BReX
-from skescore.attribution._contrasts import as_table, nearest_rows, select_values
+from skescore.attribution._contrasts import ContrastPairs, as_table, nearest_rows, select_values
 from skescore.attribution._responsibility import responsibility
 
 __all__ = ["AveragedResponsibility", "averaged_responsibility"]
@@ -162,8 +162,8 @@ def averaged_responsibility(
 def _degrees(
     model: Any, rows: Any, other: Any, max_batch: int, random_state: Any
 ) -> NDArray[np.float64]:
-    different = np.asarray(rows != other)
-    if int(different.sum(axis=1).max(initial=0)) <= _TABLE_LIMIT:
+    differs = ContrastPairs(model, rows, other, max_batch).differs
+    if int(differs.sum(axis=1).max(initial=0)) <= _TABLE_LIMIT:
         exact = responsibility(
             model, rows, contrast=other, method="exhaustive", max_batch=max_batch
         )

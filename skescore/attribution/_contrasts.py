@@ -401,7 +401,10 @@ def nearest_rows(
                     f"{observed[np.abs(observed).argmax()].item()!r}."
                 )
             observed = numbers[n_rows:][~np.isnan(numbers[n_rows:])]
-            deviation = float(np.std(observed)) if len(observed) else 0.0
+            # A power of two keeps the squares of small numbers in range.
+            exponent = np.frexp(np.abs(observed).max(initial=0.0))[1]
+            deviation = np.std(np.ldexp(observed, -exponent)) if len(observed) else 0.0
+            deviation = float(np.ldexp(deviation, exponent))
             coded.append((True, numbers / (deviation if deviation > 0 else 1.0)))
         else:
             coded.append((False, pd.factorize(column, use_na_sentinel=False)[0].astype(float)))

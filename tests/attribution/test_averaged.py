@@ -125,3 +125,23 @@ def test_nearest_contrasts_ignores_columns_without_values() -> None:
     rows, background = [[np.nan, 1.0]], [[np.nan, 9.0], [np.nan, 4.0]]
     contrasts = nearest_contrasts(lambda table: np.array(table)[:, 1] > 2, rows, background)
     assert contrasts[:, 1].tolist() == [4.0]
+
+
+def test_averaged_responsibility_accepts_nullable_numbers():
+    rows = pd.DataFrame({"a": pd.array([3, pd.NA], "Int64"), "b": [1.0, 1.0]})
+    background = pd.DataFrame({"a": pd.array([pd.NA, 0], "Int64"), "b": [1.0, 2.0]})
+
+    def model(table):
+        return table["b"].to_numpy() > 1.5
+
+    result = averaged_responsibility(model, rows, background)
+    assert result.values.tolist() == [[0.0, 1.0], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-200])
+def test_nearest_contrasts_do_not_depend_on_the_unit(unit):
+    def model(table):
+        return table[:, 1] > 0
+
+    background = [[2 * unit, 1.0], [unit, 1.0], [9 * unit, 0.0]]
+    assert nearest_contrasts(model, [[0.0, 0.0]], background).tolist() == [[unit, 1.0]]
