@@ -139,7 +139,10 @@ def _number_column(
 ) -> Column:
     """Return a numeric column, whose range is that of the domain if it has one."""
     observed = values[~np.isnan(values)]
-    kind = "integer" if (np.round(observed) == observed).all() else "number"
+    is_whole = bool((np.round(observed) == observed).all())
+    if len(observed) and (observed.min() > 2.0**53 or observed.max() < -(2.0**53)):
+        is_whole = False  # every number is an integer, but their counts are rounded
+    kind = "integer" if is_whole else "number"
     if domain is None or feature is None or domain.values_of(feature) is not None:
         domain, feature = Domain.around(values[:, None]), 0
     lower, upper = float(domain.lower[feature]), float(domain.upper[feature])
@@ -268,14 +271,18 @@ def _number_cells(
     cells = []
     for start, stop in itertools.pairwise([column.bottom, *inner, math.inf]):
         if column.kind == "integer":
-            first, last = math.ceil(start), min(top, math.ceil(min(stop, top + 1)) - 1)
+            # Beyond 2^53, subtracting 1 does not change a number.
+            before = (
+                top if stop > top else min(math.ceil(stop) - 1, math.nextafter(stop, -math.inf))
+            )
+            first, last = float(math.ceil(start)), float(before)
             if first > last:
                 continue
             n = max(min(last, upper) - max(first, lower) + 1, 0)
             weight = share * n / (upper - lower + 1)
             overlap = np.minimum(last, high) - np.maximum(first, low) + 1
             near = np.maximum(overlap, 0) / (high - low + 1)
-            cells.append((float(first), float(last), weight, np.nan_to_num(near)))
+            cells.append((first, last, weight, np.nan_to_num(near)))
             continue
         end = min(stop, top)
         length = upper - lower

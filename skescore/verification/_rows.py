@@ -74,8 +74,9 @@ class RowCodes:
             matrix[observed, j] = np.searchsorted(values, matrix[observed, j])
         self.matrix = matrix
         kinds = RowGenerator(matrix, self.categories, 0).kinds
-        self.is_whole = kinds.is_whole
         self.lower, self.upper = np.nan_to_num(kinds.lower), np.nan_to_num(kinds.upper)
+        # Where all numbers are beyond 2^53, all are integers, whose counts would be rounded.
+        self.is_whole = kinds.is_whole & (self.lower <= 2.0**53) & (self.upper >= -(2.0**53))
 
     def _encode(self, rows: Any) -> np.ndarray:
         if hasattr(rows, "columns"):

@@ -783,7 +783,9 @@ def box_condition(grid: CellGrid, j: int, box: CellBoxes) -> Interval | OneOf | 
     lower = start if low > 0 else -math.inf
     upper = math.inf
     if high < n_intervals:
-        upper = stop - 1 if grid.codes.is_whole[j] else math.nextafter(stop, -math.inf)
+        # Beyond 2^53, subtracting 1 does not change a number.
+        upper = math.nextafter(stop, -math.inf)
+        upper = min(stop - 1, upper) if grid.codes.is_whole[j] else upper
     if not grid.codes.is_whole[j]:
         lower, upper = _inner_bound(grid, j, lower, 1), _inner_bound(grid, j, upper, -1)
     return Interval(j, lower, upper, True, True, missing=has_missing)

@@ -7,7 +7,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -210,3 +214,25 @@ def test_verify_bounds_outputs_in_parts_without_volume() -> None:
     assert model.predict([[0.0, 1.0]]) == 0.0
     assert rest.output_range.lower == pytest.approx(0.0, abs=1e-6)
     assert rest.max_deviation == pytest.approx(2.5, abs=1e-6)
+
+
+def test_verify_ends_trusted_parts_before_large_cuts() -> None:
+    ulp = 2.0**8  # distance of numbers beyond 2^60
+    X = 2.0**60 + ulp * np.arange(12.0)[:, None]
+    rules = RuleSet([Rule([], False)], ["x"], task="classification")
+    model = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=1)
+    model.fit(X, X[:, 0] >= X[6, 0])
+    result = verify(rules, model, X, limits=LIMITS)
+    trusted = RuleSet([result.rules[0].trusted.rule], ["x"], task="classification")
+    assert not model.predict(X)[trusted.covers(X)].any()
+    assert check_verification(result.to_json(), model, X).verdict == "confirmed"
+
+
+def test_check_counts_integers_above_open_bounds() -> None:
+    X = np.arange(-4.0, 5.0)[:, None]
+    model = DecisionTreeClassifier().fit(X, X[:, 0] > 1)
+    bound = Interval(0, -2, upper=1, lower_closed=False)
+    rules = RuleSet([Rule([bound], False)], ["x"], task="classification", fallback=Fallback(True))
+    result = verify(rules, model, X, limits=LIMITS)
+    assert result.rules[0].volume == pytest.approx(3 / 9)
+    assert check_verification(result.to_json(), model, X).verdict == "confirmed"
