@@ -262,9 +262,7 @@ def test_performance_scorer_counts_classes_of_model() -> None:
 
 def test_performance_scorer_rejects_unknown_labels() -> None:
     model = GaussianNB().fit(X3[Y3 < 2], Y3[Y3 < 2])
-    with pytest.raises(
-        ValueError, match="label 2, which is none of the classes of y_prob, 0, 1"
-    ):
+    with pytest.raises(ValueError, match="label 2, which is none of the classes of y_prob, 0, 1"):
         make_performance_scorer("margin")(model, X3, Y3)
 
 
