@@ -58,9 +58,6 @@ SUITES = {"keel-balanced": 43, "keel-imbalanced": 57}
 MIN_LIMIT = 8
 #: Commit of the package for "Trepan (before)".
 BEFORE = "312ba46"
-#: Commits of the measured search. Between them, it changed only for limits of more than 8 rules;
-#: cells with such limits were measured at the later commit.
-SEARCH_COMMITS = ("5c36144", "79f3b1a")
 #: Approximate limit of CPU seconds for the solvers of optimal trees.
 SOLVER_SECONDS = 20
 #: Largest factor of their wall time limit on a loaded machine.

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from fidelity import BLACK_BOXES, SEARCH_COMMITS, SUITES, is_starved, name_halves
+from fidelity import BLACK_BOXES, SUITES, is_starved, name_halves
 from scipy.stats import wilcoxon
 
 FOLDER = Path(__file__).parent
@@ -103,8 +103,7 @@ def read_rows(path: Path, commits: Sequence[str]) -> pd.DataFrame:
     searched = rows[rows["method"] == SEARCH]
     if len(searched):
         last = searched["commit"].iloc[-1]
-        commits = commits or (SEARCH_COMMITS if last in SEARCH_COMMITS else (last,))
-        rows = rows[(rows["method"] != SEARCH) | rows["commit"].isin(commits)]
+        rows = rows[(rows["method"] != SEARCH) | rows["commit"].isin(commits or (last,))]
     rows = rows.drop_duplicates([*CELL, "method"], keep="last").copy()
     rows["half"] = rows["data"].map(name_halves())
     rows["disagreement"] = 1 - rows["fidelity"]
@@ -288,10 +287,7 @@ def describe_commits(commits: pd.Series) -> str:
     if len(counts) == 1:
         return f"The search is that of commit {counts.index[0]}."
     measured = " and ".join(f"{commit} ({count} cells)" for commit, count in counts.items())
-    return (
-        f"The search was measured at commits {measured}. Between them, it changed only for limits "
-        "above 8; cells with such limits are from the later commit."
-    )
+    return f"The search was measured at commits {measured}."
 
 
 def format_report(rows: pd.DataFrame) -> tuple[str, bool]:

@@ -13,17 +13,14 @@ from referee_cells import NAN, Row, group_by, mean, read_cells, signed_rank
 from referee_pages import Page, Rounded
 from scipy.stats import wilcoxon
 
-#: Commits with the same search for limits of 8 rules.
-SAME_SEARCH = ("5c36144", "79f3b1a")
 TARGETS = {"Trepan (before)": 0.85, "CART": 0.65, "FIGS": 1.0, "pycontree": 1.0, "pystreed": 1.0}
 
 
 def fidelity_rows(path: Path) -> list[Row]:
-    """Return the last row of each cell; rows of the search must be of the measured commits."""
+    """Return the last row of each cell; rows of the search must be of the last commit."""
     rows = read_cells(path, ("data", "black_box", "method", "commit", "suite", "error"))
     last = [row["commit"] for row in rows if row["method"] == "search"][-1:]
-    commits = SAME_SEARCH if set(last) <= set(SAME_SEARCH) else last
-    rows = [row for row in rows if row["method"] != "search" or row["commit"] in commits]
+    rows = [row for row in rows if row["method"] != "search" or row["commit"] in last]
     latest = {(row["data"], row["black_box"], row["seed"], row["method"]): row for row in rows}
     names = sorted({row["data"] for row in rows})
     for row in latest.values():
@@ -156,17 +153,8 @@ def check_fidelity_intro(page: Page, rows: list[Row]) -> None:
 
 def check_fidelity_targets(page: Page, rows: list[Row]) -> None:
     """Check the targets of the search and its largest losses."""
-    counts = Counter(row["commit"] for row in rows if row["method"] == "search")
-    if len(counts) == 1:
-        page.name(f"The search is that of commit {next(iter(counts))}.")
-    else:
-        measured = " and ".join(f"{commit} ({count} cells)" for commit, count in counts.items())
-        page.name(f"The search was measured at commits {measured}.")
-        page.name("Between them, it changed only for limits above 8; cells with such limits are ")
-        is_old = [row["commit"] == SAME_SEARCH[0] for row in rows if row["method"] == "search"]
-        limits = [row["limit"] for row in rows if row["method"] == "search"]
-        if any(is_early and limit > 8 for is_early, limit in zip(is_old, limits, strict=True)):
-            page.fail("a cell with more than 8 rules is of the earlier commit")
+    [commit] = {row["commit"] for row in rows if row["method"] == "search"}
+    page.name(f"The search is that of commit {commit}.")
     expected = []
     for peer, limit in TARGETS.items():
         for half in ("all", "even", "odd"):
