@@ -299,7 +299,7 @@ def integrated_brier_score(
 
     Notes
     -----
-    The Brier score at a time weights rows by the inverse probability of not being censored before
+    The Brier score at a time weights rows by the inverse probability of not being censored by then
     (Graf et al.), estimated by Kaplan and Meier's method from the training rows. It is averaged
     over time by the trapezoidal rule. Rows under observation after the last training time, to which
     the estimate does not extend, count as censored then. This changes nothing, as all time points
