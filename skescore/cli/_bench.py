@@ -239,9 +239,8 @@ def _print_means(
     row_kind = "held-out rows" if result.plan.config.folds else "rows"
     # A model from a file may have been trained on rows that are held out here.
     warning = ", on which it may have been trained" if box in result.plan.models else ""
-    quality_text = "-"
-    if not math.isnan(quality):
-        quality_text = f"{measure} {output.number(quality)} on {row_kind}{warning}"
+    quality_text = f"{measure} {output.number(quality)} on {row_kind}{warning}"
+    quality_text = "-" if math.isnan(quality) else quality_text
     printer.heading(f"{data} ({rows} rows, {columns}); {box}: {quality_text}")
     sign = -1 if ranked_columns()[options.rank_by] else 1
     further = ((name, 3) for name in options.measures)
