@@ -290,11 +290,12 @@ def _set_bound(
     if any(isinstance(c, OneOf | Missing) and c.feature == j for c in rule.conditions):
         raise ValueError(
             f"Rule {number} compares {rules.feature_names[j]} with values or tests whether it is "
-            "missing, and not with bounds; use set_categories."
+            "missing, and not with bounds; use set_categories, or a condition such as x=4|5."
         )
     if rules.domain is not None and j in dict(rules.domain.categories):
         raise ValueError(
-            f"{rules.feature_names[j]} has categories, which have no bounds; use set_categories."
+            f"{rules.feature_names[j]} has categories, which have no bounds; use "
+            "set_categories, or a condition such as x=a|b."
         )
     old = interval_of(rule, j)
     for side, free in (("lower", -math.inf), ("upper", math.inf)):
@@ -346,7 +347,8 @@ def _set_categories(
     rule = rules[index]
     if any(c.feature == j for c in rule.intervals):
         raise ValueError(
-            f"Rule {number} compares {rules.feature_names[j]} with bounds; use set_bound."
+            f"Rule {number} compares {rules.feature_names[j]} with bounds; use set_bound, or a "
+            "condition such as x<=4."
         )
     domain_values = None if rules.domain is None else rules.domain.values_of(j)
     unknown = [v for v in values or () if domain_values is not None and v not in domain_values]
