@@ -248,7 +248,8 @@ def test_set_scorer_omitted_options_equal_defaults(name: str, options: dict[str,
 def test_set_scorer_stability_extracts_rules_of_frozen_extractors() -> None:
     scorer = SET_SCORERS["stability"]
     X, y = load_iris(return_X_y=True)
-    fitted = CARTExtractor(DecisionTreeClassifier(random_state=0), max_leaf_nodes=3).fit(X, y)
+    tree = DecisionTreeClassifier(random_state=0)
+    fitted = CARTExtractor(tree, max_leaf_nodes=3, random_state=0).fit(X, y)
     assert scorer(FrozenEstimator(fitted), X, y) == scorer(fitted, X, y) < 1.0
 
 
