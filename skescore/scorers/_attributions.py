@@ -79,7 +79,7 @@ class AttributionScorer(AsksForWeights):
         Parameters
         ----------
         estimator, X, y, sample_weight
-            See :meth:`__call__`.
+            The same as in a call of the scorer.
 
         Returns
         -------

@@ -80,7 +80,7 @@ class Helper:
 
 
 def start_helpers(number: int, n_jobs: int) -> None:
-    """Start processes in advance, so that :func:`borrowed_helpers` can lend them at once.
+    """Start processes in advance, so that a search can use them at once.
 
     Parameters
     ----------
