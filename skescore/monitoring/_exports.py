@@ -55,11 +55,14 @@ def prometheus_text(monitor: RuleMonitor) -> str:
         lines += [f"# HELP skescore_{name} {help_text}", f"# TYPE skescore_{name} gauge"]
         for rule, line in frame.iterrows():
             for kind in monitor.kinds:
-                if kind not in line or math.isnan(line[f"baseline_{kind}"]):
+                if math.isnan(line[f"false_alarm_probability_{kind}"]):
                     continue
                 value = value_of(line, kind, rule)
                 text = "NaN" if math.isnan(value) else f"{value:.10g}"
                 lines.append(f'skescore_{name}{{rule="{rule}",kind="{kind}"}} {text}')
+    lines.append(
+        f'skescore_alarm{{rule="all rows",kind="any"}} {int(("all rows", "any") in alarms)}'
+    )
     return "\n".join(lines) + "\n"
 
 

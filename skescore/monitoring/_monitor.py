@@ -347,10 +347,8 @@ class RuleMonitor:
             if len(groups) > 1:
                 yield _Monitor(name, all_rows, False, prior * _ALL_ROWS_SHARE)
 
-    def _series(
-        self, counts: Sequence[DecisionCounts]
-    ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Return events and trials of every monitor, each of shape (n_monitors, n_counts)."""
+    def _by_kind(self, counts: Sequence[DecisionCounts]) -> dict[str, list[np.ndarray[Any, Any]]]:
+        """Return events and trials of each kind, of shape (n_rules + 2, n_counts)."""
         by_kind = {}
         for name in self.kinds:
             kind = MONITOR_KINDS[name]
@@ -360,6 +358,13 @@ class RuleMonitor:
                 totals if kind.trials is None else [getattr(c, kind.trials) for c in counts]
             )
             by_kind[name] = [np.column_stack([v, v.sum(axis=1)]).T for v in (events, trials)]
+        return by_kind
+
+    def _series(
+        self, counts: Sequence[DecisionCounts]
+    ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Return events and trials of every monitor, each of shape (n_monitors, n_counts)."""
+        by_kind = self._by_kind(counts)
         events = np.array(
             [
                 (by_kind[m.kind][1] - by_kind[m.kind][0] if m.is_decrease else by_kind[m.kind][0])[
@@ -689,24 +694,25 @@ class RuleMonitor:
 
         lines = []
         current = [e.counts for e in self._history.entries]
-        total = sum(current[1:], current[0]) if current else DecisionCounts.zeros(len(self.ruleset))
-        events, trials = self._series([total])
-        before = self._series([self.baseline.counts])
-        for group in range(len(self.ruleset) + 2):
+        zeros = DecisionCounts.zeros(len(self.ruleset))
+        by_kind = self._by_kind([self.baseline.counts, sum(current, zeros)])
+        all_rows = len(self.ruleset) + 1
+        for group in range(all_rows + 1):
             line: dict[str, Any] = {"rule": self.group_name(group), "status": "unchanged"}
-            alarms = []
+            for name, (events, trials) in by_kind.items():
+                if MONITOR_KINDS[name].trials is not None or group < all_rows:
+                    with np.errstate(invalid="ignore"):
+                        before, now = (events[group] / trials[group]).tolist()
+                    line |= {f"baseline_{name}": before, name: now}
+                    line[f"false_alarm_probability_{name}"] = math.nan  # without a monitor
+            alarms = ["any"] * (-1 in self._alarms and group == all_rows)
             for index, monitor in enumerate(self._monitors):
-                if monitor.group != group or monitor.is_decrease:
-                    alarms += [monitor.kind] * (monitor.group == group and index in self._alarms)
+                if monitor.group != group:
                     continue
-                with np.errstate(invalid="ignore"):
-                    line[f"baseline_{monitor.kind}"] = float(
-                        before[0][index, 0] / before[1][index, 0]
+                if not monitor.is_decrease:
+                    line[f"false_alarm_probability_{monitor.kind}"] = min(
+                        1.0, math.exp(-self._log_prior[index] - self._rates.max_log_evidence[index])
                     )
-                    line[monitor.kind] = float(np.divide(*[v[index, 0] for v in (events, trials)]))
-                line[f"false_alarm_probability_{monitor.kind}"] = min(
-                    1.0, math.exp(-self._log_prior[index] - self._rates.max_log_evidence[index])
-                )
                 alarms += [monitor.kind] * (index in self._alarms)
             if alarms:
                 line["status"] = ", ".join(dict.fromkeys(alarms))

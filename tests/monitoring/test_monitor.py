@@ -14,6 +14,7 @@ from skescore.monitoring import (
     RuleBaseline,
     RuleMonitor,
     estimate_change,
+    prometheus_text,
     rate_confidence_sequence,
 )
 from skescore.rules import Domain, Interval, Rule, RuleSet
@@ -60,6 +61,27 @@ def test_monitor_names_the_rule_and_the_time() -> None:
     assert change.false_alarm_probability < 0.05
     assert {c.rule for c in watch.changes()} <= {"rule 3", "all rows"}
     assert watch.to_frame().loc["rule 3", "status"] == "error"
+
+
+def test_frame_has_rates_of_rules_without_held_out_rows() -> None:
+    X = pd.DataFrame({"x": [0.1] * 20})
+    watch = RuleMonitor(RULES, RuleBaseline.from_rows(RULES, X, ["a"] * 20))
+    watch.update(pd.DataFrame({"x": [0.1, 0.3, 0.3, 0.3]}), ["a", "a", "b", None])
+    frame = watch.to_frame()
+    assert frame["error"].tolist()[:2] == [0.0, 0.5]
+    assert frame["error"].iloc[2:-1].isna().all()
+    assert frame.loc["all rows", ["baseline_error", "error"]].tolist() == [0.0, 1 / 3]
+    assert frame["baseline_error"].iloc[1:-1].isna().all()
+    assert frame["false_alarm_probability_error"].iloc[1:].isna().all()
+    assert 'skescore_rate{rule="rule 2",kind="error"}' not in prometheus_text(watch)
+
+
+def test_frame_and_metrics_show_an_alarm_of_all_monitors_together() -> None:
+    watch = monitor()
+    watch._max_log_mean = 10.0
+    watch.update(*rows(50, 1))
+    assert watch.changes()[0].kind == watch.to_frame().loc["all rows", "status"] == "any"
+    assert 'skescore_alarm{rule="all rows",kind="any"} 1\n' in prometheus_text(watch)
 
 
 @pytest.mark.parametrize(
