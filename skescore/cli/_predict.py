@@ -95,6 +95,8 @@ def run(options: argparse.Namespace) -> str:
     import numpy as np
     import pandas as pd
 
+    from skescore.metrics import has_default, predict_all_rows
+
     calibrated = read_calibrated(options.rules)
     if options.abstain and calibrated is None:
         options.parser.error("--abstain needs calibrated rules; create them: skescore calibrate")
@@ -108,7 +110,11 @@ def run(options: argparse.Namespace) -> str:
         rule = [str(i + 1) if i >= 0 else "" for i in index.tolist()]
     else:
         rule = [""] * len(rows)
-    predictions = pd.Series(ruleset.predict(rows))
+    if calibrated is None or has_default(ruleset):
+        predictions = pd.Series(ruleset.predict(rows))
+    else:  # the sets include one for uncovered rows
+        predictions = pd.Series(predict_all_rows(ruleset, rows)).astype(object)
+        predictions = predictions.where(index >= 0, None)
     if labels is not None:
         predictions = predictions.map(lambda value: labels.get(value, value))
     table = pd.DataFrame({**columns, "prediction": predictions, "rule": rule})

@@ -138,6 +138,20 @@ def test_calibrated_rules_work_in_explain_and_rules(rules: RuleSet, capsys) -> N
     assert capsys.readouterr().out == Path("calibrated.json").read_text()
 
 
+def test_predict_writes_the_sets_of_uncovered_rows(rules: RuleSet, capsys) -> None:
+    partial = rules.replace(rules=rules.rules[:1], fallback=None)
+    Path("rules.json").write_text(partial.to_json(), encoding="utf-8")
+    main([*CALIBRATE, "--output", "calibrated.json"])
+    capsys.readouterr()
+    assert main(["predict", "calibrated.json", "new.csv", "--format", "json"]) == 0
+    records = json.loads(capsys.readouterr().out)["predictions"]
+    uncovered = [record for record in records if record["rule"] is None]
+    assert 0 < len(uncovered) < len(records)
+    assert all((record["prediction"] is None) == (record["rule"] is None) for record in records)
+    if rules.classes is not None:
+        assert {tuple(record["prediction_set"]) for record in uncovered} == {("0", "1")}
+
+
 def test_calibrate_ignores_labels_that_tune_reads_as_missing(rules: RuleSet, capsys) -> None:
     table = pd.read_csv("held out.csv")
     is_missing = table.index % 10 == 0
