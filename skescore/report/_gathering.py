@@ -439,6 +439,7 @@ def _describe_search(search: ExtractorSearchCV, data: Dataset | None) -> dict[st
             "extractors": list(search.extractors_),
             "trials": len(search.leaderboard_),
             "cv": max((len(c.folds) for c in search.candidates_), default=0),
+            "groups": None if search.data_.groups is None else "given",
             "class_weight": search.class_weight,
             "performance": settings.get("performance"),
             **{name: getattr(search, name) for name in limited_quantities()},

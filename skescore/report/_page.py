@@ -13,6 +13,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from skescore._io import write_atomically
 from skescore._names import metric_label
 from skescore._optional import import_optional
@@ -349,7 +352,7 @@ def _side_by_side(
         "runs": contents,
         "names": names,
         "agreement": _agreement(contents, tables),
-        "differences": _differences(contents, names),
+        "differences": _differences(contents, names, tables),
         "warnings": [
             f"{name}: {warning}"
             for name, content in zip(names, contents, strict=True)
@@ -366,8 +369,9 @@ def _side_by_side(
 
 #: Settings that must be equal for figures of two runs to be comparable, by their name in the page.
 _COMPARED = {
-    "rows": ("data", "checksum_sha256"),
     "target": ("data", "target"),
+    "groups of held-out rows": ("search", "groups"),
+    "order of held-out rows": ("search", "time"),
     "reference": ("search", "reference"),
     "measure of predictions": ("groups", "performance_name"),
     "completeness": ("search", "completeness"),
@@ -376,21 +380,30 @@ _COMPARED = {
 }
 
 
-def _differences(contents: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
+def _have_same_rows(contents: Sequence[dict[str, Any]], tables: Sequence[Dataset | None]) -> bool:
+    """Return whether runs have the same rows, of which a run may leave out some of its file."""
+    one, two = (content["run"]["data"] for content in contents)
+    if any(one.get(name) != two.get(name) for name in ("checksum_sha256", "rows")):
+        return False
+    codes = [pd.factorize(table.y)[0] for table in tables if table is not None]
+    return len(codes) < 2 or np.array_equal(*codes)
+
+
+def _differences(
+    contents: Sequence[dict[str, Any]], names: Sequence[str], tables: Sequence[Dataset | None]
+) -> list[str]:
     """Write a sentence for each setting by which the figures of two runs are not comparable."""
     if any(content["kind"] != "tune" for content in contents):
         return []
     sentences = []
+    if not _have_same_rows(contents, tables):
+        sentences.append("The runs have different rows, so their measures are not comparable.")
     for label, (part, name) in _COMPARED.items():
         values = [
             content["groups"][0].get(name) if part == "groups" else content["run"][part].get(name)
             for content in contents
         ]
-        if values[0] == values[1]:
-            continue
-        if label == "rows":
-            sentences.append("The runs have different rows, so their measures are not comparable.")
-        else:
+        if values[0] != values[1]:
             texts = [f"{_setting_text(v)} in {n}" for v, n in zip(values, names, strict=True)]
             sentences.append(f"Different {label}: {', '.join(texts)}.")
     return sentences
@@ -416,7 +429,7 @@ def _agreement(contents: list[dict[str, Any]], tables: Sequence[Dataset | None])
         predictions.append(
             [None if s else v for v, s in zip(predicted.tolist(), silent, strict=True)]
         )
-    same = sum(a == b for a, b in zip(*predictions, strict=True))
+    same = sum(a == b and a is not None for a, b in zip(*predictions, strict=True))
     return f"Both make the same prediction for {same} of {len(one.X)} rows."
 
 

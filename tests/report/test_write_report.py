@@ -703,6 +703,28 @@ def test_comparison_names_every_difference(runs, tmp_path):
         "Different weights of classes: none in a, balanced in b.",
     ]
     assert content_of(write_report([one, one]))["differences"] == []
+    three = runs.write_run(tmp_path / "c", about={"rows": 3}, search={"time": "day", "groups": "g"})
+    assert content_of(write_report([one, three]))["differences"] == [
+        "The runs have different rows, so their measures are not comparable.",
+        "Different groups of held-out rows: none in a, g in c.",
+        "Different order of held-out rows: none in a, day in c.",
+    ]
+
+
+def test_comparison_counts_no_agreement_without_predictions(tmp_path):
+    rules = RuleSet([Rule([Interval(0, upper=1)], "a")], ["x"], task="classification")
+    page = write_report([rules, rules], [[0], [2]], ["a", "a"], path=tmp_path / "page.html")
+    assert "Both make the same prediction for 1 of 2 rows." in page.read_text(encoding="utf-8")
+
+
+def test_comparison_of_searches_names_different_rows(tmp_path):
+    X = pd.DataFrame({"a": np.arange(40.0)})
+    searches = [
+        ExtractorSearchCV(DecisionTreeClassifier(), extractors=["cart"], n_trials=1, cv=2).fit(X, y)
+        for y in (np.arange(40) < 20, np.arange(40) % 4 < 2)
+    ]
+    page = write_report(searches, path=tmp_path / "page.html")
+    assert content_of(page)["differences"][0].startswith("The runs have different rows")
 
 
 def assert_begins_with(text: str, warning: str) -> None:
