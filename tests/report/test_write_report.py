@@ -725,6 +725,8 @@ def test_comparison_of_searches_names_different_rows(tmp_path):
     ]
     page = write_report(searches, path=tmp_path / "page.html")
     assert content_of(page)["differences"][0].startswith("The runs have different rows")
+    page = write_report([searches[0]] * 2, path=tmp_path / "page.html")
+    assert content_of(page)["differences"] == []
 
 
 def assert_begins_with(text: str, warning: str) -> None:
