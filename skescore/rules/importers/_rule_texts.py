@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from skescore._text import did_you_mean
@@ -14,8 +14,8 @@ from skescore.rules._domain import Fallback
 from skescore.rules._rule import Rule
 from skescore.rules._ruleset import RuleSet
 
-_JOINT = re.compile(r"\s+(?:and|AND|&&?)\s+")
-_COMPARISON = re.compile(r"\s*(<=|>=|==|!=|<|>|=)\s*(.+)")
+_OPERATOR = r"\s*(<=|>=|==|!=|<|>|=)\s*"
+_VALUE = r"""('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|[^\s()&'"]++)"""
 
 
 def read_rule_texts(
@@ -54,10 +54,10 @@ def read_rule_texts(
     otherwise, where no rule holds: no
     """
     names = [str(name) for name in check_sequence("feature_names", feature_names, "names")]
-    rules = []
-    for text in texts:
-        terms = _JOINT.split(text.strip())
-        rules.append(Rule(tuple(_condition(term, text, names) for term in terms), label))
+    # Names may contain parts of rules; the longest name that matches is the feature.
+    name = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    term = re.compile(rf"[\s(]*({name}){_OPERATOR}{_VALUE}[\s)]*((?:and|AND)(?=\W)|&&?|$)")
+    rules = [Rule(tuple(_conditions(text, term, names)), label) for text in texts]
     return RuleSet(
         rules,
         names,
@@ -68,16 +68,28 @@ def read_rule_texts(
     )
 
 
-def _condition(term: str, rule: str, names: Sequence[str]) -> Condition:
-    """Read one comparison; the longest name that matches is the feature."""
-    term = term.strip().strip("()")
-    for name in sorted(names, key=len, reverse=True):
-        match = _COMPARISON.fullmatch(term[len(name) :]) if term.startswith(name) else None
-        if match is not None:
-            return _comparison(names.index(name), match[1], match[2].strip(), rule)
-    name = re.split(r"\s*[<>=!]", term)[0]
-    raise ValueError(
-        f"The rule {rule!r} compares {name!r}, which is not a feature. {did_you_mean(name, names)}"
+def _conditions(text: str, term: re.Pattern[str], names: Sequence[str]) -> Iterator[Condition]:
+    """Read comparisons up to the end of the text."""
+    position, joint = 0, "&"
+    while joint:
+        match = term.match(text, position)
+        if match is None:
+            rest = re.split(r"\s(?:and|AND|&&?)\s", text[position:])[0].strip().strip("()")
+            name, *value = re.split(r"\s*[<>=!]+\s*", rest, maxsplit=1)
+            if name in names and value:
+                raise _no_value(text, value[0])
+            raise ValueError(
+                f"The rule {text!r} compares {name!r}, which is not a feature. "
+                f"{did_you_mean(name, names)}"
+            )
+        yield _comparison(names.index(match[1]), match[2], match[3], text)
+        position, joint = match.end(), match[4]
+
+
+def _no_value(rule: str, text: str) -> ValueError:
+    return ValueError(
+        f"The rule {rule!r} compares with {text}, which is neither a number nor a text in "
+        "quotation marks. Write it as 3.5 or 'text'."
     )
 
 
@@ -85,10 +97,7 @@ def _comparison(feature: int, operator: str, text: str, rule: str) -> Condition:
     try:
         value = ast.literal_eval(text)
     except (SyntaxError, ValueError):
-        raise ValueError(
-            f"The rule {rule!r} compares with {text}, which is neither a number nor a text in "
-            "quotation marks. Write it as 3.5 or 'text'."
-        ) from None
+        raise _no_value(rule, text) from None
     if operator in ("==", "=", "!="):
         return OneOf(feature, (value,), negated=operator == "!=")
     side = "upper" if operator[0] == "<" else "lower"

@@ -35,9 +35,18 @@ def test_rule_texts_prefer_the_longest_name():
     assert rules[0].conditions[0].feature == 1
 
 
+def test_rule_texts_may_contain_parts_of_rules_in_names_and_values():
+    names = ["(log) income", "R&D", "sand and gravel", "job"]
+    text = "(log) income>1&R&D <= 2 and sand and gravel == 3 & (job != 'sales and (other) & co')"
+    X = pd.DataFrame([[2, 2, 3, "chef"], [2, 2, 3, "sales and (other) & co"]], columns=names)
+    assert read_rule_texts([text], names).predict(X).tolist() == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("age > 3 & ", "compares '', which is not a feature"),
+        ("age > 3 or sex == 'f'", "compares with 3 or sex == 'f', which is neither"),
         ("agee <= 3", "which is not a feature.*Did you mean 'age'"),
         ("age <= old", "neither a number nor a text"),
         ("age", "which is not a feature"),
