@@ -342,15 +342,18 @@ def as_text(column: pd.Series) -> pd.Series:
 _MIN_LABELS = 5
 
 
-def raw_table(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.DataFrame:
+def raw_table(
+    options: argparse.Namespace, ruleset: RuleSet, data: str, *, keeps_zeros: bool = False
+) -> pd.DataFrame:
     """Return all columns of `data` as they are stored, also the target of a built-in data set.
 
-    Words such as NA are missing values unless the rules have a class of this name.
+    Words such as NA are missing values unless the rules have a class of this name. With
+    `keeps_zeros`, or if the rules have a class such as 01, columns with such numbers are texts.
     """
     if data not in DATA_SET_TASKS:
         labels = preparation_of(options.rules, ruleset).labels
         is_padded = any(re.fullmatch(r"0\d+", str(label)) for label in ruleset.classes or ())
-        return read_table(data, options, labels, keeps_zeros=is_padded)
+        return read_table(data, options, labels, keeps_zeros=keeps_zeros or is_padded)
     from skescore.datasets import load_dataset
 
     dataset = load_dataset(data)

@@ -262,7 +262,7 @@ class _WatchedRows:
     def __init__(self, options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> None:
         self.X: pd.DataFrame = read_rows(options, ruleset, options.data)
         self._options, self._ruleset = options, ruleset
-        self._table: pd.DataFrame | None = None
+        self._tables: dict[bool, pd.DataFrame] = {}
         target = options.target
         if target is None and (name := read_target(options.rules, ruleset)) is not None:
             target = name if name in raw_table(options, ruleset, options.data).columns else None
@@ -278,16 +278,18 @@ class _WatchedRows:
             model = load_black_box(options.black_box, trust=options.trust)
             self.model = Oracle(model, like=self.X).query(self.X)
 
-    def column(self, name: str) -> pd.Series:
+    def column(self, name: str, *, keeps_zeros: bool = False) -> pd.Series:
         """Return a column with the values in the file."""
-        if self._table is None:
-            self._table = raw_table(self._options, self._ruleset, self._options.data)
-            if len(self._table) != len(self.X):
+        if keeps_zeros not in self._tables:
+            data = self._options.data
+            table = raw_table(self._options, self._ruleset, data, keeps_zeros=keeps_zeros)
+            if len(table) != len(self.X):
                 raise ValueError(
-                    f"{self._options.data_name} has {plural(len(self._table), 'row')}, but "
+                    f"{self._options.data_name} has {plural(len(table), 'row')}, but "
                     f"{len(self.X)} of them have values. Remove the empty rows."
                 )
-        return find_column(self._table, name, self._options.data_name)
+            self._tables[keeps_zeros] = table
+        return find_column(self._tables[keeps_zeros], name, self._options.data_name)
 
     def labels(self, name: str | None, preparation: Preparation) -> Any:
         """Return the labels in a column; None if `name` is None."""
@@ -416,13 +418,13 @@ def _wait_for_labels(options: argparse.Namespace, state: WatchState, rows: _Watc
 
     from skescore.metrics import predict_all_rows
 
-    keys = as_text(rows.column(options.key))
+    ruleset = state.monitor.ruleset
+    keys = as_text(rows.column(options.key, keeps_zeros=True))  # 007 and 7 are different keys
     if keys.isna().any():
         raise ValueError(
             f"--key {options.key}: {plural(int(keys.isna().sum()), 'row')} of "
             f"{options.data_name} have no key. Fill them in, or drop the rows."
         )
-    ruleset = state.monitor.ruleset
     waiting = np.arange(len(rows.X))
     if rows.y is not None:
         waiting = np.flatnonzero(pd.isna(rows.y))
@@ -453,6 +455,7 @@ def _add_labels(
     column = find_column(table, options.target, options.data_name)
     preparation = preparation_of(options.rules, ruleset)
     labels = read_labels(ruleset, column, preparation, options.na_values)
+    table = raw_table(options, ruleset, options.data, keeps_zeros=True)
     keys = as_text(find_column(table, options.key, options.data_name))
     _note_missing_labels(options.target, labels, notes)
     is_known = np.asarray(~pd.isna(labels)) & keys.notna().to_numpy()

@@ -105,6 +105,15 @@ def test_watch_reports_keys_with_several_labels(folder: Path, capsys) -> None:
     assert state()["monitor"]["n_labels"] == 2
 
 
+def test_watch_matches_keys_with_leading_zeros_in_other_formats(folder: Path) -> None:
+    rows = table(50, 3).assign(id=[f"{i:03d}" for i in range(50)])
+    rows.drop(columns="answer").to_csv("rows.csv", index=False)
+    rows[["id", "answer"]].to_parquet("labels.parquet")
+    assert watch("rules.json", "rows.csv", key="id") == 0
+    assert watch("rules.json", "labels.parquet", key="id", target="answer", labels=True) == 0
+    assert state()["monitor"]["n_labels"] == 50
+
+
 def test_watch_matches_late_labels_by_key(folder: Path, capsys) -> None:
     rows = table(800, 3, (0.5, 0.1, 0.1))
     rows.drop(columns="answer").to_csv("rows.csv", index=False)
