@@ -1034,7 +1034,8 @@ def _optimal_list_points(problem: _SearchProblem) -> _Points:
     n = problem.n_outputs
     sizes = (n, 4, n + 1) if problem.max_rules is None else (problem.max_rules, 6, 4)
     max_rules = n + 1 if problem.max_rules is None else problem.max_rules
-    points = [default | {"max_rules": int(size)} for size in sizes if size <= max(max_rules, 4)]
+    allowed = [int(size) for size in sizes if size <= max(max_rules, 4) and size < math.inf]
+    points = [default | {"max_rules": size} for size in allowed]
     return _with_query_rows(points, first=problem.max_rules is not None)
 
 

@@ -766,6 +766,14 @@ def test_search_tries_all_suitable_extractors_by_default() -> None:
     assert names == by_task["classification"]
 
 
+@pytest.mark.parametrize("name", ["optimal-list", "optimal-tree"])
+def test_search_without_a_limit_tries_optimal_extractors(name: str) -> None:
+    search = ExtractorSearchCV(
+        BLACK_BOX, extractors=[name], scoring="accuracy", n_trials=2, cv=2, random_state=0
+    )
+    assert len(search.fit(X, LABELS).rules_) > 1
+
+
 def test_groups_reach_the_splitter() -> None:
     groups = np.arange(len(X)) % 4
     search = ExtractorSearchCV(BLACK_BOX, n_trials=2, cv=GroupKFold(4), random_state=0)
