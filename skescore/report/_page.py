@@ -376,6 +376,7 @@ _COMPARED = {
     "measure of predictions": ("groups", "performance_name"),
     "completeness": ("search", "completeness"),
     "weights of classes": ("search", "class_weight"),
+    "weights of rows": ("search", "sample_weight"),
     "weights of the score": ("search", "weights"),
 }
 
@@ -401,7 +402,9 @@ def _differences(
         sentences.append("The runs have different rows, so their measures are not comparable.")
     for label, (part, name) in _COMPARED.items():
         values = [
-            content["groups"][0].get(name) if part == "groups" else content["run"][part].get(name)
+            content["groups"][0].get(name)
+            if part == "groups"
+            else content["run"][part].get(name) or None
             for content in contents
         ]
         if values[0] != values[1]:
@@ -413,9 +416,8 @@ def _differences(
 def _setting_text(value: Any) -> str:
     if isinstance(value, Mapping):
         return " ".join(f"{name}={number:g}" for name, number in value.items())
-    return {None: "none", "data": "the data", "black-box": "the predictions of the model"}.get(
-        value, str(value)
-    )
+    texts = {None: "none", True: "given", "data": "the data"}
+    return (texts | {"black-box": "the predictions of the model"}).get(value, str(value))
 
 
 def _agreement(contents: list[dict[str, Any]], tables: Sequence[Dataset | None]) -> str:

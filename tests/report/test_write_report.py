@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from optuna.distributions import IntDistribution
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -727,6 +728,10 @@ def test_comparison_of_searches_names_different_rows(tmp_path):
     assert content_of(page)["differences"][0].startswith("The runs have different rows")
     page = write_report([searches[0]] * 2, path=tmp_path / "page.html")
     assert content_of(page)["differences"] == []
+    search = clone(searches[0]).fit(X, np.arange(40) < 20, sample_weight=np.arange(40.0))
+    page = write_report([searches[0], search], path=tmp_path / "page.html")
+    (difference,) = content_of(page)["differences"]
+    assert re.fullmatch(r"Different weights of rows: none in .*, given in .*\.", difference)
 
 
 def assert_begins_with(text: str, warning: str) -> None:
