@@ -648,7 +648,7 @@ def test_unreachable_database_error_hides_password(capsys):
     assert "geheim" not in captured.err
 
 
-def test_remedies_hide_passwords(tmp_path, capsys):
+def test_remedies_leave_out_the_storage_and_its_password(tmp_path, capsys):
     table = pd.DataFrame({"a": range(20), "y": ["no", "yes"] * 10})
     table.to_csv(tmp_path / "few.csv", index=False)
     words = ["tune", str(tmp_path / "few.csv"), "--target", "y", "--trials", "12"]
@@ -656,5 +656,5 @@ def test_remedies_hide_passwords(tmp_path, capsys):
     err = capsys.readouterr().err
     assert code == 1
     remedy = err.partition("The table has only 20 rows, ")[2].partition("\n")[0]
-    assert remedy.endswith("--storage 'postgresql://anna:***@127.0.0.1:1/studies' --repeats 10")
+    assert remedy.endswith("--target y --trials 12 --repeats 10")
     assert "geheim" not in err
