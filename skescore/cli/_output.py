@@ -28,6 +28,7 @@ _NOT_FOR_USERS = (
 _MAX_WARNINGS = 3
 #: Largest number of columns of which each has its own line about the same conversion.
 _MAX_ALIKE = 3
+#: Number of cells in a note; notes that differ only in it are about the same conversion.
 _N_CELLS = re.compile(r"\d+ (rows?|cells?)\b")
 
 

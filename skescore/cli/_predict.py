@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> str:
     import numpy as np
     import pandas as pd
 
-    from skescore.metrics import has_default, predict_all_rows
+    from skescore.metrics import predict_all_rows
 
     calibrated = read_calibrated(options.rules)
     if options.abstain and calibrated is None:
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> str:
         rule = [str(i + 1) if i >= 0 else "" for i in index.tolist()]
     else:
         rule = [""] * len(rows)
-    if calibrated is None or has_default(ruleset):
+    if calibrated is None or ruleset.fallback is not None:
         predictions = pd.Series(ruleset.predict(rows))
     else:  # the sets include one for uncovered rows
         predictions = pd.Series(predict_all_rows(ruleset, rows)).astype(object)

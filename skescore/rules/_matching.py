@@ -439,6 +439,7 @@ class RuleBlock:
 
     def first(self, table: RowTable, rows: slice) -> np.ndarray:
         """Return the index of the first premise that holds for each row, or at least `n_rules`."""
+        # :func:`run_in_chunks` has chosen the number of rows; only many rules need smaller chunks.
         parts = list(self._chunks(rows.start, rows.stop, _CHUNK_OF_THREADS))
         if len(parts) == 1:
             return lowest_bit(self._match_words(table, rows))

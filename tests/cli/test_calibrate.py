@@ -152,6 +152,18 @@ def test_predict_writes_the_sets_of_uncovered_rows(rules: RuleSet, capsys) -> No
         assert {tuple(record["prediction_set"]) for record in uncovered} == {("0", "1")}
 
 
+def test_predict_keeps_the_predictions_of_the_nearest_rule(rules: RuleSet, capsys) -> None:
+    nearest = Fallback(0.0 if rules.classes is None else rules.classes[0], "nearest")
+    partial = rules.replace(rules=rules.rules[:1], fallback=nearest)
+    Path("rules.json").write_text(partial.to_json(), encoding="utf-8")
+    main([*CALIBRATE, "--output", "calibrated.json"])
+    capsys.readouterr()
+    assert main(["predict", "calibrated.json", "new.csv", "--format", "json"]) == 0
+    records = json.loads(capsys.readouterr().out)["predictions"]
+    assert any(record["rule"] is None for record in records)
+    assert all(record["prediction"] is not None for record in records)
+
+
 def test_calibrate_ignores_labels_that_tune_reads_as_missing(rules: RuleSet, capsys) -> None:
     table = pd.read_csv("held out.csv")
     is_missing = table.index % 10 == 0

@@ -232,7 +232,10 @@ class _Journal(JournalFileBackend):
             self._release(lock)
 
     def _release(self, lock: tuple[int, int] | None) -> None:
-        """Release the lock, also if Ctrl-C is pressed meanwhile, which Optuna's locks forget."""
+        """Release the lock; if Ctrl-C interrupts this, raise the interrupt instead of an error.
+
+        Optuna's locks replace the interrupt by an error, and may then leave the lock behind.
+        """
         try:
             self._lock_file.release()
         except OSError as error:
