@@ -9,7 +9,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Future
+from importlib import import_module
 from multiprocessing import current_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +22,15 @@ if TYPE_CHECKING:
     from joblib.externals.loky import ProcessPoolExecutor
 
 __all__ = [
+    "Helper",
+    "borrowed_helpers",
     "end_with_input",
     "end_with_parent",
     "own_environment",
     "parallel",
     "safe_children",
     "single_process",
+    "start_helpers",
     "terminated_like_interrupted",
     "worker_command",
 ]
@@ -158,6 +163,99 @@ def single_process(n_threads: int) -> ProcessPoolExecutor:
         initargs=(os.getpid(),),
         env={name: str(n_threads) for name in _THREADS if name not in os.environ},
     )
+
+
+#: Helpers that no search uses; each ends after some minutes without work.
+_IDLE: list[Helper] = []
+#: Searches in several threads borrow helpers one after another.
+_IDLE_LOCK = threading.RLock()
+
+
+class Helper:
+    """Process that executes one call at a time for this one.
+
+    Parameters
+    ----------
+    n_threads : int
+        Number of threads of numerical libraries in the process.
+    modules : sequence of str
+        Modules that the process imports at once.
+
+    Attributes
+    ----------
+    owner : int
+        Number of the process that started it; a copy of that process cannot use it.
+    ready : Future
+        Finished as soon as the process can start a call without delay.
+    is_broken : bool
+        Whether the process has ended unexpectedly, for example for lack of memory.
+    """
+
+    def __init__(self, n_threads: int, modules: Sequence[str]) -> None:
+        self.owner = os.getpid()
+        self._n_threads, self._modules = n_threads, modules
+        self._start()
+
+    def _start(self) -> None:
+        self._process = single_process(self._n_threads)
+        self.is_broken = False
+        self.ready: Future[Any] = self.submit(_import_modules, self._modules)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function in the process after all earlier calls."""
+        future: Future[Any] = self._process.submit(function, *arguments)
+        return future
+
+    def prepare(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function before the process is ready; start a broken process again."""
+        try:
+            self.ready = self.submit(function, *arguments)
+        except BrokenExecutor:
+            self._start()
+            self.ready = self.submit(function, *arguments)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.shutdown(wait=True, kill_workers=True)
+
+
+def start_helpers(n_jobs: int, modules: Sequence[str]) -> None:
+    """Start processes in advance, so that a search can use them at once.
+
+    Parameters
+    ----------
+    n_jobs : int
+        Number of processes that share the cores, including this one.
+    modules : sequence of str
+        Modules that new helpers import.
+    """
+    from joblib import cpu_count  # imported late, as commands such as --help do not need it
+
+    with _IDLE_LOCK:
+        _IDLE[:] = [helper for helper in _IDLE if helper.owner == os.getpid()]
+        while len(_IDLE) < n_jobs - 1:
+            _IDLE.append(Helper(max(1, cpu_count() // n_jobs), modules))
+
+
+@contextlib.contextmanager
+def borrowed_helpers(n_jobs: int, modules: Sequence[str]) -> Iterator[list[Helper]]:
+    """Lend helpers that no other search uses; an error ends them at once."""
+    with _IDLE_LOCK:
+        start_helpers(n_jobs, modules)
+        borrowed = [_IDLE.pop() for _ in range(n_jobs - 1)]
+    try:
+        yield borrowed
+    except BaseException:
+        for helper in borrowed:
+            helper.kill()
+        raise
+    with _IDLE_LOCK:
+        _IDLE.extend(borrowed)
+
+
+def _import_modules(modules: Sequence[str]) -> None:
+    for module in modules:
+        import_module(module)
 
 
 def _begin(parent: int) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home, json_of
 from skescore._names import BLACK_BOX_NAMES, FIDELITY_SCORER_NAME, SET_SCORER_NAMES
+from skescore._processes import start_helpers
 from skescore._quantities import MAX_DISAGREEMENT, limited_quantities
 from skescore._scores import SCORE_SPECS
 from skescore._text import did_you_mean
@@ -35,7 +36,13 @@ from skescore.cli._rule_files import (
     add_report_option,
     check_folder,
 )
-from skescore.cli._trials import LARGE_TABLE, MANY_TRIALS, MAX_PROCESSES, add_trial_options
+from skescore.cli._trials import (
+    LARGE_TABLE,
+    MANY_TRIALS,
+    MAX_PROCESSES,
+    add_trial_options,
+    n_processes,
+)
 from skescore.cli._tune_result import option_of
 from skescore.registry import EXTRACTORS, SMALL_TABLE, extractor_names
 
@@ -280,6 +287,8 @@ def run(options: argparse.Namespace) -> str:
     check_folder(options)
     if not options.quiet and sys.stderr.isatty():  # imports take a while
         sys.stderr.write(f"reading {arguments.without_passwords(options.data)} ...\n")
+    # Other processes import the package while this one reads the table and fits the black box.
+    start_helpers(n_processes(options), ["skescore.tuning"])
     from skescore.cli._tune_search import find_rules
 
     return find_rules(options, begin)

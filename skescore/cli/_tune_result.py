@@ -246,7 +246,7 @@ def _leaderboard_notes(
         seconds = 1000 * cost.seconds_per_row
         per_1000 = f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
         printer.line(
-            f"(The trials queried the model for {cost.n_rows:,} rows, which took "
+            f"(The search queried the model for {cost.n_rows:,} rows, which took "
             f"{cost.seconds:.1f} s, {per_1000} per 1,000 rows.)"
         )
     if options.measures and board[columns_of(options)].isna().any(axis=None):

@@ -26,6 +26,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from skescore._processes import start_helpers
 from skescore._validation import check_choice, check_instance, check_integer, check_number
 from skescore._views import find_view
 from skescore.black_boxes import black_box_task, is_fitted, is_prefit
@@ -79,6 +80,7 @@ from skescore.tuning._selection import (
     tree_path,
 )
 from skescore.tuning.runner import (
+    MODULES,
     Allocation,
     FoldEvaluator,
     Runner,
@@ -87,7 +89,6 @@ from skescore.tuning.runner import (
     StudySettings,
     Workers,
     quiet_optuna,
-    start_helpers,
 )
 from skescore.tuning.spaces import Space, check_space, extractor_name, search_space, starting_points
 from skescore.tuning.storage import open_storage, search_identity
@@ -316,9 +317,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     search_seconds_ : float
         Wall time of the search without the refit.
     query_cost_ : QueryCost
-        Number of rows that the black box predicted for the trials, and the time for these
-        predictions. Rows that several candidates query count once per process. With several
-        processes, both numbers depend on the speed of the processes.
+        Number of rows that the black box predicted for the trees, trials and finalists of the
+        search, and the time for these predictions. Rows that several candidates query count once
+        per process. With several processes, both numbers depend on the speed of the processes.
     classes_ : ndarray of shape (n_classes,)
         Class labels. Classification only.
     n_features_in_ : int
@@ -510,7 +511,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.suspicions_ = tuple(find_suspicions(table_facts))
         begin = time.perf_counter()
         n_jobs = effective_n_jobs(self.n_jobs)
-        start_helpers(n_jobs - 1, n_jobs)  # they are ready when the black boxes are fitted
+        if n_jobs > 1:  # they are ready when the black boxes are fitted
+            start_helpers(n_jobs, MODULES)
         sampled_rows = self._sample(self.data_.target, task)
         self.n_rows_sampled_ = None if sampled_rows is None else len(sampled_rows)
         data = self.data_.take(sampled_rows)
@@ -521,14 +523,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         quality = black_box_quality(folds, task)
         self._balanced_accuracy = quality.pop("balanced_accuracy", math.nan)
         self.black_box_quality_ = quality
-        ready = time.perf_counter()
+        measures = measured_beside(objective, self.measures)
+        evaluator = FoldEvaluator(folds, objective.scorer, measures, all_rows)
         with quiet_optuna():
-            studies = self._make_studies(
-                data.X, data.target, task, objective, folds, all_rows, spaces
-            )
-            runner = self._make_runner(studies, folds, all_rows)
-            runner.seconds_spent = time.perf_counter() - ready
-            interrupt = self._run(runner, objective.name)
+            runner, interrupt = self._search(data, objective, evaluator, spaces)
             self.search_seconds_ = time.perf_counter() - begin
             self._store_results(runner, objective, interrupted=interrupt is not None)
         if interrupt is not None and not (self.leaderboard_["state"] == "complete").any():
@@ -728,9 +726,34 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             class_weight=self.class_weight,
         )
 
-    def _make_runner(self, studies: Studies, folds: list[Fold], all_rows: Fold) -> Runner:
+    def _search(
+        self,
+        data: SearchData,
+        objective: SearchObjective,
+        evaluator: FoldEvaluator,
+        spaces: dict[str, Space],
+    ) -> tuple[Runner, KeyboardInterrupt | None]:
+        """Run the trials; return the runner, and the interrupt that ended the trials, if any."""
+        start = time.monotonic()
+        if self.timeout is not None:
+            evaluator.deadline = start + self.timeout
+        runner = None
+        try:
+            with Workers(evaluator, self.n_jobs) as workers:
+                studies = self._make_studies(data.X, data.target, objective, workers, spaces)
+                runner = self._make_runner(studies, workers, start)
+                bar = SearchProgress(self.n_trials, objective.name, enabled=self.progress_bar)
+                runner.callbacks.append(bar)
+                with bar:
+                    runner.run()
+        except KeyboardInterrupt as error:
+            if runner is None:
+                raise
+            return runner, error
+        return runner, None
+
+    def _make_runner(self, studies: Studies, workers: Workers, start: float) -> Runner:
         objective = studies.objective
-        measures = measured_beside(objective, self.measures)
         front_priority = "share of the front's hypervolume"
         spec = None if objective.minimized else getattr(objective.scorer, "spec", None)
         return Runner(
@@ -744,8 +767,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 costly=() if objective.minimized else self._costly(),
                 negated=spec is not None and not spec.greater_is_better,
             ),
-            FoldEvaluator(folds, objective.scorer, measures, all_rows),
-            n_jobs=self.n_jobs,
+            workers,
+            start=start,
             pruner=self.pruner,
             callbacks=[self.callbacks] if callable(self.callbacks) else self.callbacks or (),
         )
@@ -757,17 +780,6 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             for name, extractor in self._extractors.items()
             if extractor == name and name in EXTRACTORS and extractor_spec(name).is_costly
         ]
-
-    def _run(self, runner: Runner, score_name: str) -> KeyboardInterrupt | None:
-        """Run the trials with a progress bar; return the interrupt that ended them, if any."""
-        bar = SearchProgress(self.n_trials, score_name, enabled=self.progress_bar)
-        runner.callbacks.append(bar)
-        try:
-            with bar:
-                runner.run()
-        except KeyboardInterrupt as error:
-            return error
-        return None
 
     def avoid_idle_features(self) -> list[str]:
         """Replace the winner by an equally good one that names only features of the black box.
@@ -885,6 +897,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 objective,
                 self.standard_errors_,
             )
+            self.query_cost_ += workers.query_cost
         for finalist, score in zip(finalists, scores, strict=True):
             is_finalist = self._is_trial(finalist.extractor, finalist.trial)
             self.leaderboard_.loc[is_finalist, "score_repeated"] = score
@@ -897,6 +910,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         finalists = self._finalist_rows().index
         with Workers(FoldEvaluator([all_rows], scorer, {}), self.n_jobs) as workers:
             results = workers.run([(self.make_candidate(board.loc[f]), 0) for f in finalists])
+            self.query_cost_ += workers.query_cost
         scores = [result.get("score") for result in results]  # NaN after an error, as in a trial
         board.loc[finalists, "score_on_all_rows"] = scores
         if np.isnan(scores).all():
@@ -1153,13 +1167,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self,
         X: Any,
         y: Any,
-        task: str,
         objective: SearchObjective,
-        folds: list[Fold],
-        all_rows: Fold,
+        workers: Workers,
         spaces: dict[str, Space],
     ) -> Studies:
         """Make a study for each extractor in the storage of the search."""
+        task = black_box_task(self.estimator)
+        folds, all_rows = workers.evaluator.folds, workers.evaluator.all_rows
+        assert all_rows is not None
         # Workers that share a storage must extract the same rules even without a seed.
         shared_seed = self.storage is not None and self.random_state is None
         random = check_random_state(
@@ -1191,7 +1206,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
             for name, space in spaces.items()
         }
-        baselines = self._baselines(folds, objective)
+        baselines = self._baselines(workers, objective)
         study_settings = StudySettings(
             baselines=baselines,
             starting_points={name: [] if name in baselines else p for name, p in points.items()},
@@ -1209,7 +1224,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return Studies(objectives, objective, study_settings)
 
     def _baselines(
-        self, folds: list[Fold], objective: SearchObjective
+        self, workers: Workers, objective: SearchObjective
     ) -> dict[str, list[dict[str, Any]]]:
         """Return the sizes of CART's trees that every search compares, if CART is searched."""
         if self._extractors.get("cart") != "cart" or "cart" in (self.spaces or {}):
@@ -1232,11 +1247,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             samplings = NEAR_TREE_SAMPLINGS
         points = tree_path(
             self._seeded("cart"),
-            folds,
+            workers.evaluator.folds,
             samplings,
             reference=reference,
             max_rules=None if objective.depends_on_size else self.max_rules,
             timeout=None if self.timeout is None else _SHARE_OF_TREES * self.timeout,
+            measure_folds=workers.measure_folds,
         )
         return {"cart": points} if points else {}
 
@@ -1252,7 +1268,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             for name in self.studies_
         }
         self.stopped_ = runner.allocation.stop_reasons
-        self.query_cost_ = runner.query_cost
+        self.query_cost_ = runner.workers.query_cost
         self.candidates_ = Candidates.from_trials(trials)
         self.leaderboard_ = leaderboard(
             trials,

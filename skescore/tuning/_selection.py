@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ def tree_path(
     reference: str,
     max_rules: float | None = None,
     timeout: float | None = None,
+    measure_folds: Callable[..., list[Any]] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the parameters of the trees with 1 to 32 leaves that no other tree dominates.
 
@@ -58,6 +60,9 @@ def tree_path(
         Largest number of rules. The tree with the fewest errors within this limit is included.
     timeout : float, optional
         Seconds after which no further generator is tried; the first one is not limited.
+    measure_folds : callable, optional
+        Calls a function of an extractor and a fold for every fold, for example in several
+        processes, and returns the results. By default, this process makes all calls.
 
     Returns
     -------
@@ -71,11 +76,21 @@ def tree_path(
     errors: dict[tuple[Any, int], float] = {}
     sizes: dict[tuple[Any, int], float] = {}
     start = time.monotonic()
+    if measure_folds is None:
+        measure_folds = partial(_measure_folds, folds)
     for sampling in samplings:
-        seconds = None if timeout is None or not errors else start + timeout - time.monotonic()
+        end = math.inf if timeout is None or not errors else start + timeout
+        # The black box of each fold replaces that of the prototype.
+        extractor = clone(prototype).set_params(
+            estimator=None,
+            max_leaf_nodes=PATH_LEAVES,
+            sampling=sampling,
+            simplify=False,
+            merge_leaves=False,
+            prune=None,
+        )
         try:
-            with time_limit(seconds):
-                results = [_path_on_fold(prototype, fold, sampling, reference) for fold in folds]
+            results = measure_folds(extractor, partial(_path_on_fold, reference=reference, end=end))
         except ExtractionTimeoutError:
             break  # the trees so far are compared
         measured = [result for result in results if isinstance(result, np.ndarray)]
@@ -116,19 +131,23 @@ def _params(prototype: Any, sampling: Any, n_leaves: int) -> dict[str, Any]:
     return params
 
 
-def _path_on_fold(prototype: Any, fold: Fold, sampling: Any, reference: str) -> np.ndarray | str:
+def _measure_folds(
+    folds: Sequence[Fold], extractor: Any, function: Callable[[Any, Fold], Any]
+) -> list[Any]:
+    return [function(extractor, fold) for fold in folds]
+
+
+def _path_on_fold(extractor: Any, fold: Fold, *, reference: str, end: float) -> np.ndarray | str:
     """Return the errors and the number of rules of each size on the held-out rows of a fold.
 
     The result has the shape (2, n_sizes). If the tree cannot be fitted, the result is the text of
-    the error.
+    the error. `end` is the time limit on the monotonic clock.
     """
-    extractor = clone(prototype).set_params(
-        max_leaf_nodes=PATH_LEAVES,
-        sampling=sampling,
-        simplify=False,
-        merge_leaves=False,
-        prune=None,
-    )
+    with time_limit(None if math.isinf(end) else end - time.monotonic()):
+        return _tree_sizes(clone(extractor), fold, reference)
+
+
+def _tree_sizes(extractor: Any, fold: Fold, reference: str) -> np.ndarray | str:
     extractor.estimator = fold.black_box
     fold.fix_rows()
     try:

@@ -266,7 +266,7 @@ class PrintedFigures:
         r".*: (\d+) rows, (\d+) features?; (.*)": check_header,
         r"model .*?: (.*?) \((.*)\)": check_quality,
         r"leaderboard: (\d+) candidates.*": check_leaderboard,
-        r"\(The trials queried the model for ([\d,]+) rows, which took ([\d.]+) s, "
+        r"\(The search queried the model for ([\d,]+) rows, which took ([\d.]+) s, "
         r"([\d.]+) (m?s) per 1,000 rows\.\)": check_query_cost,
         r"\(Beyond (.*): rows? ([\d, ]+)\.\)": check_beyond,
         r"best trade-offs between loss, rules and completeness: .*": check_trade_off,

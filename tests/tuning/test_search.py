@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import load_diabetes, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, f1_score, r2_score
@@ -446,6 +446,16 @@ def test_black_box_is_fitted_and_queried_once_per_fold() -> None:
     # The table states the queries of each candidate, even if others queried the same before.
     assert (search.leaderboard_["black_box_calls"] == 1).all()
     assert search.leaderboard_["black_box_rows"].tolist() == pytest.approx([50.0] * 8)
+
+
+def test_query_cost_includes_trees_trials_and_finalists() -> None:
+    black_box = counting()
+    options = {"extractors": ["cart", "trepan"], "n_trials": 8, "n_repeats": 2, "refit": False}
+    rows, labels = load_wine(return_X_y=True)
+    search = search_of(black_box, **options).fit(rows, labels)
+    assert search.leaderboard_["score_repeated"].notna().sum() > 1
+    # The quality of the black box is measured on held-out rows.
+    assert sum(black_box.questions) == search.query_cost_.n_rows + len(rows)
 
 
 @pytest.mark.slow

@@ -26,18 +26,20 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from skescore._processes import Helper
 from skescore.black_boxes import CallableClassifier
 from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.scorers import ice
 from skescore.tuning import (
     ExtractorSearchCV,
+    Fold,
     FoldEvaluator,
     FoldResult,
     Workers,
     evaluate_on_fold,
     make_folds,
 )
-from skescore.tuning.runner import Batch, Chain, Helper
+from skescore.tuning.runner import MODULES, Batch, Chain
 
 X, Y = (part[::3] for part in load_iris(return_X_y=True))
 BLACK_BOX = DecisionTreeClassifier(max_depth=3, random_state=0)
@@ -352,7 +354,7 @@ def _grow(n_bytes: int) -> int:
 
 @pytest.mark.slow
 def test_helper_keeps_large_tables() -> None:
-    helper = Helper(1)
+    helper = Helper(1, MODULES)
     try:
         numbers = set()
         for n_bytes in (0, 400_000_000, 400_000_000, 0):
@@ -361,3 +363,20 @@ def test_helper_keeps_large_tables() -> None:
         assert len(numbers) == 1
     finally:
         helper.kill()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_workers_measure_folds_in_order(n_jobs: int) -> None:
+    evaluator = evaluator_of()
+    with Workers(evaluator, n_jobs) as workers:
+        results = workers.measure_folds(CARTExtractor(None), held_out_predictions)
+        n_rows = workers.query_cost.n_rows
+    expected = [fold.black_box.predict(fold.X_test).tolist() for fold in evaluator.folds]
+    assert results == expected
+    assert n_rows == len(X)
+
+
+def held_out_predictions(extractor: CARTExtractor, fold: Fold) -> list[int]:
+    assert extractor.estimator is None
+    predictions: list[int] = fold.black_box.predict(fold.X_test).tolist()
+    return predictions

@@ -9,21 +9,14 @@ from skescore.tuning.runner._studies import (
     describe_study,
     quiet_optuna,
 )
-from skescore.tuning.runner._workers import (
-    Batch,
-    Chain,
-    FoldEvaluator,
-    Helper,
-    Workers,
-    start_helpers,
-)
+from skescore.tuning.runner._workers import MODULES, Batch, Chain, FoldEvaluator, Workers
 
 __all__ = [
+    "MODULES",
     "Allocation",
     "Batch",
     "Chain",
     "FoldEvaluator",
-    "Helper",
     "Runner",
     "SearchProgress",
     "Studies",
@@ -34,5 +27,4 @@ __all__ = [
     "describe_study",
     "order_for_worker",
     "quiet_optuna",
-    "start_helpers",
 ]

@@ -22,7 +22,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skescore._text import plural
-from skescore.black_boxes import QueryCost
 from skescore.registry import extractor_label
 from skescore.tuning._folds import FoldResult, mean_of
 from skescore.tuning._objective import SearchObjective, params_key
@@ -39,7 +38,7 @@ from skescore.tuning.runner._allocation import (
     value_of,
 )
 from skescore.tuning.runner._studies import Studies, is_baseline, run_callbacks
-from skescore.tuning.runner._workers import ALL_ROWS, Chain, FoldEvaluator, Workers
+from skescore.tuning.runner._workers import ALL_ROWS, Chain, Workers
 from skescore.tuning.storage import Heartbeat, is_storage_failure
 
 #: Seconds between two updates in a notebook.
@@ -176,7 +175,7 @@ class SearchProgress:
 
     def _status(self) -> str:
         """Return the number of trials, the time and the best score."""
-        period = f"after {time.perf_counter() - self._start:.0f} s"
+        period = f"after {time.monotonic() - self._start:.0f} s"
         if self.activity:
             return f"{self.activity}, {period}"
         best = dict(self._best)
@@ -239,10 +238,10 @@ class Runner:
         Studies of the extractors.
     allocation : Allocation
         Budget and its division between extractors.
-    evaluator : FoldEvaluator
-        Evaluation of a candidate on a fold.
-    n_jobs : int, optional
-        Number of processes, as in scikit-learn.
+    workers : Workers
+        Processes that evaluate candidates on folds.
+    start : float
+        Value of ``time.monotonic`` when the time limit of the search began.
     pruner : optional
         Optuna's pruner, ``"race"`` to stop a trial that another candidate dominates, or ``"bound"``
         to stop one that cannot reach the best score.
@@ -254,20 +253,21 @@ class Runner:
         self,
         studies: Studies,
         allocation: Allocation,
-        evaluator: FoldEvaluator,
+        workers: Workers,
         *,
-        n_jobs: int | None = None,
+        start: float,
         pruner: Any = None,
         callbacks: Sequence[Callable[..., None]] = (),
     ) -> None:
         self.studies = studies
         self.allocation = allocation
-        self.evaluator = evaluator
-        self.n_jobs = n_jobs
+        self.workers = workers
+        self.evaluator = workers.evaluator
+        self._start = start
         self.pruner = pruner
         self.callbacks = list(callbacks)
         self.objective: SearchObjective = studies.objective
-        self._results = ResultCache(len(evaluator.folds), studies.compared_measures())
+        self._results = ResultCache(len(self.evaluator.folds), studies.compared_measures())
         #: Extractors whose studies a callback has stopped.
         self._stopped_by_callback: set[str] = set()
         #: Whether the trials in memory are all there are, as no other worker uses the storage.
@@ -282,25 +282,14 @@ class Runner:
         self._is_first_batch = True
         #: Extractors of the last batch.
         self._previous: Collection[str] = ()
-        self.query_cost = QueryCost()
-        #: Part of the time limit that the preparation of the search took.
-        self.seconds_spent = 0.0
 
     def run(self) -> None:
         """Search until the budget is spent."""
-        start = time.perf_counter() - self.seconds_spent
-        if self.allocation.timeout is not None:
-            seconds_left = self.allocation.timeout - self.seconds_spent
-            self.evaluator.deadline = time.monotonic() + seconds_left
-        with Workers(self.evaluator, self.n_jobs) as workers:
-            try:
-                self.studies.call_with_retries(lambda: self._run_baselines(workers))
-                while self.studies.call_with_retries(lambda: self._step(start, workers)):
-                    pass
-            finally:
-                self.query_cost = workers.query_cost
+        self.studies.call_with_retries(self._run_baselines)
+        while self.studies.call_with_retries(self._step):
+            pass
 
-    def _run_baselines(self, workers: Workers) -> None:
+    def _run_baselines(self) -> None:
         """Evaluate the candidates that every search has in addition to its budget.
 
         The largest readable tree is evaluated without a time limit, so that a search has a result.
@@ -316,18 +305,16 @@ class Runner:
                 if self.studies.is_shared:
                     self.studies.read_trials(name)
                 if self.studies.find_baseline(name, params) is None:
-                    self._run_baseline(name, params, workers, is_limited=params is not certain)
+                    self._run_baseline(name, params, is_limited=params is not certain)
 
-    def _run_baseline(
-        self, name: str, params: dict[str, Any], workers: Workers, *, is_limited: bool
-    ) -> None:
+    def _run_baseline(self, name: str, params: dict[str, Any], *, is_limited: bool) -> None:
         """Evaluate a candidate on all folds and on all rows, and store it."""
         objective = self.studies.objectives[name]
         candidate, n_folds = objective.candidate(params), len(self.evaluator.folds)
         tasks = [(candidate, fold) for fold in range(n_folds)]
         if self.evaluator.all_rows is not None:
             tasks.append((candidate, ALL_ROWS))
-        results = workers.run(tasks, is_limited=is_limited)
+        results = self.workers.run(tasks, is_limited=is_limited)
         all_rows = results.pop() if len(results) > n_folds else None
         baseline = self.studies.make_baseline(name, params)
         try:
@@ -350,20 +337,20 @@ class Runner:
         if run_callbacks(self.callbacks, self.studies.by_name[name], trial):
             self._stopped_by_callback.add(name)
 
-    def _step(self, start: float, workers: Workers) -> bool:
+    def _step(self) -> bool:
         """Run the next batch or wait for other workers; return False when the search is over.
 
         May be called again after a failure of the storage.
         """
         self._finish_unfinished()
-        batch = self._next_batch(time.perf_counter() - start, workers.n_jobs)
+        batch = self._next_batch(time.monotonic() - self._start, self.workers.n_jobs)
         if batch:
             self._waiting_since = None
-            if not self._run_batch(batch, workers):
+            if not self._run_batch(batch):
                 # Other workers have started all remaining trials in the meantime.
                 time.sleep(_POLL_SECONDS)
             return True
-        if self.studies.is_shared and self._awaits_other_workers(time.perf_counter() - start):
+        if self.studies.is_shared and self._awaits_other_workers(time.monotonic() - self._start):
             self._warn_of_waiting()
             time.sleep(_POLL_SECONDS)
             return True
@@ -443,7 +430,7 @@ class Runner:
         self._is_first_batch = False
         return names
 
-    def _run_batch(self, names: list[str], workers: Workers) -> bool:
+    def _run_batch(self, names: list[str]) -> bool:
         """Run one trial for each of the names; return whether any was within the budget."""
         self._previous = set(names)
         started: list[_RunningTrial] = []
@@ -455,12 +442,12 @@ class Runner:
             try:
                 granted = self._start_trials(names, started, heartbeats)
                 started[:] = granted
-                for group in self._groups(granted, workers):
+                for group in self._groups(granted):
                     if time.monotonic() >= self.evaluator.deadline:
                         self._interrupt(group)
                         n_finished += len(group)
                         continue
-                    self._evaluate(group, rivals, workers)
+                    self._evaluate(group, rivals)
                     for running in group:
                         trial = self._finish(running)
                         n_finished += 1
@@ -496,12 +483,12 @@ class Runner:
             return self._within_budget(started)
         return list(started)
 
-    def _groups(self, started: list[_RunningTrial], workers: Workers) -> list[list[_RunningTrial]]:
+    def _groups(self, started: list[_RunningTrial]) -> list[list[_RunningTrial]]:
         """Divide the trials into groups that are evaluated and finished together.
 
         One process finishes every trial at once, unless a pruner could see the difference.
         """
-        if workers.n_jobs == 1 and not any(map(self._may_prune, started)):
+        if self.workers.n_jobs == 1 and not any(map(self._may_prune, started)):
             return [[running] for running in started]
         return [started]
 
@@ -551,9 +538,7 @@ class Runner:
                 self._is_up_to_date = False
         return granted
 
-    def _evaluate(
-        self, started: list[_RunningTrial], rivals: list[np.ndarray], workers: Workers
-    ) -> None:
+    def _evaluate(self, started: list[_RunningTrial], rivals: list[np.ndarray]) -> None:
         """Evaluate the trials on the folds, and on all rows if they may win.
 
         A trial may be pruned after each fold.
@@ -573,9 +558,9 @@ class Runner:
                 originals[key] = running
                 pending.append(running)
         if self.pruner not in _OWN_PRUNERS:
-            self._evaluate_for_optuna([r for r in pending if self._may_prune(r)], workers)
-        chains = [self._chain(running, rivals, workers) for running in pending]
-        workers.run_chains(chains)
+            self._evaluate_for_optuna([r for r in pending if self._may_prune(r)])
+        chains = [self._chain(running, rivals) for running in pending]
+        self.workers.run_chains(chains)
         for running, chain in zip(pending, chains, strict=True):
             results = dict(zip(chain.calls, chain.results, strict=False))  # it may be pruned
             running.all_rows = results.pop(ALL_ROWS, None)  # a failure keeps it from winning
@@ -586,11 +571,11 @@ class Runner:
         for running in started:
             running.is_evaluated = True
 
-    def _evaluate_for_optuna(self, active: list[_RunningTrial], workers: Workers) -> None:
+    def _evaluate_for_optuna(self, active: list[_RunningTrial]) -> None:
         """Evaluate trials fold after fold, because Optuna's pruners compare them after each."""
         n_folds = len(self.evaluator.folds)
         for k in range(n_folds):
-            results = workers.run([(self._candidate(running), k) for running in active])
+            results = self.workers.run([(self._candidate(running), k) for running in active])
             for running, result in zip(active, results, strict=True):
                 running.results.append(result)
                 running.is_pruned = k + 1 < n_folds and self._should_prune(running)
@@ -599,13 +584,13 @@ class Runner:
     def _candidate(self, running: _RunningTrial) -> Any:
         return self.studies.objectives[running.name].candidate(running.params)
 
-    def _chain(self, running: _RunningTrial, rivals: list[np.ndarray], workers: Workers) -> Chain:
+    def _chain(self, running: _RunningTrial, rivals: list[np.ndarray]) -> Chain:
         """Return the evaluations of a trial that are left."""
         n_folds = len(self.evaluator.folds)
         on_all_rows = [] if self.evaluator.all_rows is None else [ALL_ROWS]
         if running.results:  # on the folds
             may_win = not running.is_pruned and self._may_win(running, rivals)
-            return workers.chain(self._candidate(running), on_all_rows if may_win else [])
+            return self.workers.chain(self._candidate(running), on_all_rows if may_win else [])
 
         def continues(results: list[FoldResult]) -> bool:
             running.results = list(results)
@@ -616,7 +601,7 @@ class Runner:
 
         n_certain = 1 if self._may_prune(running) else n_folds
         folds = [*range(n_folds), *on_all_rows]
-        return workers.chain(self._candidate(running), folds, n_certain, continues)
+        return self.workers.chain(self._candidate(running), folds, n_certain, continues)
 
     def _may_win(self, running: _RunningTrial, rivals: list[np.ndarray]) -> bool:
         """Return whether no rival is at least as good in every part of the score on every fold."""

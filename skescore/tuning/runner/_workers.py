@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,92 +22,12 @@ from joblib import cpu_count, effective_n_jobs
 from sklearn.utils.validation import _num_samples
 
 from skescore._deadline import time_limit
-from skescore._processes import single_process
+from skescore._processes import Helper, borrowed_helpers
 from skescore.black_boxes import QueryCost, black_box_task
 from skescore.tuning._folds import Fold, FoldResult, evaluate_on_fold, knowledge_like
 
-#: Helpers that no search uses; each ends after some minutes without work.
-_IDLE: list[Helper] = []
-#: Searches in several threads borrow helpers one after another.
-_IDLE_LOCK = threading.RLock()
-
-
-class Helper:
-    """Process that executes one call at a time for this one.
-
-    Parameters
-    ----------
-    n_threads : int
-        Number of threads of numerical libraries in the process.
-
-    Attributes
-    ----------
-    owner : int
-        Number of the process that started it; a copy of that process cannot use it.
-    ready : Future
-        Finished as soon as the process can start a call without delay.
-    is_broken : bool
-        Whether the process has ended unexpectedly, for example for lack of memory.
-    """
-
-    def __init__(self, n_threads: int) -> None:
-        self.owner = os.getpid()
-        self._n_threads = n_threads
-        self._start()
-
-    def _start(self) -> None:
-        self._process = single_process(self._n_threads)
-        self.is_broken = False
-        self.ready: Future[Any] = self.submit(_import_package)
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Call a function in the process after all earlier calls."""
-        future: Future[Any] = self._process.submit(function, *arguments)
-        return future
-
-    def prepare(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Call a function before the process is ready; start a broken process again."""
-        try:
-            self.ready = self.submit(function, *arguments)
-        except BrokenExecutor:
-            self._start()
-            self.ready = self.submit(function, *arguments)
-
-    def kill(self) -> None:
-        """End the process at once."""
-        self._process.shutdown(wait=True, kill_workers=True)
-
-
-def start_helpers(number: int, n_jobs: int) -> None:
-    """Start processes in advance, so that a search can use them at once.
-
-    Parameters
-    ----------
-    number : int
-        Number of helpers that should be idle.
-    n_jobs : int
-        Number of processes that share the cores.
-    """
-    with _IDLE_LOCK:
-        _IDLE[:] = [helper for helper in _IDLE if helper.owner == os.getpid()]
-        while len(_IDLE) < number:
-            _IDLE.append(Helper(max(1, cpu_count() // n_jobs)))
-
-
-@contextmanager
-def borrowed_helpers(number: int, n_jobs: int) -> Iterator[list[Helper]]:
-    """Lend helpers that no other search uses; an error ends them at once."""
-    with _IDLE_LOCK:
-        start_helpers(number, n_jobs)
-        borrowed = [_IDLE.pop() for _ in range(number)]
-    try:
-        yield borrowed
-    except BaseException:
-        for helper in borrowed:
-            helper.kill()
-        raise
-    with _IDLE_LOCK:
-        _IDLE.extend(borrowed)
+#: Modules with all that evaluations need.
+MODULES = ("skescore.tuning",)
 
 
 @dataclass
@@ -321,15 +240,6 @@ class Batch:
             self._changed.notify()
 
 
-def _import_package() -> None:
-    """Import what evaluations need."""
-    import skescore.tuning  # noqa: F401
-    from skescore.registry import EXTRACTORS, extractor_class
-
-    for name in EXTRACTORS:
-        extractor_class(name)
-
-
 #: Evaluator that this process has loaded, by its path.
 _LOADED: dict[str, FoldEvaluator] = {}
 #: Number of the fold whose training and test rows are all rows.
@@ -386,9 +296,13 @@ class FoldEvaluator:
         """Evaluate an extractor on a fold; on an error, the result holds its text."""
         rows = self.all_rows if fold == ALL_ROWS else self.folds[fold]
         assert rows is not None
-        oracle = rows.black_box.oracle
-        cost = oracle.cost
-        return replace(self._evaluate(extractor, rows), query_cost=oracle.cost - cost)
+        result, cost = _with_cost(lambda: self._evaluate(extractor, rows), rows)
+        return replace(result, query_cost=cost)
+
+    def measure(self, function: Callable[[Fold], Any], fold: int) -> tuple[Any, QueryCost]:
+        """Return the result of a function for a fold, and the cost of its queries."""
+        rows = self.folds[fold]
+        return _with_cost(lambda: function(rows), rows)
 
     def without_limit(self, tasks: Sequence[tuple[Any, int]]) -> list[FoldResult]:
         """Evaluate pairs of an extractor and the number of a fold without the time limit."""
@@ -406,6 +320,13 @@ class FoldEvaluator:
         except Exception as error:
             # A failed candidate becomes a row of the leaderboard and does not end the search.
             return FoldResult({}, failure=f"{type(error).__name__}: {error}")
+
+
+def _with_cost(call: Callable[[], Any], rows: Fold) -> tuple[Any, QueryCost]:
+    """Return the result of a call, and the cost of its queries to the black box of a fold."""
+    oracle = rows.black_box.oracle
+    cost = oracle.cost
+    return call(), oracle.cost - cost
 
 
 class Workers:
@@ -453,7 +374,7 @@ class Workers:
             # cloudpickle also stores functions and classes of the caller's script.
             path.write_bytes(cloudpickle.dumps(self.evaluator))
             self._path = str(path)
-            self._helpers = context.enter_context(borrowed_helpers(self.n_jobs - 1, self.n_jobs))
+            self._helpers = context.enter_context(borrowed_helpers(self.n_jobs, MODULES))
             for helper in self._helpers:
                 helper.prepare(_prepare, self._path)
             context.enter_context(threadpool_limits(max(1, cpu_count() // self.n_jobs)))
@@ -500,17 +421,30 @@ class Workers:
         continues : callable, optional
             Returns from the results so far whether it is evaluated on the next fold.
         """
-        # Extractors of one package or module share intermediate results.
-        family = type(candidate).__module__.split(".")[:3]
-        return Chain(candidate, folds, tuple(family), n_certain, continues, _may_hurry)
+        return Chain(candidate, folds, _family(candidate), n_certain, continues, _may_hurry)
 
     def run_chains(self, chains: Sequence[Chain]) -> None:
         """Make the evaluations of chains."""
+        self._run(chains, _evaluate)
+        results = [result for chain in chains for result in (*chain.results, *chain.unused)]
+        self.query_cost = sum((result.query_cost for result in results), self.query_cost)
+
+    def measure_folds(self, extractor: Any, function: Callable[[Any, Fold], Any]) -> list[Any]:
+        """Return the results of a function of an extractor and a fold for all folds, in order."""
+        measure = functools.partial(function, extractor)
+        folds = range(len(self.evaluator.folds))
+        chains = [Chain(measure, [fold], _family(extractor)) for fold in folds]
+        self._run(chains, _measure)
+        self.query_cost = sum((chain.results[0][1] for chain in chains), self.query_cost)
+        return [chain.results[0][0] for chain in chains]
+
+    def _run(self, chains: Sequence[Chain], call: Callable[[FoldEvaluator, Any, int], Any]) -> None:
+        """Make the calls of chains with the evaluator, the subject and the number of a fold."""
         if self._helpers:
             Batch(chains, self._homes).run(
-                lambda chain, fold: self.evaluator(chain.subject, fold),
+                lambda chain, fold: call(self.evaluator, chain.subject, fold),
                 lambda helper, chain, fold: helper.submit(
-                    _evaluate, self._path, chain.subject, fold
+                    _call, self._path, call, chain.subject, fold
                 ),
                 self._helpers,
             )
@@ -518,9 +452,7 @@ class Workers:
         for chain in chains:
             while not chain.has_ended:
                 fold = chain.calls[len(chain.results)]
-                chain.keep(len(chain.results), self.evaluator(chain.subject, fold))
-        results = [result for chain in chains for result in (*chain.results, *chain.unused)]
-        self.query_cost = sum((result.query_cost for result in results), self.query_cost)
+                chain.keep(len(chain.results), call(self.evaluator, chain.subject, fold))
 
     def _leave_broken_helpers(self) -> None:
         """Continue without processes that have ended unexpectedly."""
@@ -533,6 +465,21 @@ class Workers:
                 UserWarning,
                 stacklevel=2,
             )
+
+
+def _family(extractor: Any) -> Hashable:
+    """Return what extractors that share intermediate results have in common: their module."""
+    return tuple(type(extractor).__module__.split(".")[:3])
+
+
+def _evaluate(evaluator: FoldEvaluator, extractor: Any, fold: int) -> FoldResult:
+    return evaluator(extractor, fold)
+
+
+def _measure(
+    evaluator: FoldEvaluator, function: Callable[[Fold], Any], fold: int
+) -> tuple[Any, QueryCost]:
+    return evaluator.measure(function, fold)
 
 
 def _may_hurry(fold: int) -> bool:
@@ -556,5 +503,6 @@ def _prepare(path: str) -> None:
     _load(path)
 
 
-def _evaluate(path: str, extractor: Any, fold: int) -> FoldResult:
-    return _load(path)(extractor, fold)
+def _call(path: str, call: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function with the evaluator of a file."""
+    return call(_load(path), *arguments)
