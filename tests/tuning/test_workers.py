@@ -26,7 +26,6 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore._processes import Helper
 from skescore.black_boxes import CallableClassifier
 from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.scorers import ice
@@ -39,7 +38,7 @@ from skescore.tuning import (
     evaluate_on_fold,
     make_folds,
 )
-from skescore.tuning.runner import MODULES, Batch, Chain
+from skescore.tuning.runner import MODULES, Batch, Chain, Helper
 
 X, Y = (part[::3] for part in load_iris(return_X_y=True))
 BLACK_BOX = DecisionTreeClassifier(max_depth=3, random_state=0)

@@ -1,5 +1,6 @@
 """Execution of a search: budget, studies, workers and progress."""
 
+from skescore._processes import Helper
 from skescore.tuning.runner._allocation import Allocation, TrialUsage, order_for_worker
 from skescore.tuning.runner._runner import Runner, SearchProgress
 from skescore.tuning.runner._studies import (
@@ -17,6 +18,7 @@ __all__ = [
     "Batch",
     "Chain",
     "FoldEvaluator",
+    "Helper",
     "Runner",
     "SearchProgress",
     "Studies",
