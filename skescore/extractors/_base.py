@@ -105,7 +105,7 @@ from skescore.rules import (
 )
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label, label_array
 from skescore.rules.exporters import readable_bounds, readable_outputs
-from skescore.rules.simplification import shorten_counts
+from skescore.rules.simplification import shorten_counts, without_covered_values
 
 #: Smaller weights have few digits left, and become 0 if they are divided.
 _MIN_WEIGHT = 1e-290
@@ -719,7 +719,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             rules = self._rules_on(extraction, chosen)
         else:
             rules = self._constrained_extraction(extraction, chosen, constraints)
-        rules = shorten_counts(without_vacuous_conditions(rules.replace(reference="black_box")))
+        rules = without_vacuous_conditions(rules.replace(reference="black_box"))
+        rules = without_covered_values(shorten_counts(rules))
         if self.readable_bounds:
             if constraints is None or not constraints.thresholds:
                 rules = readable_bounds(rules, extraction.X)

@@ -651,7 +651,8 @@ class RuleSet(Sequence[Rule]):
           rules are merged only if this changes no prediction.
         - A bound that the domain implies is dropped. The rule then also predicts beyond the
           training range, and for missing values if no bound is left.
-        - A bound in an ordered list is dropped if earlier rules cover everything beyond it.
+        - A bound in an ordered list is dropped if earlier rules cover everything beyond it, and a
+          value of a category if an earlier rule covers all rows with it.
 
         A rule is kept if its check needs too many box subtractions. Conditions that are not
         intervals are kept. Categorical features are assumed to have values that are not listed. If

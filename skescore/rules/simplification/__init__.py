@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from skescore._validation import check_number
 from skescore.rules._row_table import RowTable
 from skescore.rules.simplification._exact import simplify_exactly
-from skescore.rules.simplification._merging import shorten_counts
+from skescore.rules.simplification._merging import shorten_counts, without_covered_values
 from skescore.rules.simplification._on_rows import RuleRows, Step, simplify_on_rows
 from skescore.rules.simplification._standalone import standalone
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-__all__ = ["RuleRows", "Step", "shorten_counts", "simplify", "standalone"]
+__all__ = ["RuleRows", "Step", "shorten_counts", "simplify", "standalone", "without_covered_values"]
 
 
 def simplify(ruleset: RuleSet, X: Any, tolerance: float) -> RuleSet:

@@ -23,6 +23,7 @@ from skescore.rules.simplification._merging import (
     ranks_of,
     shorten_counts,
     united,
+    without_covered_values,
     without_implied,
 )
 
@@ -455,9 +456,11 @@ def simplify_exactly(ruleset: RuleSet, domain: Domain | None) -> RuleSet:
         if not changed and ruleset.ordered and not ruleset.disjoint:
             changed = _drop_implied(table)
     short = table.result()
+    shortest = without_covered_values(short)
     # With fewer bounds, there are fewer bins, and more can be proven about missing values.
     fewer = (len(short), short.n_literals) < (len(ruleset), ruleset.n_literals)
-    return simplify_exactly(short, domain) if fewer and table.tests_missing.any() else short
+    again = shortest is not short or (fewer and table.tests_missing.any())
+    return simplify_exactly(shortest, domain) if again else shortest
 
 
 def _nearest_among_gaps(ruleset: RuleSet) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -120,6 +120,48 @@ def without_implied(conditions: Conditions) -> Conditions:
         if any(implies(other, condition) for other in others):
             required = others
     return tuple(required)
+
+
+def without_covered_values(ruleset: RuleSet) -> RuleSet:
+    """Drop the values of categories that cannot matter, as an earlier rule of a list covers them.
+
+    In ``IF color = red THEN a ELSE IF color in {blue, red} THEN b``, the second `red` is dropped.
+    """
+    # Distances to the nearest rule depend on all values.
+    by_nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
+    if not ruleset.ordered or ruleset.disjoint or by_nearest:
+        return ruleset
+    earlier: list[Rule] = []
+    for rule in ruleset.rules:
+        conditions = list(rule.conditions)
+        for position, condition in enumerate(conditions):
+            if isinstance(condition, OneOf) and len(condition.values) > 1:
+                others = [*conditions[:position], *conditions[position + 1 :]]
+                values = _uncovered_values(condition, others, earlier)
+                conditions[position] = replace(condition, values=values)
+        is_same = tuple(conditions) == rule.conditions
+        earlier.append(rule if is_same else replace(rule, conditions=tuple(conditions)))
+    return ruleset if tuple(earlier) == ruleset.rules else ruleset.replace(rules=earlier)
+
+
+def _uncovered_values(
+    condition: OneOf, others: Sequence[Condition], earlier: Sequence[Rule]
+) -> tuple[Any, ...]:
+    """Return the values for which no earlier rule covers all rows, but at least one value."""
+    covering = [
+        rule
+        for rule in earlier
+        if all_implied(others, [c for c in rule.conditions if c.features != condition.features])
+    ]
+    left = [
+        value
+        for value in condition.values
+        if not any(
+            all_implied([*others, OneOf(condition.feature, (value,))], rule.conditions)
+            for rule in covering
+        )
+    ]
+    return tuple(left) or condition.values[:1]
 
 
 def united(one: Condition, other: Condition) -> Condition | None:

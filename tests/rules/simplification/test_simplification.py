@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -567,6 +568,27 @@ def test_simplify_unites_values_of_one_feature() -> None:
     assert len(of(OneOf(1, ["p"], True), OneOf(1, ["q"], True))) == 2
 
 
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        (OneOf(1, ["p", "q"]), OneOf(1, ["q"])),
+        (OneOf(1, ["p", "q"], negated=True), OneOf(1, ["q"], negated=True)),
+        (OneOf(1, ["p", "q"], missing=True), OneOf(1, ["q"], missing=True)),
+    ],
+)
+def test_simplify_drops_values_covered_by_earlier_rules(second: OneOf, expected: OneOf) -> None:
+    first = Rule([Interval(0, upper=2), OneOf(1, ["p"])], "b")
+    rules = classifier([first, Rule([Interval(0, upper=1), second], "a")], ordered=True)
+    short = rules.simplify()
+    assert short[1].conditions[1] == expected
+    rows = pd.DataFrame(itertools.product((0, 1.5, 3), ("p", "q", "r", None)))
+    assert short.assign(rows).tolist() == rules.assign(rows).tolist()
+    partly_covered = classifier([first, Rule([Interval(0, upper=3), second], "a")], ordered=True)
+    assert partly_covered.simplify() is partly_covered
+    nearest = rules.replace(fallback=Fallback("a", "nearest"))  # distances depend on all values
+    assert nearest.simplify() is nearest
+
+
 def test_simplify_unites_values_across_other_rules() -> None:
     narrow = Interval(0, lower=0.5)
     rules = [
@@ -576,7 +598,10 @@ def test_simplify_unites_values_across_other_rules() -> None:
         Rule([OneOf(1, ["r"])], "a"),
     ]
     short = classifier(rules, ordered=True).simplify()
-    assert [rule.conditions for rule in short.rules][2:] == [(OneOf(1, ["q", "r"]),)]
+    assert [rule.conditions for rule in short.rules] == [
+        (narrow, OneOf(1, ["q", "r"])),
+        (OneOf(1, ["p", "q", "r"]),),
+    ]
 
 
 def test_simplify_accepts_features_with_numbers_and_texts() -> None:
