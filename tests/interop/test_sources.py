@@ -26,7 +26,7 @@ from skescore.extractors import (
     GridRExExtractor,
     OptimalTreeExtractor,
 )
-from skescore.rules import Interval, OneOf, Rule, RuleSet
+from skescore.rules import Interval, Missing, OneOf, Rule, RuleSet
 from skescore.sources import SourceError, count_source, extract_source, sample_source
 
 TESTS = Path(__file__).parents[1]
@@ -309,6 +309,16 @@ def test_spark_counts_equal_those_in_memory(spark: Any, ruleset: RuleSet) -> Non
     counts = count_source(ruleset, in_spark(spark, frame), "label", sample_weight="weight")
     X, y = frame[["size", "color"]], frame["label"]
     here.same_numbers(ruleset, counts, X, y, frame["weight"].to_numpy())
+
+
+def test_spark_distinguishes_the_text_nan_from_missing_values(spark: Any) -> None:
+    rules = [Rule([Missing(0)], "a"), Rule([Missing(0, negated=True)], "b")]
+    ruleset = RuleSet(rules, ["color"], task="classification")
+    table = spark.createDataFrame(
+        [("nan", "b"), ("NaN", "b"), (None, "a")], "color string, y string"
+    )
+    counts = count_source(ruleset, table, "y")
+    assert counts.alone.tolist() == [1, 2]
 
 
 @settings(max_examples=here.CASES or 4, suppress_health_check=list(HealthCheck))

@@ -374,7 +374,7 @@ class Terms:
         column, kind = self._columns[feature], self._kinds.get(feature)
         if kind == "numbers":
             return self.is_number(column)
-        if kind in _UNKNOWN and self._style.nan:
+        if self._may_be_nan(feature):
             return f"({column} IS NOT NULL AND NOT ({self._is_nan(column)}))"
         return f"{column} IS NOT NULL"
 
@@ -387,9 +387,15 @@ class Terms:
         column, kind = self._columns[feature], self._kinds.get(feature)
         if kind == "numbers" and self._style.nan:
             return f"{column} IS NULL OR NOT {self.is_number(column)}"
-        if kind in _UNKNOWN and self._style.nan:
+        if self._may_be_nan(feature):
             return f"{column} IS NULL OR {self._is_nan(column)}"
         return f"{column} IS NULL"
+
+    def _may_be_nan(self, feature: int) -> bool:
+        """Return whether a column whose kind the rules do not determine may hold NaN."""
+        is_unknown = self._kinds.get(feature) in _UNKNOWN
+        is_of_others = self._table_kinds.get(feature) in ("text", "flag", "integer", "null")
+        return self._style.nan and is_unknown and not is_of_others
 
     def _is_nan(self, column: str) -> str:
         """Write a test whether a value is NaN; in databases that report types, texts never are."""
