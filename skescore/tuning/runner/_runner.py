@@ -115,7 +115,7 @@ class SearchProgress:
     def __enter__(self) -> SearchProgress:
         if self._enabled:
             console = Console(stderr=True)
-            self._start = time.perf_counter()
+            self._start = time.monotonic()
             if console.is_jupyter:
                 self._notebook_bar = _NotebookBar()
                 self._seconds = _SECONDS_IN_NOTEBOOK
