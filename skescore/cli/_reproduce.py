@@ -427,11 +427,11 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
     settings = table["settings"]
     splits = settings["n_splits"]
     printer.line(
-        "ICE, Table 1: the models are unbounded decision trees. Best parameters of "
-        f"{plural(settings['n_trials'], 'trial')}, searched by ICE with phi = {settings['phi']:g} "
-        f"and rho = {settings['rho']:g}. 'Recomputed' is ICE of the printed F1, number of rules "
-        f"and completeness; held-out values are means over {plural(splits, 'split')} into halves. "
-        "'At settings' is in sample with the settings below, which reproduce the printed values."
+        "ICE, Table 1: the models are unbounded decision trees. 'In sample' and 'held out' use the "
+        f"best parameters of {plural(settings['n_trials'], 'trial')}, searched by ICE with phi = "
+        f"{settings['phi']:g} and rho = {settings['rho']:g}; held-out values are means over "
+        f"{plural(splits, 'split')} into halves. 'Recomputed' scores follow from the printed F1, "
+        "number of rules and completeness. 'At settings' is in sample with the settings below."
     )
     left = ("extractor", "figures")
     for name in dict.fromkeys(row["data"] for row in table["rows"]):

@@ -33,15 +33,15 @@ __all__ = ["ICE_DATA", "ICE_EXTRACTORS", "reproduce_ice"]
 _FOLDS = 5
 
 _REASONS = {
-    "exact": "our implementation standardizes columns and uses clusters without noise, PSyKE "
-    "compares raw columns, of which the largest dominates",
-    "cream": "our implementation standardizes columns and weights both sides of a split by their "
-    "rows, PSyKE does neither",
+    "exact": "our implementation standardizes columns and uses clusters without noise; PSyKE "
+    "compares raw columns, so the one with the largest values dominates",
+    "cream": "our implementation standardizes columns and weights both sides of a split by "
+    "their numbers of rows; PSyKE does neither",
     "iter": "our implementation compares class probabilities, breaks ties by rows and keeps no box "
     "without rows; PSyKE compares majority classes, so ties and the hash seed decide",
-    "gridex": "the paper does not state which features were cut how often, and rules and "
-    "completeness depend on nothing else as much",
-    "cart": "the trees differ only in their settings",
+    "gridex": "the number of rules and completeness depend mainly on how often each feature is "
+    "cut, which the paper does not state",
+    "cart": "the algorithm is the same",
 }
 
 #: Settings that reproduce a printed column, or nearly so, on all rows. The search does not choose
@@ -223,7 +223,7 @@ def reproduce_ice(
         "rows": rows,
         "notes": [
             "The paper states no parameters, rows or seed, nor how it averages the F1 of the "
-            "classes; ours is weighted by their rows.",
+            "classes; we weight the classes by their rows.",
             *(_about_black_box(name, black_boxes[name]) for name in data),
         ],
     }
@@ -366,7 +366,7 @@ def _table_row(
                     {key: summary["mean"] for key, summary in held_out.items()},
                     printed,
                 ),
-                f"Besides unknown parameters and rows: {_REASONS[extractor]}.",
+                f"Apart from unknown parameters and rows, {_REASONS[extractor]}.",
             ]
         ),
         **fixed,
@@ -417,7 +417,7 @@ def _compare_inputs(label: str, ours: Mapping[str, Any], printed: Any) -> str:
         c_low = c_high = 1.0
     for labels, value, lower, upper, more_is_better in (
         ("F1", ours["f1"], low, high, True),
-        ("rules", round(ours["n_rules"], 1), printed.n_rules, printed.n_rules, False),
+        ("number of rules", round(ours["n_rules"], 1), printed.n_rules, printed.n_rules, False),
         ("completeness", ours["completeness"], c_low - 1e-9, c_high, True),
     ):
         if lower <= value <= upper:
@@ -426,7 +426,7 @@ def _compare_inputs(label: str, ours: Mapping[str, Any], printed: Any) -> str:
             verdict = "better" if (value > upper) == more_is_better else "worse"
         verdicts[verdict].append(labels)
     text = "; ".join(
-        f"{verdict} {', '.join(labels)}" for verdict, labels in verdicts.items() if labels
+        f"{', '.join(labels)} {verdict}" for verdict, labels in verdicts.items() if labels
     )
     if len(verdicts["as printed"]) == 3:
         text += f"; {_scores_met(ours, printed)} of the six scores"
