@@ -1,6 +1,6 @@
-"""Write the options of every command into ``docs/cli.md``, between the markers that name them.
+"""Write the options of every command into ``docs/cli.md``, between the markers of the command.
 
-Run ``python docs/cli_options.py`` after changing an option; a test fails until then.
+Run ``python docs/cli_options.py`` after changing an option; a test compares the page.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def options_of(parser: argparse.ArgumentParser) -> str:
             if isinstance(action, argparse._SubParsersAction | argparse._HelpAction):
                 continue
             help_text = parser._get_formatter()._expand_help(action)
-            lines.append(f"- {_called(action)}: {' '.join(help_text.split())}")
+            lines.append(f"- {_usage(action)}: {' '.join(help_text.split())}")
     return "\n".join(lines)
 
 
-def _called(action: argparse.Action) -> str:
+def _usage(action: argparse.Action) -> str:
     if not action.option_strings:
         return f"`{action.metavar or action.dest}`"
     names = ", ".join(f"`{name}`" for name in action.option_strings)
@@ -54,11 +54,11 @@ def _called(action: argparse.Action) -> str:
 
 
 def filled(page: str) -> str:
-    """Give the page with the options as the parsers have them."""
-    known = parsers()
+    """Return the page with the current options of every command."""
+    by_command = parsers()
 
     def fill(match: re.Match[str]) -> str:
-        options = options_of(known[match[1]])
+        options = options_of(by_command[match[1]])
         return "\n\n".join(
             filter(None, [f"<!-- options of {match[1]} -->", options, "<!-- end -->"])
         )

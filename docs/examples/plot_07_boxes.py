@@ -2,8 +2,8 @@
 Rules as boxes
 ==============
 
-Rules on two features are boxes in a plane. No rule covers the white area. It is a part of the
-volume but contains no rows, so reports show both shares that the rules cover.
+Rules on two features are boxes in a plane. No rule covers the white area, which contains no rows.
+Reports therefore state the covered share of the volume and the covered share of the rows.
 """
 
 import matplotlib.pyplot as plt

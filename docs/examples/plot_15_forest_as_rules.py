@@ -2,9 +2,8 @@
 Read the rules of a forest
 ==========================
 
-A random forest is equivalent to a set of rules that vote: each leaf is a rule. This example scores
-the rules of small forests and compares them with short rule lists that CART extracts from the same
-forests.
+A random forest is equivalent to a set of rules that vote: each leaf is a rule. The example
+compares the ICE score of small forests with that of short rule lists that CART extracts from them.
 """
 
 import matplotlib.pyplot as plt

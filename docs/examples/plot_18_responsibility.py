@@ -2,8 +2,8 @@
 Attributions and exact responsibilities
 =======================================
 
-For a Boolean formula, the responsibility of each input is known exactly. BReX estimates it only
-from queries.
+For a Boolean formula, the responsibility of each input is known exactly. BReX estimates it from
+queries alone.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,10 @@
 Where rules can be trusted
 ==========================
 
-A verification compares rules with a forest over the whole domain. For each rule, the bars show the
-share of its region near the data that is proven to agree, agrees by samples, or disagrees. The map
-shows two features around the row on which the forest is most certain of another class.
+A verification compares rules with a forest over the whole domain. For each rule, the bars show
+shares of its region near the data: proven agreement, at least this much disagreement, and an
+undecided rest. The map shows agreement (green) and disagreement (red) if two features change in the
+row on which the forest is most certain of another class.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +27,8 @@ proven = np.array([rule.near_proven.agreeing for rule in result.rules])
 wrong = np.array([rule.near_disagreement.lower for rule in result.rules])
 names = [f"rule {rule.index + 1}" for rule in result.rules]
 left.barh(names, proven, color="seagreen", label="proven to agree")
-left.barh(names, 1 - proven - wrong, left=proven, color="wheat", label="agrees by samples")
-left.barh(names, wrong, left=1 - wrong, color="indianred", label="disagrees")
+left.barh(names, 1 - proven - wrong, left=proven, color="wheat", label="undecided")
+left.barh(names, wrong, left=1 - wrong, color="indianred", label="disagrees (lower bound)")
 left.invert_yaxis()
 left.set_xlabel("share near the data")
 left.legend(loc="lower left")
@@ -41,5 +42,5 @@ right.set_title(f"around the worst disagreement of rule {picture.rule + 1}")
 plt.show()
 
 # %%
-# The trusted parts and witnesses in words.
+# The text states, for each rule, the part with proven agreement and a row of disagreement.
 print(result)
