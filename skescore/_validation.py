@@ -279,7 +279,7 @@ def as_numbers(
 
 
 def _float_array(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """Convert to floats; unlike NumPy, reject True and the string '3'."""
+    """Convert to an array of floats; unlike NumPy, reject True and the string '3'."""
     if np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries. Fill or drop them first.")
     try:
@@ -301,7 +301,7 @@ def _float_array(name: str, value: ArrayLike) -> NDArray[np.float64]:
         return array.astype(np.float64)
     except OverflowError:
         raise ValueError(
-            f"{name} must fit into a float, got an integer above {np.finfo(np.float64).max:g}."
+            f"{name} must fit into a float, got an integer beyond ±{np.finfo(np.float64).max:g}."
         ) from None
 
 

@@ -367,7 +367,7 @@ def make_boolean_dataset(
     coding : {"01", "+-1"}, default="01"
         Encoding of false and true in `X`. Labels are 0 and 1 in both.
     replace : bool, default=False
-        Whether an assignment may be drawn twice.
+        Whether an assignment may be drawn more than once.
     random_state : int, Generator, SeedSequence or RandomState, optional
         Seed. Formulas and rows drawn with the same seed are independent.
 
@@ -381,7 +381,7 @@ def make_boolean_dataset(
     Raises
     ------
     ValueError
-        If there are fewer distinct rows than requested, or an argument is invalid.
+        If there are too few distinct rows without `replace`, or an argument is invalid.
 
     Examples
     --------

@@ -204,7 +204,7 @@ class _JointBins:
 
 
 class _CompiledBins:
-    """Arguments of the compiled kernel: thresholds and lookup tables of features with thresholds.
+    """Arguments of the compiled kernel: thresholds of features, and a bit mask for each bin.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ class _CompiledBins:
         self._masks = np.ascontiguousarray(np.vstack([group.masks for group in groups]))
 
     def look_up(self, kernel: Callable[..., None], table: RowTable, rows: slice) -> np.ndarray:
-        """Return a mask of the boxes that contain each row."""
+        """Return for each row a bit mask of the boxes that contain it."""
         block = table.block(rows)
         words = np.empty((len(block), self._masks.shape[1]), dtype=np.uint64)
         kernel(
@@ -360,7 +360,7 @@ class RuleBlock:
         self._all = pack_bits(all_rules, self.n_words)[0]
 
     def _look_up(self, table: RowTable, rows: slice) -> np.ndarray:
-        """Return a mask of the boxes that contain each row, by NumPy."""
+        """Return for each row a bit mask of the boxes that contain it, by NumPy."""
         columns = self._columns(table, rows)
         words = None
         for group in self._groups:
@@ -382,7 +382,7 @@ class RuleBlock:
     def _look_up_compiled(
         self, kernel: Callable[..., None], table: RowTable, rows: slice
     ) -> np.ndarray:
-        """Return a mask of the boxes that contain each row, by the compiled kernel."""
+        """Return for each row a bit mask of the boxes that contain it, by the compiled kernel."""
         compared = [feature for feature in self._bins if len(feature.thresholds)]
         if not compared:
             return self._look_up(table, rows)

@@ -97,7 +97,7 @@ class BinReducer(_ListReducer):
         return totals
 
     def _query_columns(self, table: TableQueries) -> Iterator[list[int]]:
-        """Divide the columns among queries."""
+        """Yield the indices of the columns of each query."""
         positions: list[int] = []
         n_cuts = 0
         max_columns = 1 if table.dialect in _WITHOUT_GROUPING_SETS else _MAX_COLUMNS

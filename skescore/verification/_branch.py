@@ -408,12 +408,12 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> int:
 
 @dataclass(eq=False)
 class Partition:
-    """Boxes of a region by their status.
+    """Disjoint boxes that make up a region, each with a status.
 
     Parameters
     ----------
     nodes : list of Node
-        Disjoint boxes that make up the region.
+        The boxes.
     n_splits : int
         Number of boxes that were split.
     """
@@ -422,11 +422,11 @@ class Partition:
     n_splits: int
 
     def volume(self, status: int) -> float:
-        """Return the share of the domain in boxes with a status."""
+        """Return the share of the domain in the boxes with a status."""
         return math.fsum(node.volume for node in self.nodes if node.status == status)
 
     def near(self, status: int) -> float:
-        """Return the mass near the data in boxes with a status, in rows."""
+        """Return the mass near the data, in rows, of the boxes with a status."""
         return math.fsum(node.near for node in self.nodes if node.status == status)
 
     def select(self, status: int) -> list[Node]:

@@ -578,9 +578,9 @@ class Line:
         if ranged is not None:
             at = ranged.end()
         statistics: dict[str, float] = {}
-        behind = _STATISTICS.match(self.text, at)
-        if behind is not None:
-            for piece in (behind[1] if behind[1] is not None else behind[2]).split(","):
+        listing = _STATISTICS.match(self.text, at)
+        if listing is not None:
+            for piece in (listing[1] if listing[1] is not None else listing[2]).split(","):
                 pair = _PAIR.fullmatch(piece)
                 try:
                     assert pair is not None
@@ -588,7 +588,7 @@ class Line:
                 except (AssertionError, ValueError):
                     self._expect(at, "statistics such as '(p=8.0, n=0.0, weight=0.9)'")
                     return None
-            at = behind.end()
+            at = listing.end()
         if self.text[at:].strip():
             self._expect(at, "the end of the rule, or statistics such as '(p=8.0, weight=0.9)'")
             return None

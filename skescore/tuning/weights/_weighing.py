@@ -202,7 +202,7 @@ class Weighing:
         return int(self.members[best_of(scores)[0]])
 
     def cells(self, ranges: Mapping[str, tuple[float, float]], resolution: int) -> Cells:
-        """Cut ranges of the weights into cells: exact steps of psi, or a raster of ICE."""
+        """Divide ranges of weights into cells: the steps of FiRe in psi, or a raster for ICE."""
         if self.score == "fire":
             return self._steps(*ranges["psi"])
         logs = [
