@@ -1,4 +1,4 @@
-"""Draw the picture of the front page from a real search.
+"""Draw the picture of the README from a search on the wine data.
 
     python docs/pictures.py [FOLDER]
 
