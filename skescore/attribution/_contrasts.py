@@ -224,7 +224,7 @@ def select_values(table: Any, index: NDArray[np.int64]) -> Any:
 
 
 def in_columns_of(rows: Any, frame: Any, name: str) -> Any:
-    """Return further rows with the columns of `rows`, as a frame if `rows` is one."""
+    """Convert further rows to the columns and the type of `rows`, a frame or an array."""
     frame = as_pandas(frame)
     if isinstance(frame, pd.Series) and isinstance(rows, pd.DataFrame):
         frame = frame.to_frame().T

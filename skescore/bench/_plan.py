@@ -182,7 +182,7 @@ def _check_rows(plan: Plan, label: str, dataset: Dataset) -> None:
     folds, n_rows = plan.config.folds, len(dataset.X)
     if n_rows < max(folds, 2):
         raise ValueError(
-            f"{label} has {n_rows} rows, but folds is {folds}. Pass fewer folds, or more rows."
+            f"{label} needs at least {max(folds, 2)} rows, got {n_rows}. Pass fewer folds."
         )
     counts = dataset.class_counts
     rare = [name for name, count in counts.items() if count < max(folds, 2)] if folds else []

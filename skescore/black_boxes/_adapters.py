@@ -170,12 +170,12 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         return labels
 
     def predict(self, X: Any) -> np.ndarray:
-        """Call the function.
+        """Predict labels by calling the function.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows, handed on as they are.
+            The rows, passed to the function unchanged.
 
         Returns
         -------
@@ -262,12 +262,12 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
         return tags
 
     def predict(self, X: Any) -> np.ndarray:
-        """Call the function.
+        """Predict numbers by calling the function.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows, handed on as they are.
+            The rows, passed to the function unchanged.
 
         Returns
         -------

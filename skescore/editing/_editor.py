@@ -110,7 +110,7 @@ class RuleEditor:
         check_instance("author", author, str, optional=True)
         ruleset = as_ruleset(rules)
         self._oracle = None if black_box is None else _oracle(black_box, X, ruleset)
-        self.training_rows = self._read(ruleset, X, y, "rows the rules are edited on")
+        self.training_rows = self._read(ruleset, X, y, "rows used for editing")
         self.rows = self.training_rows
         if held_out is not None:
             self.rows = self._read(ruleset, *held_out, "held-out rows")

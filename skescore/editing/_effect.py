@@ -41,7 +41,7 @@ class EffectRows:
     model : ndarray of shape (n_rows,) or None
         Predictions of the black box.
     name : str
-        Kind of rows: ``"held-out rows"`` or ``"rows the rules are edited on"``.
+        Kind of rows: ``"held-out rows"`` or ``"rows used for editing"``.
     """
 
     X: Any

@@ -610,13 +610,13 @@ class GrowingBoxes:
             self.grow(*choice)
         return True
 
-    def grow_all(self, most_steps: int, fill_gaps: bool) -> int:
-        """Grow boxes until no step is possible; return the number of steps.
+    def grow_all(self, max_steps: int, fill_gaps: bool) -> int:
+        """Grow boxes until no step is possible, or for `max_steps` steps; return their number.
 
         With `fill_gaps`, new boxes start at the first row without a box.
         """
         row = 0
-        for n_steps in range(most_steps):
+        for n_steps in range(max_steps):
             if self.step():
                 continue
             uncovered = self.owner[row:] < 0
@@ -624,7 +624,7 @@ class GrowingBoxes:
                 return n_steps
             row += int(uncovered.argmax())
             self.add_box(*self.around_uncovered(row))
-        return most_steps
+        return max_steps
 
     def _best(self, allowed: np.ndarray | None = None) -> tuple[int, int] | None:
         """Return the box and face of the next strip; None if there is none."""

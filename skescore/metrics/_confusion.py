@@ -424,14 +424,14 @@ class Tally:
 class _LabelMoments:
     """Means and standard deviations of labels per rule, from batches of rows.
 
-    Sums of squares around a `center` near the labels are fast, but lose digits where labels lie
-    close together and far from the center. Such rules are `narrow`, and need a second pass.
+    Sums of squares around a `center` near the labels are fast, but lose digits for rules whose
+    labels lie close together and far from the center. Such `narrow` rules need a second pass.
     """
 
     def __init__(self, n_rules: int, center: float) -> None:
         self._center = center
         self._sums = np.zeros((3, n_rules))
-        self._looks = np.zeros((2, 0))
+        self._second_sums = np.zeros((2, 0))
 
     def add(self, matches: Flags, labels: Floats, weights: Floats | None) -> None:
         """Add a batch of rows."""
@@ -458,11 +458,11 @@ class _LabelMoments:
     def add_narrow(self, matches: Flags, labels: Floats, weights: Floats | None) -> None:
         """Add a batch of rows in the second pass, for narrow rules."""
         narrow = self.narrow
-        if not self._looks.size:
-            self._looks = np.zeros((2, len(narrow)))
+        if not self._second_sums.size:
+            self._second_sums = np.zeros((2, len(narrow)))
         deviations = labels[:, None] - self._rough_mean()[narrow]
         factors = matches[:, narrow] * (1.0 if weights is None else weights[:, None])
-        for total in self._looks:
+        for total in self._second_sums:
             factors *= deviations
             total += factors.sum(axis=0)
 
@@ -474,9 +474,9 @@ class _LabelMoments:
         """Return means and population standard deviations; NaN without rows."""
         weight = np.where(self.weight > 0, self.weight, np.nan)
         mean, squares = self._rough_mean(), self._sums[2] - self._sums[1] ** 2 / weight
-        if self._looks.size:
+        if self._second_sums.size:
             narrow = self.narrow
-            first, second = self._looks
+            first, second = self._second_sums
             mean[narrow] += first / weight[narrow]
             squares[narrow] = second - first**2 / weight[narrow]
         std = np.sqrt(np.maximum(squares, 0.0) / weight)

@@ -84,7 +84,7 @@ def _plotted_kind(monitor: RuleMonitor) -> str:
 
 
 def _descriptions(changes: list[RuleChange]) -> str:
-    """Describe the changes of a rule."""
+    """Return the changes of a rule as HTML."""
     if not changes:
         return '<span class="note">no change</span>'
     parts = []
@@ -95,7 +95,7 @@ def _descriptions(changes: list[RuleChange]) -> str:
         low, high = c.difference_interval
         since = f"row {c.since['row']:,} (batch {c.since['batch']})"
         if c.earliest["row"] != c.latest["row"]:
-            since += f", plausibly from row {c.earliest['row']:,} to {c.latest['row']:,}"
+            since += f", plausible range {c.earliest['row']:,} to {c.latest['row']:,}"
         parts.append(
             f"<dt>{escape(c.kind)}: {c.baseline_rate:.3g} → {c.rate:.3g} "
             f"({low:+.3g} to {high:+.3g})</dt><dd>"

@@ -144,7 +144,7 @@ class _Premises:
         if i == j:
             is_negated = not i_side
         elif not i_side:
-            i, j = j, i  # two negated tests are in descending order, others are ordered by value
+            i, j = j, i  # two negated tests descend; otherwise the true test is first
         return begin + is_negated * m**2 + (i - first_test) * m + j - first_test
 
     def holds(self, number: int, rows: np.ndarray) -> np.ndarray:

@@ -430,7 +430,7 @@ _INPUT_X_GRADIENT = (
 _CHANCE = (
     "The paper's accuracies equal those of random guesses, 1 / C(12, k) for k responsible inputs "
     "(see the row 'All inputs equal'), but its divergences are those of estimates from 25 samples. "
-    "Both cannot be right."
+    "They cannot both be right."
 )
 _NOISE = "With 25 samples, captum's default, values of twelve inputs are mostly noise."
 

@@ -349,7 +349,7 @@ def _comparable(values: Iterable[Any], kind: str) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Condition that a categorical feature has one of the given values (or none, if negated).
+    """Condition that a categorical feature has one of the given values (or, if negated, none).
 
     Parameters
     ----------
@@ -395,7 +395,7 @@ class OneOf:
 
     @property
     def n_literals(self) -> int:
-        """Number of listed values, and one more for ``or missing``."""
+        """Number of listed values, plus one for ``or missing``."""
         return len(self.values) + int(self.missing)
 
     is_trivial = False
@@ -415,12 +415,12 @@ class OneOf:
         return truth_table(self).look_up(is_listed, missing)
 
     def _check_kind(self, column: np.ndarray, missing: np.ndarray) -> None:
-        """Issue a warning if texts are compared with a numeric column, or numbers with texts."""
+        """Issue a warning if strings are compared with a column of numbers, or vice versa."""
         kinds = {isinstance(value, str) for value in self.values}
         if len(kinds) > 1 or missing.all():
             return
         numbers = column.dtype.kind in "biuf"
-        ours, theirs = ("texts", "numbers") if kinds == {True} else ("numbers", "texts")
+        ours, theirs = ("strings", "numbers") if kinds == {True} else ("numbers", "strings")
         if numbers == (theirs == "numbers") and (
             numbers or pd.api.types.infer_dtype(column.astype(object), skipna=True) == "string"
         ):

@@ -18,7 +18,7 @@ _MAX_ROWS = 5000
 
 @dataclass(frozen=True, eq=False)
 class TableFacts:
-    """Rows of a search as a table.
+    """Table of the rows of a search, and how its folds treat them.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class TableFacts:
         groups : array-like of shape (n_rows,), optional
             Groups of rows.
         is_shuffled : bool, default=True
-            Whether folds ignore the order of the rows.
+            Whether rows are assigned to folds without regard to their order.
 
         Returns
         -------
@@ -89,7 +89,7 @@ class TableFacts:
 
     @cached_property
     def sampled_rows(self) -> np.ndarray:
-        """Rows on which features are compared with the target: all, or a sample."""
+        """Indices of the rows on which features are compared with the target: all, or a sample."""
         n_rows = len(self.X)
         if n_rows <= _MAX_ROWS:
             return np.arange(n_rows)
@@ -97,7 +97,7 @@ class TableFacts:
 
     @cached_property
     def numeric_features(self) -> dict[str, np.ndarray]:
-        """Values of the numeric features as floats."""
+        """Values of the numeric features, as floats, by name."""
         return {
             str(name): column.to_numpy(float, na_value=np.nan)
             for name, column in self.X.items()

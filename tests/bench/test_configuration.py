@@ -198,7 +198,7 @@ def test_plan_skips_unsuitable_extractors():
 
 
 def test_plan_rejects_more_folds_than_rows():
-    with pytest.raises(ValueError, match="iris has 150 rows, but folds is 151"):
+    with pytest.raises(ValueError, match="iris needs at least 151 rows, got 150"):
         make_plan(config_from(BASE | {"folds": 151}))
 
 

@@ -305,7 +305,7 @@ def test_decision_rules_categories_set_types_of_values() -> None:
     assert ours.predict(X).tolist() == theirs.predict(X).tolist() == ["a", "b", "b", "a"]
     with pytest.warns(UserWarning, match="gender = '1.0'"):
         texts = as_ruleset(theirs)
-    with pytest.warns(UserWarning, match=r"texts such as '1\.0', but it holds numbers such as 0"):
+    with pytest.warns(UserWarning, match=r"strings such as '1\.0', but it holds numbers such as 0"):
         assert not texts.covers(X).any()
     with pytest.raises(ValueError, match=r"is not str\(value\) of any of the categories"):
         as_ruleset(theirs, categories={"gender": [0, 1]})

@@ -245,7 +245,7 @@ class _Function:
         self.classes = class_labels(ruleset)
         self.rules = rules_in_order(ruleset)
         self.names = Variables(ruleset.feature_names, [*_OWN_NAMES, name])
-        used = [ruleset.rules[i] for i in self.rules]
+        used_rules = [ruleset.rules[i] for i in self.rules]
         fallback = ruleset.fallback
         self.uses_nearest = (
             fallback is not None
@@ -255,11 +255,11 @@ class _Function:
         )
         self.box_features, self.units = self._box_units() if self.uses_nearest else ([], [])
         numbers = list(self.box_features)
-        for rule in used:
+        for rule in used_rules:
             for part in (rule.output, rule.weight):
                 if isinstance(part, LinearOutput):
                     numbers += [feature for feature, _ in part.terms]
-        self.names.reserve([c for rule in used for c in rule.conditions], numbers)
+        self.names.reserve([c for rule in used_rules for c in rule.conditions], numbers)
 
     def source(self) -> str:
         """Return the source of the function."""

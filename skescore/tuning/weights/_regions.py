@@ -299,7 +299,7 @@ class WinningRegions:
         Raises
         ------
         TypeError, ValueError
-            If both or none of the two weights are fixed, or the value is not positive.
+            If not exactly one weight is fixed, it is not positive, or the score is FiRe.
         """
         if self.score == "fire":
             raise TypeError(
