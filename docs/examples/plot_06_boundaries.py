@@ -19,7 +19,7 @@ extractors = {
     "GridEx": GridExExtractor(svm, n_slices=3, depth=2, random_state=0),
     "ITER": ITERExtractor(svm, random_state=0),
 }
-models = {"support vectors": svm}
+models = {"SVM": svm}
 models |= {name: extractor.fit(X) for name, extractor in extractors.items()}
 decision_boundaries(models, X, y, resolution=80)
 plt.show()
