@@ -120,6 +120,17 @@ def _rows_themselves(model: Any, X: Any) -> dict[str, Any]:
     return {"X": X}
 
 
+def _rows_with_categories(model: Any, X: Any) -> dict[str, Any]:
+    """Pass rows whose columns show to which of them LightGBM's stored labels belong."""
+    import pandas as pd
+
+    booster = model if hasattr(model, "dump_model") else model.booster_
+    if not isinstance(X, pd.DataFrame) or X.shape[1] != booster.num_feature():
+        return {}
+    n_categorical = sum(not pd.api.types.is_numeric_dtype(kind) for kind in X.dtypes)
+    return {"X": X} if n_categorical == len(booster.pandas_categorical or []) else {}
+
+
 #: The first record whose class path matches a class, or one of its base classes, reads the model.
 MODEL_READERS = (
     ModelReader(
@@ -165,6 +176,7 @@ MODEL_READERS = (
         "lightgbm",
         "_lightgbm:read_lightgbm",
         "models and boosters without linear functions in their leaves",
+        _rows_with_categories,
     ),
     ModelReader(
         "CatBoost",

@@ -11,7 +11,7 @@ import pytest
 from lightgbm import LGBMClassifier, LGBMRegressor
 
 from skescore.rules import RuleSet, as_ruleset
-from skescore.rules.importers import read_lightgbm
+from skescore.rules.importers import options_from_rows, read_lightgbm
 
 QUIET: dict[str, Any] = {
     "verbose": -1,
@@ -145,16 +145,33 @@ def test_lightgbm_reads_ordered_categories_by_code(labels: list[Any], listed: An
             as_ruleset(model)
 
 
-def test_lightgbm_codes_without_labels_are_rejected() -> None:
+@pytest.mark.parametrize(
+    ("labels", "n_values", "is_read"),
+    [
+        (["x", "y"], 5, True),  # only "a" can have two labels
+        (["x", "y", "z"], 2, False),
+        ([10, 20], 2, False),  # rules with the wrong numbers would be applied without an error
+        ([3, 1, 2], 3, False),
+    ],
+)
+def test_lightgbm_assigns_no_labels_to_wrong_columns(
+    labels: list[Any], n_values: int, is_read: bool
+) -> None:
     rng = np.random.default_rng(0)
+    codes = np.append(rng.integers(0, len(labels), 298), [0, len(labels) - 1])
     X = pd.DataFrame(
-        {"a": pd.Categorical(rng.choice(["x", "y"], 300)), "b": rng.integers(0, 5, 300)}
+        {"a": pd.Categorical.from_codes(codes, labels), "b": rng.integers(0, n_values, 300)}
     )
-    model = LGBMRegressor(**QUIET).fit(X, X["b"] % 3, categorical_feature=["b"])
-    with pytest.raises(ValueError, match="does not store which labels belong to which column"):
-        as_ruleset(model)
-    ruleset = as_ruleset(model, categories={"a": ["x", "y"], "b": range(5)})
-    assert ruleset.predict(X) == pytest.approx(model.predict(X))
+    y = (codes == 1) + 2.0 * (X["b"] % 3 == 1)
+    model = LGBMRegressor(**QUIET).fit(X, y, categorical_feature=["b"])
+    if not is_read:
+        with pytest.raises(ValueError, match=r"labels belong to which column.*or categories={'b'"):
+            as_ruleset(model)
+    options: Any = [{"X": X}, {"categories": {"a": labels, "b": range(n_values)}}]
+    for option in [*options, options_from_rows(model, X), *([{}] if is_read else [])]:
+        assert as_ruleset(model, **option).predict(X) == pytest.approx(model.predict(X))
+    with pytest.raises(ValueError, match="of which 1 are categorical; got 2 and 0"):
+        as_ruleset(model, X=X.astype({"a": object, "b": int}).assign(a=0))
 
 
 def test_lightgbm_early_stopping_limits_trees(ragged_table: Any) -> None:

@@ -198,7 +198,7 @@ def options_from_rows(model: Any, X: Any) -> dict[str, Any]:
     -------
     dict
         Options of :func:`as_ruleset`: ``missing=True`` for scikit-learn's trees if values are
-        missing, and the rows for models of CatBoost.
+        missing, and the rows for models of CatBoost and LightGBM with categories.
 
     Examples
     --------

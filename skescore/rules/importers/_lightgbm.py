@@ -7,6 +7,9 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
 from skescore.rules._domain import Domain
 from skescore.rules._ruleset import RuleSet
 from skescore.rules.importers._boosted_trees import (
@@ -50,6 +53,7 @@ def read_lightgbm(
     classes: Sequence[Any] | None = None,
     categories: Mapping[Hashable, Sequence[Any]] | None = None,
     domain: Domain | None = None,
+    X: pd.DataFrame | None = None,
 ) -> RuleSet:
     """Convert a model of LightGBM to a rule set whose rules vote.
 
@@ -64,11 +68,14 @@ def read_lightgbm(
     classes : sequence, optional
         Labels of a Booster's classes; by default 0, 1, ...
     categories : mapping of feature to sequence of labels, optional
-        Labels of the codes of categorical features. A model that was fitted on the unordered
-        categorical columns of a data frame stores them. Ordered ones are split by their codes, so
-        that their labels are needed.
+        Labels of the codes of categorical features. A model that was fitted on a data frame stores
+        them, but not the columns that they belong to.
     domain : Domain, optional
         Box around the training rows, which the model does not store.
+    X : DataFrame, optional
+        The training rows, or other rows with the same categorical columns. They identify the
+        columns to which the stored labels belong; without them, the columns are derived from the
+        ranges of the values, and the model is rejected if several assignments are plausible.
 
     Returns
     -------
@@ -91,7 +98,7 @@ def read_lightgbm(
     dump = booster.dump_model()
     names = feature_names_of(dump["feature_names"], int(dump["max_feature_idx"]) + 1, feature_names)
     objective, _, settings = str(dump.get("objective") or "").partition(" ")
-    labels = _labels_of_codes(dump, names, category_labels(categories, names))
+    labels = _labels_of_codes(dump, names, category_labels(categories, names), X)
     n_outputs = int(dump["num_tree_per_iteration"])
     # With reg_sqrt, LightGBM predicts the square of the sum.
     is_plain_sum = bool(objective) and settings != "sqrt"
@@ -112,38 +119,87 @@ def read_lightgbm(
 
 
 def _labels_of_codes(
-    dump: Mapping[str, Any], names: Sequence[str], user_labels: dict[int, list[Any]]
+    dump: Mapping[str, Any],
+    names: Sequence[str],
+    user_labels: dict[int, list[Any]],
+    X: pd.DataFrame | None,
 ) -> dict[int, list[Any]]:
     """Return the labels of the codes of categorical features, by the feature's index."""
     stored = dump.get("pandas_categorical") or []
-    infos = dump["feature_infos"]
+    if X is not None:
+        columns = [i for i, kind in enumerate(X.dtypes) if not is_numeric_dtype(kind)]
+        if len(columns) != len(stored) or X.shape[1] != len(names):
+            raise ValueError(
+                f"X must have the {len(names)} columns of the training rows, of which "
+                f"{len(stored)} are categorical; got {X.shape[1]} and {len(columns)}."
+            )
+        return dict(zip(columns, stored, strict=True)) | user_labels
+    infos = [dump["feature_infos"].get(name) for name in dump["feature_names"]]
     codes = {
-        i: set(infos[name]["values"]) - {-1}
-        for i, name in enumerate(dump["feature_names"])
-        if infos.get(name, {}).get("values")
+        i: set(info["values"]) - {-1} for i, info in enumerate(infos) if info and info["values"]
     }
-    are_stored = len(stored) == len(codes) and all(
-        max(values, default=0) < len(labels)
-        for values, labels in zip(codes.values(), stored, strict=True)
-    )
-    if are_stored:
-        return dict(zip(codes, stored, strict=True)) | user_labels
     # Ordered categories are split like numbers, by their codes.
     n_codes = max(map(len, stored), default=0)
-    may_be_ordered = any(
-        not info["values"] and info["min_value"] >= 0 and info["max_value"] < n_codes
-        for info in infos.values()
-    )
+    may_be_ordered = any(_fits(info, n_codes) for info in infos if info and not info["values"])
     is_complete = len(stored) <= len(user_labels) or not may_be_ordered
-    if stored and not (is_complete and codes.keys() <= user_labels.keys()):
+    if not stored or (is_complete and codes.keys() <= user_labels.keys()):
+        return user_labels
+    assigned_labels = _assign_labels(infos, codes, stored)
+    if assigned_labels is None:
         listing = ", ".join(f"{names[i]!r}: [...]" for i in codes) or "column: [...]"
         raise ValueError(
             f"The model was fitted on a data frame with {len(stored)} categorical columns and does "
             "not store which labels belong to which column, or which columns are ordered: pass "
-            f"categories={{{listing}}} for all of them, with the labels in the order of "
-            "X[column].cat.categories."
+            f"X=X_train, the frame of the training rows, or categories={{{listing}}} for all of "
+            "them, with the labels in the order of X[column].cat.categories."
         )
-    return user_labels
+    return assigned_labels | user_labels
+
+
+def _assign_labels(
+    infos: Sequence[Mapping[str, Any] | None],
+    codes: Mapping[int, set[int]],
+    stored: Sequence[list[Any]],
+) -> dict[int, list[Any]] | None:
+    """Assign stored labels to columns; return None if several assignments are plausible."""
+    # The labels have the order of the columns. If the first and the last columns to which they can
+    # be assigned are the same, no others are possible.
+    first, last = (
+        [next((i for i in columns if _fits(infos[i], len(labels))), -1) for labels in ordered]
+        for columns, ordered in (
+            (iter(range(len(infos))), stored),
+            (iter(reversed(range(len(infos)))), stored[::-1]),
+        )
+    )
+    if first == last[::-1] and -1 not in first:
+        return dict(zip(first, stored, strict=True))
+    # By default, LightGBM declares exactly the unordered categorical columns as categorical.
+    by_default = dict(zip(codes, stored, strict=False))
+    fits_default = len(codes) == len(stored) and all(
+        _fits(infos[i], len(labels)) for i, labels in by_default.items()
+    )
+    # Rules on a column with wrong labels raise errors if the labels are texts, not for numbers.
+    are_texts = all(isinstance(label, str) for labels in stored for label in labels)
+    if not fits_default or not are_texts:
+        return None
+    # A column of integers that was declared as categorical rarely has exactly the codes of labels.
+    has_all_codes = all(codes[i] == set(range(len(by_default[i]))) for i in codes)
+    sizes = {len(labels) for labels in stored}
+    has_other_codes = any(
+        info and not info["values"] and info["min_value"] == 0 and info["max_value"] + 1 in sizes
+        for info in infos
+    )
+    return by_default if has_all_codes or not has_other_codes else None
+
+
+def _fits(info: Mapping[str, Any] | None, n_codes: int) -> bool:
+    """Return whether a column can have that many codes; information lacks on constant columns."""
+    if info is None:
+        return True
+    if info["values"]:
+        return bool(max(info["values"]) < n_codes)
+    bounds = info["min_value"], info["max_value"]
+    return bool(bounds[0] >= 0 and bounds[1] < n_codes and all(b == int(b) for b in bounds))
 
 
 def _leaves(
