@@ -220,3 +220,23 @@ def test_calibration_of_classes_ignores_weight_zero() -> None:
 def test_calibration_unit_is_1_in_classification() -> None:
     rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
     assert rule_calibration(rules, [[0.0], [1.0]], ["a", "b"]).unit == 1.0
+
+
+def test_calibration_measures_only_rules_with_both_values() -> None:
+    statistics = RuleStatistics(10, (10, 0))
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=1)], "a", statistics),
+            Rule([Interval(0, 1, 2)], "a"),
+            Rule([Interval(0, lower=9)], "a", statistics),
+        ],
+        ["x"],
+        task="classification",
+        classes=["a", "b"],
+    )
+    rows = np.repeat([[0.5], [1.5]], 40, axis=0)
+    calibration = rule_calibration(rules, rows, ["b"] * 60 + ["a"] * 20)
+    assert math.isnan(calibration.printed[1])
+    assert calibration.rows[2] == 0
+    assert calibration.error == 1.0
+    assert calibration.share_within == 0.0

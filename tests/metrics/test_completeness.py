@@ -508,3 +508,43 @@ def test_volume_adds_missing_share_to_inner_intervals() -> None:
     result = volume_completeness(rules)
     assert result.exact
     assert result.value == pytest.approx((0.6 * 0.25 + 0.4) * 0.75)
+
+
+def crossing_boxes(*extra: list[Any]) -> RuleSet:
+    """Make rules whose volume is too expensive to be computed exactly."""
+    rng = np.random.default_rng(0)
+    begins = rng.uniform(0, 0.3, (60, 10))
+    boxes = [[Interval(j, begin, begin + 0.6) for j, begin in enumerate(row)] for row in begins]
+    return rule_set(*boxes, *extra, domain=Domain((0,) * 11, (1,) * 11))
+
+
+def test_volume_samples_if_its_bounds_are_estimates() -> None:
+    estimate = volume_completeness(crossing_boxes(), n_samples=2000)
+    mixed = volume_completeness(
+        crossing_boxes([TRIANGLE, Interval(10, upper=0.02)]), n_samples=2000
+    )
+    assert not estimate.exact
+    assert not mixed.exact
+    assert estimate.low < mixed.value < estimate.high + 0.02
+
+
+def test_volume_samples_missing_values_of_categories() -> None:
+    rule = Rule([OneOf(0, ["b"]), Linear([(1, 1.0), (2, 1.0)], upper=1.0)], "a")
+    domain = Domain((0, 0, 0), (2, 1, 1), [(0, ("a", "b"))], missing=(0.5, 0.0, 0.0))
+    rules = RuleSet([rule], ["kind", "x", "y"], task="classification", domain=domain)
+    result = volume_completeness(rules)
+    assert result.low <= 0.5 * 0.5 * 0.5 <= result.high
+
+
+def test_volume_splits_rules_into_1024_parts() -> None:
+    inner = [Interval(j, 0.25, 0.5, missing=True) for j in range(10)]
+    domain = Domain((0,) * 10, (1,) * 10, missing=(0.5,) * 10)
+    result = volume_completeness(rule_set(inner, domain=domain))
+    assert result.exact
+    assert result.value == pytest.approx((0.5 * 0.25 + 0.5) ** 10)
+
+
+def test_volume_rejects_texts_among_numbers_on_constant_features() -> None:
+    rules = rule_set([OneOf(0, ["a", 1]), TRIANGLE], domain=Domain((1, 0, 0), (1, 1, 1)))
+    with pytest.raises(ValueError, match="categories"):
+        volume_completeness(rules)

@@ -103,5 +103,21 @@ def test_decide_rows_without_domain_has_no_limits() -> None:
 
 def test_decide_rows_rejects_voting_rules() -> None:
     votes = RULES.replace(ordered=False, voting="votes")
-    with pytest.raises(ValueError, match="predict together"):
+    with pytest.raises(ValueError, match=r"Counting decisions.*predict together"):
         decide_rows(votes, rows_at_limits())
+
+
+def test_decide_rows_compares_model_predictions_without_labels() -> None:
+    rows = rows_at_limits()
+    predictions = RULES.predict(rows)
+    result = decide_rows(RULES, rows, model_predictions=predictions)
+    assert set(result.label_outcome) == {-1}
+    assert set(result.model_outcome) == {0}
+    counts = result.counts()
+    restored = type(counts).from_dict(counts.to_dict())
+    assert restored.to_dict() == counts.to_dict()
+
+
+def test_decide_rows_of_a_single_class_needs_no_fallback() -> None:
+    rules = RuleSet([Rule([Interval(0, upper=1)], "a")], ["x"], task="classification")
+    assert decide_rows(rules, [[0.0], [5.0]], ["a", "a"]).label_outcome.tolist() == [0, -1]

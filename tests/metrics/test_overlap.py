@@ -237,3 +237,24 @@ def test_rule_overlap_rejects_counts_of_rows() -> None:
             function(RULES, counts)
         with pytest.raises(ValueError, match="at least one row"):
             function(RULES, np.empty((0, 1)))
+
+
+def test_volume_overlap_is_reproducible_by_default() -> None:
+    begins = np.random.default_rng(0).uniform(0, 0.3, (60, 10))
+    rules = [
+        Rule([Interval(j, begin, begin + 0.6) for j, begin in enumerate(row)], "ab"[i % 2])
+        for i, row in enumerate(begins)
+    ]
+    ruleset = RuleSet(
+        rules, [*"abcdefghij"], task="classification", domain=Domain((0,) * 10, (1,) * 10)
+    )
+    overlap = volume_overlap(ruleset, n_samples=500)
+    assert not overlap.exact
+    assert overlap == volume_overlap(ruleset, n_samples=500, random_state=0)
+
+
+def test_redundancy_compares_votes_of_covered_rows() -> None:
+    rules = [Rule([], "a", weight=1.0), Rule([Interval(0, upper=1)], "b", weight=2.0)]
+    ruleset = RuleSet(rules, ["x"], task="classification", ordered=False, voting="votes")
+    result = redundancy(ruleset, [[0.0], [5.0]])
+    assert result.rules.tolist() == [False, False]

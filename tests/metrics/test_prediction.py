@@ -468,3 +468,10 @@ def test_r2_of_ordinary_numbers_keeps_all_digits(pairs: Any) -> None:
     assume(min(errors.sum(), deviations.sum()) > 1e-300 and true.min() < true.max())
     value = prediction_performance(true, pred, metric="r2", task="regression")
     assert value == 1.0 - errors.sum() / deviations.sum()
+
+
+def test_f1_macro_ignores_classes_that_only_uncovered_rows_predict() -> None:
+    covered = [True, True, False]
+    options: Any = {"metric": "f1_macro", "task": "classification", "uncovered": "penalize"}
+    value = prediction_performance(["a", "a", "b"], ["a", "b", "c"], covered=covered, **options)
+    assert value == pytest.approx((2 / 3 + 0) / 2)

@@ -884,3 +884,19 @@ def test_correlation_ignores_scale_of_each_side() -> None:
 def test_performance_report_rejects_invalid_undefined() -> None:
     with pytest.raises(TypeError, match="undefined must be a number"):
         performance_report([0, 1], [0, 1], task="classification", undefined="none")
+
+
+def test_performance_table_names_scorers_except_those_of_survival() -> None:
+    table = performance_table()
+    is_survival = table["kind"] == "survival"
+    assert (table.loc[is_survival, "scorer"] == "").all()
+    assert (table.loc[~is_survival, "scorer"] != "").all()
+    assert table.loc["relative_error", "scorer"] == "neg_relative_error"
+    assert all(isinstance(metric.options, tuple) for metric in PERFORMANCE_METRICS.values())
+
+
+def test_correlation_is_at_most_1() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        y = rng.normal(size=5)
+        assert performance_value("correlation", y, 3.0 * y) <= 1.0

@@ -328,3 +328,72 @@ def test_f1_of_counts_ignores_scale_of_weights() -> None:
         for unit in (1.0, 0.01)
     ]
     assert values[1] == pytest.approx(values[0], rel=1e-12)
+
+
+def test_rule_counts_of_other_labels_add_up() -> None:
+    X = [[1.0], [1.5], [8.0]]
+    y = np.array(["a", "other", "third"], dtype=object)
+    parts = count_rows(CLASSES, X[:1], y[:1]) + count_rows(CLASSES, X[1:], y[1:])
+    expected = count_rows(CLASSES, X, y)
+    assert parts.classes.labels == expected.classes.labels
+    np.testing.assert_array_equal(parts.classes.by_rule, expected.classes.by_rule)
+
+
+def test_rule_counts_of_many_rows_are_complete() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=i)], "a") for i in range(5000)],
+        ["x"],
+        task="classification",
+    )
+    X, y = np.full((2000, 1), 9999.0), np.full(2000, "a")
+    assert count_rows(rules, X, y).n_rows == (0, 2000)
+
+
+def test_rule_counts_replace_a_single_uncovered_row_by_mean() -> None:
+    rules = NUMBERS.replace(fallback=None)
+    X, y = [[0.5], [1.0], [-1.0]], [1.0, 2.0, 6.0]
+    assert count_rows(rules, X, y).numbers.default == 3.0
+
+
+def test_rule_counts_keep_undefined_defaults_in_json() -> None:
+    counts = count_rows(NUMBERS.replace(fallback=None), [[0.5], [1.0]], [1.0, 2.0])
+    assert math.isnan(RuleCounts.from_json(counts.to_json()).numbers.default)
+
+
+def test_rule_counts_have_exact_means_of_equal_labels() -> None:
+    rules = rule_set([1.0, 2.0, 3.0], "regression", fallback=Fallback(0.0))
+    X, y = [[0.5]] * 3 + [[8.0]] * 3, [0.1] * 3 + [1e9, 2e9, 4e9]
+    assert count_rows(rules, X, y).numbers.moments[0].tolist()[0][0] == 0.1
+
+
+def test_rule_counts_are_exact_for_fractions_of_rows() -> None:
+    rules = rule_set([1.0, 2.0, 3.0], "regression", fallback=Fallback(0.0))
+    labels = np.array([1e9, 1e9 + 1e-3])
+    X, y = [[0.5]] * 2 + [[8.0]] * 2, [*labels, 0.0, 1.0]
+    std = confusion(rules, count_rows(rules, X, y, [0.25] * 4)).std
+    assert std[0] == pytest.approx(np.std(labels), rel=1e-4)
+
+
+def test_rule_counts_without_equal_moments_have_no_ranges() -> None:
+    X, y = [[0.5], [1.0], [1.5]], [1.0, 2.0, 4.0]
+    parts = count_rows(NUMBERS, X[:2], y[:2]) + count_rows(NUMBERS, X[1:], y[1:])
+    assert parts.numbers.within is None
+
+
+def test_rule_counts_of_voting_rules_count_predicted_classes() -> None:
+    rules = RuleSet(
+        [Rule([], "a"), Rule([Interval(0, upper=1)], "b", weight=2.0)],
+        ["x"],
+        task="classification",
+        ordered=False,
+        voting="votes",
+    )
+    counts = count_rows(rules, [[0.0], [5.0], [6.0]], ["a", "a", "b"])
+    assert counts.classes.predicted.tolist() == [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+
+
+def test_metrics_of_counts_list_metrics_of_numbers() -> None:
+    counts = count_rows(NUMBERS, [[0.5], [1.0]], [1.0, 2.0])
+    with pytest.raises(ValueError, match="Choose one of") as caught:
+        evaluate_rules(NUMBERS, counts).performance("median_absolute_error", "penalize")
+    assert "accuracy" not in str(caught.value)

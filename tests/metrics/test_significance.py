@@ -394,3 +394,9 @@ def test_adjust_p_values_rejects_invalid_settings():
             significant_fraction([0.5], alpha)
     with pytest.raises(TypeError, match="alpha must be a number"):
         significant_fraction([0.5], "0.05")
+
+
+def test_fisher_p_value_accepts_the_largest_exact_number_of_rows():
+    assert fisher_p_value(0, 0, 2.0**53 - 1, 1) == 1.0
+    with pytest.raises(ValueError, match=r"number of rows from 1 .*got 0\.5\. "):
+        fisher_p_value(0, 0, [2.0**53 - 1, 0.25], [1, 0.25])

@@ -224,3 +224,13 @@ def test_rule_similarity_bins_conditions_of_at_least() -> None:
     # Quartiles: 5 and 6 are in the same bin, 25 is in another one.
     assert rule_similarity(rules(5), rules(6), rows, n_bins=4) == 1.0
     assert rule_similarity(rules(5), rules(25), rows, n_bins=4) == 0.0
+
+
+def test_rule_similarity_without_rows_compares_exact_bounds() -> None:
+    def rules(*conditions):
+        return RuleSet([Rule(conditions, "a")], ["x"], task="classification", classes=["a"])
+
+    one, wider = rules(Interval(0, 1, 2)), rules(Interval(0, 1, 3))
+    assert rule_similarity(one, wider) == 0.0
+    assert rule_similarity(one, rules(Interval(0, 1, 2, True, True))) == 0.0
+    assert rule_similarity(one, one) == 1.0

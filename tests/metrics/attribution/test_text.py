@@ -346,6 +346,8 @@ def test_text_tokens_reject_other_types() -> None:
         text_tokens(None, "good film")
     with pytest.raises(TypeError, match="3 in row 1"):
         text_tokens(None, [["good"], 3])
+    with pytest.raises(TypeError, match=r"\['good', 1\] in row 0"):
+        text_tokens(None, [["good", 1]])
 
 
 def test_faithfulness_rejects_mixed_rows() -> None:
