@@ -195,3 +195,12 @@ def test_lightgbm_reader_rejects_unsupported_models(settings: Any, message: str)
     model = LGBMRegressor(**QUIET, **settings).fit(X, X[:, 0])
     with pytest.raises(ValueError, match=message):
         as_ruleset(model)
+
+
+def test_lightgbm_rules_have_names_of_rows() -> None:
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 2)), columns=["x (cm)", "y (cm)"])
+    model = LGBMRegressor(**QUIET).fit(X, X["x (cm)"])
+    assert as_ruleset(model).feature_names == ("x_(cm)", "y_(cm)")
+    ruleset = as_ruleset(model, **options_from_rows(model, X))
+    assert ruleset.feature_names == ("x (cm)", "y (cm)")
+    assert ruleset.predict(X) == pytest.approx(model.predict(X))

@@ -63,8 +63,8 @@ def read_lightgbm(
         A fitted model of trees. If it was stopped early, the trees up to its best iteration are
         read, with which it predicts.
     feature_names : sequence of str, optional
-        Names of the features in the rules; by default those that the model was fitted with, in
-        which LightGBM replaces blanks with underscores.
+        Names of the features in the rules; by default those of `X`, or those of the model, in which
+        LightGBM replaces blanks with underscores.
     classes : sequence, optional
         Labels of a Booster's classes; by default 0, 1, ...
     categories : mapping of feature to sequence of labels, optional
@@ -96,6 +96,8 @@ def read_lightgbm(
     """
     booster = model if hasattr(model, "dump_model") else model.booster_
     dump = booster.dump_model()
+    if feature_names is None and X is not None:
+        feature_names = [str(name) for name in X.columns]
     names = feature_names_of(dump["feature_names"], int(dump["max_feature_idx"]) + 1, feature_names)
     objective, _, settings = str(dump.get("objective") or "").partition(" ")
     labels = _labels_of_codes(dump, names, category_labels(categories, names), X)
