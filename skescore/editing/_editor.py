@@ -23,6 +23,7 @@ from skescore.editing._edits import (
 )
 from skescore.editing._effect import Effect, EffectRows
 from skescore.editing._log import EditLog, describe_edit, rules_data
+from skescore.editing._premises import interval_of
 from skescore.editing._refit import Reoptimization, refit
 from skescore.editing._suggestions import Suggestion, suggest
 from skescore.extractors import Oracle
@@ -314,6 +315,11 @@ class RuleEditor:
             value = {"lower": lower, "upper": upper}[name]
             if name in changes and changes[name] is None and value != free:
                 raise ValueError(f"{name} must be a number, or {free} for no bound, got {value!r}.")
+        rule = self.rules_[rule_index(self.rules_, number)]
+        old = interval_of(rule, feature_index(self.rules_, feature))
+        for side in ("lower", "upper"):  # so that the log states the side of a moved bound
+            if changes.get(side) is not None and math.isfinite(getattr(old, side)):
+                changes.setdefault(f"{side}_closed", getattr(old, f"{side}_closed"))
         return self._edit(
             because, action="set_bound", number=number, feature=self._name(feature), **changes
         )

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skescore.editing import EditLog, EditLogError, RuleEditor, canonical_json, replay
+from skescore.rules import Domain, Interval, Rule, RuleSet
 
 
 def edited_log(cases: ModuleType, seed: int, kind: str) -> tuple[RuleEditor, int]:
@@ -188,3 +189,19 @@ def test_canonical_json_keeps_values(value: Any) -> None:
 )
 def test_canonical_json_writes_numbers_like_a_browser(number: float, text: str) -> None:
     assert canonical_json(number) == text
+
+
+def test_log_states_whether_moved_bounds_are_closed() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=20, upper_closed=False)], "a"), Rule([], "b")],
+        ["age"],
+        task="classification",
+        ordered=True,
+        domain=Domain((0,), (50,)),
+    )
+    editor = RuleEditor(rules, [[1.0], [20.0], [40.0]], ["a", "b", "b"])
+    editor.set_bound(1, "age", upper=41.0)
+    assert any("age < 20" in str(suggestion) for suggestion in editor.suggestions())
+    editor.set_bound(1, "age", lower=0.5)
+    assert "set age < 41 in rule 1" in str(editor.log_)
+    assert "set age > 0.5 in rule 1" in str(editor.log_)
