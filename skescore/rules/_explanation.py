@@ -176,8 +176,9 @@ class CounterfactualSearch:
         """Return whether each change leads to another prediction."""
         ruleset, changes = self.ruleset, [{}, *changes]
         table, with_prediction = self.table(changes), np.arange(len(changes))
-        if ruleset.fallback is None:  # uncovered rows have no prediction
-            with_prediction = np.flatnonzero(self.by_rules(table))
+        if ruleset.fallback is None or ruleset.fallback.policy == "abstain":
+            # Other uncovered rows have no prediction; the first row is the one that is explained.
+            with_prediction = np.flatnonzero(self.by_rules(table) | (with_prediction == 0))
             table = self.table([changes[i] for i in with_prediction])
         result = np.zeros(len(changes), dtype=bool)
         predictions = ruleset.predict(table)

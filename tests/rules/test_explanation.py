@@ -454,3 +454,21 @@ def test_explain_rows_with_missing_values(dtype: str, uses_column: bool) -> None
     predictions = rules.predict(X).tolist()
     assert [explanation.prediction for explanation in rules.explain(X)] == predictions
     assert rules.explain(X.iloc[[1]]).prediction == predictions[1]
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_explain_names_no_change_to_an_abstention(task: str) -> None:
+    outputs: list[Any] = [5.0, 7.0] if task == "regression" else ["a", "b"]
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=20)], outputs[0]),
+            Rule([Interval(0, lower=40)], outputs[1]),
+        ],
+        ["age"],
+        task=task,
+        domain=Domain((0,), (50,)),
+        fallback=Fallback(outputs[0], "abstain"),
+    )
+    assert rules.explain([[19.0]]).counterfactual.prediction == outputs[1]
+    assert rules.explain([[39.0]]).counterfactual.prediction == outputs[1]
+    assert rules.explain([[21.0]]).counterfactual.prediction == outputs[0]
