@@ -145,11 +145,16 @@ class RuleConfusion:
         -------
         ndarray of float, shape (n_rules,)
             Classification: one-sided Fisher test, the probability that a random rule of this size
-            covers at least as many positive rows. Regression: lower tail of the chi-square test of
-            variance, the probability that random labels are at least as close together.
+            covers at least as many positive rows; NaN if all weights add up to less than a row.
+            Regression: lower tail of the chi-square test of variance, the probability that random
+            labels are at least as close together.
         """
         if self.std is None or self.label_std is None:
-            raw = fisher_p_value(self.p, self.n, self.P, self.N)
+            # Fisher's test needs at least one whole row, which small weights may not add up to.
+            is_tested = np.floor(self.P * (1 + 1e-9)) + np.floor(self.N * (1 + 1e-9)) > 0
+            raw = np.full(len(self.p), np.nan)
+            counts = (array[is_tested] for array in (self.p, self.n, self.P, self.N))
+            raw[is_tested] = fisher_p_value(*counts)
         else:
             # The labels of a single row have no deviation, so no rule can be tested.
             expected = np.nan_to_num(self.label_std, nan=0.0)

@@ -15,6 +15,7 @@ from sklearn.datasets import load_diabetes, load_iris
 
 from skescore.metrics import characteristics, confusion
 from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
+from skescore.scorers import make_performance_scorer
 
 # RuleKit engine 2.1.24: the rules of ten models, and the figures of the engine for each model.
 REFERENCE = json.loads(
@@ -318,3 +319,22 @@ def test_conflicts_decide_close_votes_like_predict(order: tuple[int, ...]) -> No
     X, y = [[0.0], [1.0]], ["a", "b"]
     wrong = int((rules.predict(X) != np.array(y)).sum())
     assert characteristics(rules, X, y)["negative_voting_conflicts"] == wrong == 1
+
+
+@pytest.mark.parametrize("total", [1.0, 0.99999, 0.01])
+def test_characteristics_accept_weights_that_add_up_to_1(total: float) -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2)], "a"), Rule([Interval(0, lower=1)], "b")],
+        ["x"],
+        task="classification",
+        ordered=False,
+    )
+    X, y = [[0.0], [1.5], [3.0]], ["a", "b", "b"]
+    figures = characteristics(rules, X, y, sample_weight=np.full(3, total / 3))
+    assert figures["rules_per_example"] == pytest.approx(4 / 3)
+    assert figures["voting_conflicts"] == pytest.approx(total / 3)
+    assert math.isnan(figures["avg_pvalue"])
+    assert math.isnan(figures["fraction_significant"])
+    assert make_performance_scorer("rules_per_example")(
+        rules, X, y, sample_weight=np.full(3, total / 3)
+    ) == pytest.approx(4 / 3)
