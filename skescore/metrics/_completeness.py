@@ -411,7 +411,8 @@ def _check_no_categories(ruleset: RuleSet, varying: NDArray[np.bool_]) -> None:
                 raise ValueError(
                     f"Rule {number} requires values of the categorical feature {name!r} "
                     f"({condition}), and categories without known values have no volume. "
-                    "Use instance_completeness."
+                    "Use bounds if the feature is numeric, list its values in the domain, or use "
+                    "instance_completeness."
                 )
 
 
