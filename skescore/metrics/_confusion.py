@@ -152,7 +152,7 @@ class RuleConfusion:
         if self.std is None or self.label_std is None:
             # Fisher's test needs at least one whole row, which small weights may not add up to.
             is_tested = np.floor(self.P * (1 + 1e-9)) + np.floor(self.N * (1 + 1e-9)) > 0
-            raw = np.full(len(self.p), np.nan)
+            raw: Any = np.full(len(self.p), np.nan)
             counts = (array[is_tested] for array in (self.p, self.n, self.P, self.N))
             raw[is_tested] = fisher_p_value(*counts)
         else:
