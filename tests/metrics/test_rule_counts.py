@@ -397,3 +397,11 @@ def test_metrics_of_counts_list_metrics_of_numbers() -> None:
     with pytest.raises(ValueError, match="Choose one of") as caught:
         evaluate_rules(NUMBERS, counts).performance("median_absolute_error", "penalize")
     assert "accuracy" not in str(caught.value)
+
+
+def test_rule_counts_of_parts_have_ends_of_all_rows() -> None:
+    X, y = [[0.5], [1.0], [1.5], [8.0]], [4.0, 2.0, 7.0, 1.0]
+    parts = count_rows(NUMBERS, X[:2], y[:2]) + count_rows(NUMBERS, X[2:], y[2:])
+    whole = count_rows(NUMBERS, X, y)
+    np.testing.assert_array_equal(parts.numbers.rule_ends, whole.numbers.rule_ends)
+    np.testing.assert_array_equal(parts.numbers.ends, whole.numbers.ends)

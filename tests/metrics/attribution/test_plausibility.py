@@ -162,3 +162,9 @@ def test_plausibility_rejects_invalid_inputs(
     good: dict[str, Any] = {"attributions": [[1.0, 2.0, 3.0]], "rationales": [[1, 0, 0]]}
     with pytest.raises(error, match=message):
         plausibility(**{**good, **changes})
+
+
+@pytest.mark.parametrize("rationales", [None, "10", {"a": [1]}, max])
+def test_plausibility_requires_rows_of_rationales(rationales: Any) -> None:
+    with pytest.raises(TypeError, match="rationales must be rows of 0 and 1"):
+        plausibility([[0.1, 0.2]], rationales)
