@@ -1,7 +1,8 @@
-"""Exported rules of every kind are run: Python, SQL of three databases, SWI-Prolog, JSON."""
+"""Exported rules of every kind run: Python, SQL of three databases, Prolog, JavaScript, JSON."""
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
 import re
@@ -14,8 +15,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from foreign_programs import javascript_value
 
 from skescore.rules import AtLeast, Linear, LinearOutput, RuleSet
+from skescore.rules.exporters import to_javascript
 
 TESTS = Path(__file__).parents[1]
 SERVER = TESTS / "tuning" / "storage" / "conftest.py"
@@ -242,3 +245,73 @@ def test_prolog_predicts_alike(attack, tables, swipl):
             assert type(one) is type(other), (str(ruleset), one, other)
 
     attack(check, 20)
+
+
+# --- JavaScript -------------------------------------------------------------------------------
+
+# Predictions are written as types and texts, as JSON has neither NaN nor infinity.
+NODE = """
+const { createContext, runInContext } = require("vm");
+const say = (value) => value === null ? "none" : `${typeof value}:${String(value)}`;
+require("readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const [source, rows] = JSON.parse(line);
+  const module = { exports: {} };
+  const context = createContext({ module, exports: module.exports });
+  runInContext(source, context);
+  console.log(JSON.stringify(runInContext(rows, context).map((row) => {
+    try {
+      return say(module.exports.predict(row));
+    } catch (error) {
+      if (error.message !== "No rule holds for this row.") return `error:${error.message}`;
+      return "none";
+    }
+  })));
+});
+"""
+
+
+@pytest.fixture
+def node():
+    """Ask one process of Node.js, program after program."""
+    with subprocess.Popen(
+        [shutil.which("node"), "-e", NODE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+
+        def ask(program, names, rows):
+            cells = [
+                zip(map(json.dumps, names), map(javascript_value, row), strict=True) for row in rows
+            ]
+            listed = ("{" + ", ".join(f"[{k}]: {v}" for k, v in row) + "}" for row in cells)
+            process.stdin.write(json.dumps([program, f"[{', '.join(listed)}]"]) + "\n")
+            process.stdin.flush()
+            return json.loads(process.stdout.readline())
+
+        yield ask
+        process.stdin.close()
+
+
+def number_or_text(answer):
+    """Return a prediction of Node.js as a Python value."""
+    kind, _, value = answer.partition(":")
+    read = {"number": lambda v: float(v.replace("Infinity", "inf")), "bigint": int, "string": str}
+    read |= {"boolean": lambda v: v == "true", "none": lambda _: None}
+    return read[kind](value)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node (Node.js) is not on the PATH")
+def test_javascript_predicts_alike(attack, tables, node):
+    def check(rng):
+        _, ruleset, rows, expected = case(rng, tables)
+        try:
+            program = to_javascript(ruleset)
+        except ValueError as error:
+            if "JavaScript's numbers" not in str(error):
+                raise
+            return
+        answers = node(program, ruleset.feature_names, rows)
+        compare(ruleset, rows, list(map(number_or_text, answers)), expected, program)
+
+    attack(check, 30)

@@ -471,7 +471,12 @@ def test_r2_of_ordinary_numbers_keeps_all_digits(pairs: Any) -> None:
 
 
 def test_f1_macro_ignores_classes_that_only_uncovered_rows_predict() -> None:
-    covered = [True, True, False]
-    options: Any = {"metric": "f1_macro", "task": "classification", "uncovered": "penalize"}
-    value = prediction_performance(["a", "a", "b"], ["a", "b", "c"], covered=covered, **options)
-    assert value == pytest.approx((2 / 3 + 0) / 2)
+    value = prediction_performance(
+        ["a", "b", "b"],
+        ["a", "c", "d"],
+        covered=[True, False, True],
+        metric="f1_macro",
+        task="classification",
+        uncovered="penalize",
+    )
+    assert value == pytest.approx(1 / 3)

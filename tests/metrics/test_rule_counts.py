@@ -363,7 +363,10 @@ def test_rule_counts_keep_undefined_defaults_in_json() -> None:
 def test_rule_counts_have_exact_means_of_equal_labels() -> None:
     rules = rule_set([1.0, 2.0, 3.0], "regression", fallback=Fallback(0.0))
     X, y = [[0.5]] * 3 + [[8.0]] * 3, [0.1] * 3 + [1e9, 2e9, 4e9]
-    assert count_rows(rules, X, y).numbers.moments[0].tolist()[0][0] == 0.1
+    numbers = count_rows(rules, X, y).numbers
+    assert numbers.moments[0, 0, 0] == 0.1
+    assert numbers.rule_ends[0, :, 0].tolist() == [0.1, 0.1]
+    assert numbers.ends.tolist()[0] == [0.1, 4e9]
 
 
 def test_rule_counts_are_exact_for_fractions_of_rows() -> None:
