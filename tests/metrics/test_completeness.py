@@ -550,3 +550,12 @@ def test_volume_rejects_texts_among_numbers_on_constant_features() -> None:
     rules = rule_set([OneOf(0, ["a", 1]), TRIANGLE], domain=Domain((1, 0, 0), (1, 1, 1)))
     with pytest.raises(ValueError, match="categories"):
         volume_completeness(rules)
+
+
+def test_volume_splits_no_rules_that_reach_an_end() -> None:
+    """Missing values are next to the smallest numbers, so that 11 features need a single box."""
+    premise = [Interval(j, upper=0.5, missing=True) for j in range(11)]
+    domain = Domain((0,) * 11, (1,) * 11, missing=(0.5,) * 11)
+    result = volume_completeness(rule_set(premise, domain=domain))
+    assert result.exact
+    assert result.value == pytest.approx(0.75**11)
