@@ -602,6 +602,8 @@ def test_pairs_of_boxes_accept_unbounded_boxes() -> None:
     assert adjacent_pairs(lower, upper).tolist() == [[0, 1, 0]]
     assert overlapping_pairs(lower, upper).tolist() == [[0, 2]]
     assert contained_in_other(lower, upper).tolist() == [False, False, False]
+    # Without features, all boxes are equal.
+    assert contained_in_other(np.empty((3, 0)), np.empty((3, 0))).tolist() == [False, True, True]
     assert contained_in_other([*lower, [-inf, -inf]], [*upper, [inf, inf]]).tolist() == [
         True,
         True,
