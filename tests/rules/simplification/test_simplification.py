@@ -1257,3 +1257,25 @@ def test_simplify_on_rows_takes_the_best_step_first(
     ruleset = RuleSet(rules, ["x"], task="regression", ordered=True)
     short = ruleset.simplify(np.array(X)[:, None], 0.3)
     assert [rule.output for rule in short.rules] == pytest.approx(left)
+
+
+def test_simplify_counts_rows_of_rules_without_counts_again() -> None:
+    premises = [
+        [Interval(0, upper=3)],
+        [Interval(1, 2, 5)],
+        [Interval(0, upper=5)],
+        [Interval(0, upper=1)],
+    ]
+    rules = RuleSet(
+        [Rule(premise, "a") for premise in premises],
+        ["x", "y"],
+        task="classification",
+        classes=["a", "b"],
+        ordered=True,
+        domain=Domain((0, 0), (5, 5)),
+        fallback=Fallback("a"),
+    )
+    X = [[2.0, 1.0], [3.0, 4.0], [3.0, 3.0], [0.0, 5.0]]
+    [rule] = with_statistics(rules, X, np.array(["a", "b", "a", "a"])).simplify(X)
+    assert rule.statistics is not None
+    assert rule.statistics.n_rows == 4
