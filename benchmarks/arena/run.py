@@ -6,7 +6,7 @@
 
 Each file in `methods/` defines methods; add a file to add methods (see
 `skescore.bench.read_methods`). If the packages that a file `REQUIRES` are not installed, the file
-runs in a separate virtual environment with them. Rows are stored immediately, so an interrupted run
+runs in a separate virtual environment with them. A file with `SUITES` runs on these suites only. Rows are stored immediately, so an interrupted run
 resumes. At the end, all rows are written to `results.csv`, and the machine and versions to
 `machine.json`. Cells in `results.csv` are not measured again, even if another machine measured
 them, except with `--afresh`. A cell has a time limit of 30 s (`--cell-seconds`; use more on a
@@ -144,7 +144,10 @@ def make_config(
     """Return the configuration of all methods for a suite; None if no method supports its task."""
     base = suite_config(suite)
     task = "regression" if suite == "regression" else "classification"
+    files = [path for path in files if suite in (read_list(path, "SUITES") or SUITES)]
     entries = [entry for path in files for entry in read_methods(path)]
+    if not entries:
+        return None
     config = config_from({"data": ["iris"], "black_boxes": [box], "extractors": entries})
     suitable = tuple(e for e in config.extractors if task in _tasks(e))
     if not suitable:

@@ -222,7 +222,7 @@ def _extract(
             cv = make_time_splitter(cv, len(rows.X_train))
         search = ExtractorSearchCV(
             _black_box(group),
-            extractors=tuple(params["extractors"]),
+            extractors=params["extractors"],
             scoring=get_rule_scorer(params["scoring"]),
             n_trials=params["trials"],
             cv=cv,

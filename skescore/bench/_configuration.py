@@ -148,14 +148,14 @@ def _check_params(entry: ExtractorEntry, where: str) -> None:
 
 def _check_search(settings: Mapping[str, Any], where: str) -> None:
     names = settings["extractors"]
-    if not names:
+    if names is not None and not names:
         raise ConfigurationError(f"{where}: extractors must name at least one extractor.")
-    for name in names:
+    for name in names or ():
         if name not in extractor_names():
             raise ConfigurationError(
                 f"{where}: there is no extractor {name!r}. {did_you_mean(name, extractor_names())}"
             )
-    for key, minimum in (("trials", len(names)), ("cv", 2)):
+    for key, minimum in (("trials", len(names or [SEARCH])), ("cv", 2)):
         value = settings[key]
         if not _is_integer(value) or value < minimum:
             raise ConfigurationError(
@@ -566,12 +566,12 @@ def _read_extractor(item: Any, base: Path | None) -> ExtractorEntry:
         _refuse_unknown(table, valid_keys, "an entry of extractors named 'search'")
         settings = {key: table.get(key, value) for key, value in _SEARCH_SETTINGS.items()}
         names = settings["extractors"]
-        if not isinstance(names, Sequence) or isinstance(names, str):
+        if names != "default" and (not isinstance(names, Sequence) or isinstance(names, str)):
             raise ConfigurationError(
-                "extractors: those of a search must be a list of names, such as "
+                "extractors: those of a search must be 'default' or a list of names, such as "
                 f'["cart", "gridex"], got {names!r}.'
             )
-        settings["extractors"] = list(names)
+        settings["extractors"] = None if names == "default" else list(names)
         return ExtractorEntry(label, "search", SEARCH, settings, data)
     _refuse_unknown(table, {"label", "name", "params", "data"}, "an entry of extractors")
     if name not in extractor_names():

@@ -244,7 +244,7 @@ def _why_unsuitable(entry: ExtractorEntry, dataset: Dataset, ruleset: RuleSet | 
             return "its rules predict none of the classes"
         return ""
     names = entry.params["extractors"] if entry.kind == "search" else [entry.name]
-    for name in names:
+    for name in names or ():
         # A class has the same attributes as a registered extractor.
         spec = entry.extractor if entry.kind == "object" else extractor_spec(name)
         if dataset.task not in spec.tasks:

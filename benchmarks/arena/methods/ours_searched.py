@@ -1,3 +1,5 @@
-"""Our search for ICE with 20 trials."""
+"""The default search for ICE."""
 
-METHODS = {"search ICE": {"name": "search", "trials": 20, "scoring": "ice"}}
+METHODS = {
+    "search ICE": {"name": "search", "extractors": "default", "trials": 20, "cv": 5, "scoring": "ice"}
+}

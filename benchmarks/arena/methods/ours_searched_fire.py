@@ -1,3 +1,11 @@
-"""Our search for FiRe with 20 trials."""
+"""The default search for FiRe."""
 
-METHODS = {"search FiRe": {"name": "search", "trials": 20, "scoring": "neg_fire"}}
+METHODS = {
+    "search FiRe": {
+        "name": "search",
+        "extractors": "default",
+        "trials": 20,
+        "cv": 5,
+        "scoring": "neg_fire",
+    }
+}

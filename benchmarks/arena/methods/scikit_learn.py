@@ -1,6 +1,6 @@
 """Trees of scikit-learn: with 2 to 16 leaves, without a limit, and tuned for a score.
 
-A tuned tree has 2 to 32 leaves. Their number maximizes the mean score on five folds of the
+A tuned tree has 1 to 32 leaves. Their number maximizes the mean score on five folds of the
 predictions of the black box. The tree is then fitted on all rows.
 """
 
@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore.metrics import fire_score, ice_score
 from skescore.rules import as_ruleset
 
-_N_LEAVES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
+_N_LEAVES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 
 
 def _ice_of_labels(y, y_pred, n_rules):
@@ -32,6 +32,12 @@ def _fire_of_numbers(y, y_pred, n_rules):
     return -fire_score(mean_absolute_error(y, y_pred), n_rules)
 
 
+def _limit_leaves(tree, n_leaves):
+    """Return an unfitted tree with a limit of leaves, which scikit-learn only allows from 2."""
+    tree = clone(tree).set_params(max_leaf_nodes=max(n_leaves, 2))
+    return tree.set_params(min_impurity_decrease=np.inf) if n_leaves == 1 else tree
+
+
 class _TreeTuner:
     """Callable that returns the rules of a tuned tree for (X, y, random_state)."""
 
@@ -44,7 +50,7 @@ class _TreeTuner:
         folds = (KFold if has_small_classes else StratifiedKFold)(5, shuffle=True, random_state=0)
         means = []
         for n_leaves in _N_LEAVES:
-            tree = clone(self.tree).set_params(max_leaf_nodes=n_leaves, random_state=random_state)
+            tree = _limit_leaves(self.tree, n_leaves).set_params(random_state=random_state)
             scores = []
             for train, test in folds.split(X, y):
                 tree.fit(X.iloc[train], y[train])
@@ -52,7 +58,7 @@ class _TreeTuner:
                 scores.append(self.score(y[test], y_pred, tree.get_n_leaves()))
             means.append(np.mean(scores))
         n_leaves = _N_LEAVES[int(np.argmax(means))]
-        tree = clone(self.tree).set_params(max_leaf_nodes=n_leaves, random_state=random_state)
+        tree = _limit_leaves(self.tree, n_leaves).set_params(random_state=random_state)
         return as_ruleset(tree.fit(X, y))
 
 

@@ -1,7 +1,7 @@
 """TE2Rules, which reads the trees of binary forests and boosting models.
 
 Its rules are for the second class. They cover all training rows for which the black box predicts
-this class. Rows without a rule get the first class.
+this class. The last rule, which has no condition, predicts the first class.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from skescore.extractors import BaseExtractor
-from skescore.rules import Fallback, Interval, Rule, RuleSet
+from skescore.rules import Interval, Rule, RuleSet
 
 REQUIRES = ["te2rules>=1.0"]
 _CLAUSE = re.compile(r"x(\d+) (<=|>) (\S+)")
@@ -53,9 +53,7 @@ class TE2RulesExtractor(BaseExtractor):
             Rule([_interval(*clause) for clause in _CLAUSE.findall(text)], classes[1])
             for text in rule_texts
         ]
-        counts = tuple(np.bincount(extraction.predictions, minlength=2).tolist())
-        settings = extraction.settings | {"fallback": Fallback(classes[0], class_counts=counts)}
-        return RuleSet(rules, **settings)
+        return RuleSet([*rules, Rule([], classes[0])], **extraction.settings)
 
 
 def _interval(feature, sign, bound):

@@ -1,8 +1,11 @@
-"""RIPPER of wittgenstein with default settings: rules for the rarer of two classes."""
+"""RIPPER of wittgenstein with default settings: rules for the rarer of two classes.
+
+The last rule, which has no condition, predicts the other class.
+"""
 
 import numpy as np
 
-from skescore.rules import Fallback, Interval, Rule, RuleSet
+from skescore.rules import Interval, Rule, RuleSet
 
 REQUIRES = ["wittgenstein>=0.3.4"]
 
@@ -35,14 +38,8 @@ def _learn_ripper(X, y, random_state):
         Rule([_read_condition(c, columns) for c in rule.conds], rare_class)
         for rule in model.ruleset_.rules
     ]
-    counts = tuple(np.bincount(y).tolist())
-    return RuleSet(
-        rules,
-        columns,
-        task="classification",
-        classes=[0, 1],
-        fallback=Fallback(1 - rare_class, class_counts=counts),
-    )
+    rules.append(Rule([], 1 - rare_class))
+    return RuleSet(rules, columns, task="classification", classes=[0, 1])
 
 
 METHODS = {"wittgenstein RIPPER": {"classification": _learn_ripper}}
