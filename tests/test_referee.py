@@ -16,7 +16,15 @@ ARENA = Path(__file__).parents[1] / "benchmarks" / "arena"
 sys.path.append(str(ARENA))  # the scripts of the folder import each other
 
 from referee import PAGES, referee  # noqa: E402
-from referee_cells import fire_of, ice_of, kendall, ordinal_ranks, q_of  # noqa: E402
+from referee_cells import (  # noqa: E402
+    correct_by_holm,
+    fire_of,
+    ice_of,
+    kendall,
+    ordinal_ranks,
+    q_of,
+    rank_biserial,
+)
 from referee_pages import Page, Rounded, agrees  # noqa: E402
 
 from skescore.metrics import fire_score, ice_score, q_score  # noqa: E402
@@ -132,3 +140,16 @@ def test_referee_statistics_equal_scipy_and_the_package():
         )
         assert fire_of(p[i], r[i], 3) == pytest.approx(fire_score(p[i], int(r[i]), psi=3))
         assert q_of(p[i], r[i], c[i]) == pytest.approx(q_score(p[i], int(r[i]), c[i]))
+
+
+def test_rank_biserial_compares_rank_sums():
+    assert rank_biserial([1.0, 2.0, 3.0]) == 1
+    assert rank_biserial([-1.0, 2.0, 3.0, 0.0]) == pytest.approx((2 + 3 - 1) / 6)
+    assert rank_biserial([0.0]) == 0
+
+
+def test_holm_corrects_for_the_number_of_tests():
+    corrected = correct_by_holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": math.nan})
+    assert corrected["a"] == pytest.approx(0.03)
+    assert corrected["b"] == corrected["c"] == pytest.approx(0.06)
+    assert math.isnan(corrected["d"])

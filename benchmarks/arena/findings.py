@@ -36,6 +36,15 @@ OURS = (
     "OptimalList",
     "search ICE",
     "search FiRe",
+    "search ICE, constants",
+    "search FiRe, constants",
+)
+#: Methods that only support regression.
+REGRESSION_METHODS = (
+    "GridREx",
+    "linear equation",
+    "search ICE, constants",
+    "search FiRe, constants",
 )
 #: Prefix of our methods with alternative defaults, which are compared with the defaults only.
 VARIANT_PREFIX = "CART, "
@@ -47,7 +56,9 @@ SEARCHES_AND_TREES = (
     ("search FiRe", "tree tuned for FiRe", "fire"),
 )
 N_COMBINATIONS = 100 * 2 * 2
-SCORE_LABELS = {"ice": "ICE", "fire": "FiRe", "fidelity": "fidelity"}
+SCORE_LABELS = {"fidelity": "fidelity", "ice": "ICE", "fire": "FiRe", "q": "Q"}
+#: Scores whose smallest values are best.
+LOSSES = ("fire", "q")
 ALL_CLASSIFICATION = "all classification tables"
 #: Methods that do not read text columns, so they have no cells on tables with such columns.
 NUMERIC_METHODS = ("TE2Rules", "PSyKE CART", "PSyKE CREAM", "PSyKE GridEx", "PSyKE ITER")
@@ -150,7 +161,7 @@ def rank_methods(title: str, part: pd.DataFrame) -> list[str]:
     names = sorted(set(part["data"]))
     odd_rows = as_rows(complete_rows[complete_rows["data"].isin(names[1::2])])
     rows = as_rows(complete_rows)
-    rankings = {s: rank_extractors(rows, s)[0] for s in ("ice", "fire", "fidelity")}
+    rankings = {s: rank_extractors(rows, s)[0] for s in SCORE_LABELS}
     means = (
         complete_rows[complete_rows["error"].isna()]
         .groupby("method")[["ice", "fidelity", "n_rules", "completeness_volume", "seconds"]]
@@ -179,9 +190,7 @@ def rank_methods(title: str, part: pd.DataFrame) -> list[str]:
     ]
     head = [
         "method",
-        "rank ICE",
-        "rank FiRe",
-        "rank fidelity",
+        *(f"rank {label}" for label in SCORE_LABELS.values()),
         "ICE",
         "fidelity",
         "rules",
@@ -218,31 +227,24 @@ def equal_size_section(table: pd.DataFrame) -> list[str]:
         np.where(table["suite"] == "regression", "regression", "classification")
     ):
         gains = gains_over_trees(part)
-        lines = []
-        for method, group in gains.groupby("method"):
-            with_fidelity = group.dropna(subset="fidelity")
-            if len(with_fidelity) < 5:
-                continue
-            gain = with_fidelity["fidelity"]
-            lines.append(
-                (
-                    float(gain.mean()),
-                    [
-                        bold(str(method)),
-                        str(len(with_fidelity)),
-                        str(len(group) - len(with_fidelity)),
-                        f"{gain.mean():+.3f}",
-                        *count_gains(gain),
-                        *count_gains(with_fidelity["ice"]),
-                        *count_gains(with_fidelity["fire"]),
-                    ],
-                )
-            )
-        ordered = [line for _, line in sorted(lines, key=lambda item: -item[0])]
+        compared = gains.dropna(subset="fidelity").groupby("method").filter(lambda g: len(g) >= 5)
+        lines = pd.DataFrame({"gain": compared.groupby("method")["fidelity"].mean()})
+        n_tables, n_all = (t.groupby("method").size() for t in (compared, gains))
+        columns = [lines.index.map(bold), n_tables, n_all[lines.index] - n_tables]
+        columns.append(lines["gain"].map("{:+.3f}".format))
         head = ["method", "tables", "no tree of that size", "mean gain of fidelity"]
-        for score in ("fidelity", "ICE", "FiRe"):
-            head += [f"{score} better, worse", "p"]
-        text += [f"### {task}", *format_table(ordered, head)]
+        for score, label in SCORE_LABELS.items():
+            comparisons = compared.groupby("method")[score].agg(compare_gains)
+            p_values = adjust_by_holm(comparisons.map(lambda c: c.p))
+            columns += [
+                comparisons.map(lambda c: f"{c.n_better}, {c.n_worse}"),
+                comparisons.map(lambda c: f"{c.effect:+.2f}"),
+                p_values.map(lambda p: "" if pd.isna(p) else f"{p:.2g}"),
+            ]
+            head += [f"{label} better, worse", "r", "p"]
+        order = lines["gain"].argsort(kind="stable")[::-1]
+        rows = [[str(list(column)[i]) for column in columns] for i in order]
+        text += [f"### {task}", *format_table(rows, head)]
     return text
 
 
@@ -253,10 +255,10 @@ def gains_over_trees(table: pd.DataFrame) -> pd.DataFrame:
     trees = trees.assign(rank=trees["method"].str[5:].astype(int)).sort_values("rank")
     smallest_trees = trees.drop_duplicates(keys, keep="first").set_index(keys)
     rows = table[~table["method"].map(is_sized_tree) & table["error"].isna()]
-    joined = rows.join(smallest_trees[["ice", "fire", "fidelity"]].add_suffix(" of tree"), on=keys)
+    joined = rows.join(smallest_trees[list(SCORE_LABELS)].add_suffix(" of tree"), on=keys)
     gains = {
-        name: sign * (joined[name] - joined[f"{name} of tree"])
-        for name, sign in (("ice", 1), ("fire", -1), ("fidelity", 1))
+        name: (-1 if name in LOSSES else 1) * (joined[name] - joined[f"{name} of tree"])
+        for name in SCORE_LABELS
     }
     # Splits and black boxes of one table are not independent.
     return (
@@ -268,12 +270,39 @@ def gains_over_trees(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def count_gains(gain: pd.Series) -> list[str]:
-    """Return the numbers of tables with a gain and with a loss, and Wilcoxon's p-value."""
+class Comparison(NamedTuple):
+    """Paired comparison of two methods over tables."""
+
+    n_better: int
+    n_worse: int
+    #: Rank-biserial correlation: 1 if all tables that differ are better, -1 if all are worse.
+    effect: float
+    #: Wilcoxon's p-value; NaN for fewer than six tables that differ.
+    p: float
+
+
+def compare_gains(gain: pd.Series) -> Comparison:
+    """Return the comparison of two methods by the gains of the first one on each table."""
     gain = gain.dropna()
     differs = gain[gain.abs() > 1e-9 * max(1.0, gain.abs().max())]
-    p = f"{wilcoxon(differs).pvalue:.2g}" if len(differs) > 5 else ""
-    return [f"{int((differs > 0).sum())}, {int((differs < 0).sum())}", p]
+    ranks = differs.abs().round(12).rank()
+    effect = (ranks * np.sign(differs)).sum() / ranks.sum() if len(ranks) else 0.0
+    p = wilcoxon(differs).pvalue if len(differs) > 5 else np.nan
+    return Comparison(int((differs > 0).sum()), int((differs < 0).sum()), float(effect), float(p))
+
+
+def adjust_by_holm(p_values: pd.Series) -> pd.Series:
+    """Return p-values that are corrected for the number of tests by Holm's procedure."""
+    ordered = p_values.dropna().sort_values(kind="stable")
+    factors = np.arange(len(ordered), 0, -1)
+    return (ordered * factors).cummax().clip(upper=1.0).reindex(p_values.index)
+
+
+def count_gains(gain: pd.Series) -> list[str]:
+    """Return the numbers of tables with a gain and with a loss, and Wilcoxon's p-value."""
+    comparison = compare_gains(gain)
+    p = "" if np.isnan(comparison.p) else f"{comparison.p:.2g}"
+    return [f"{comparison.n_better}, {comparison.n_worse}", p]
 
 
 def describe_missing_cells(rows: pd.DataFrame, cells: Mapping[str, int]) -> list[str]:
@@ -283,7 +312,7 @@ def describe_missing_cells(rows: pd.DataFrame, cells: Mapping[str, int]) -> list
     n_tables = tables_per_method.max()
     sentences = []
     for name, n in cells.items():
-        reason = "only regression" if name == "GridREx" else f"{n} combinations"
+        reason = "only regression" if name in REGRESSION_METHODS else f"{n} combinations"
         n_missing = n_tables - tables_per_method.get(name, 0)
         if name in NUMERIC_METHODS and n_missing:
             reason += f", none on {n_missing} tables with text columns, which it cannot read"
@@ -333,7 +362,7 @@ def best_ranks(table: pd.DataFrame) -> list[BestRank]:
     for suite, part in [*rows.groupby("suite"), (ALL_CLASSIFICATION, all_classification)]:
         is_complete = part.groupby("method").size() == part["data"].nunique()
         complete_rows = as_rows(part[part["method"].map(is_complete)])
-        for score in ("ice", "fire", "fidelity"):
+        for score in SCORE_LABELS:
             comparison = rank_extractors(complete_rows, score)[0].comparison
             ranks = comparison.average_ranks
             ours = next(name for name in ranks.index if name in OURS)
@@ -547,6 +576,32 @@ def losses_section(table: pd.DataFrame) -> list[str]:
     return [*text, ""]
 
 
+def stability_section(table: pd.DataFrame) -> list[str]:
+    """Tabulate differences between splits, the lengths of the rules, and times."""
+    successful = table[table["error"].isna() & ~table["method"].map(is_sized_tree)]
+    keys = ["method", "suite", "data", "black_box"]
+    wide = successful.pivot_table(["fidelity", "n_rules"], keys, "seed").dropna()
+    changes = {
+        name: (wide[name][1] - wide[name][0]).abs().groupby("method").mean()
+        for name in ("fidelity", "n_rules")
+    }
+    methods = successful.groupby("method")
+    columns = {
+        "fidelity, difference of splits": (changes["fidelity"], 3),
+        "rules, difference of splits": (changes["n_rules"], 1),
+        "rules": (methods["n_rules"].mean(), 1),
+        "conditions": (methods["conditions"].mean(), 1),
+        "literals per rule": (methods["terms_per_rule"].mean().abs(), 2),
+        "seconds, median": (methods["seconds"].median(), 2),
+    }
+    order = changes["fidelity"].reindex(list(methods.groups)).sort_values(kind="stable").index
+    lines = [
+        [bold(str(m)), *(format_value(v.get(m, np.nan), digits) for v, digits in columns.values())]
+        for m in order
+    ]
+    return format_table(lines, ["method", *columns])
+
+
 def failures_section(table: pd.DataFrame) -> list[str]:
     """List reasons of cells without rules, and problems of our own cells."""
     failed_cells = table[table["error"].notna()]
@@ -644,27 +699,42 @@ def write_readme(table: pd.DataFrame) -> None:
         "methods; add a file to compare your own.",
         "",
         "A black box is fitted on one half of a table, and every method learns from its "
-        "predictions there. All figures are from the other half: ICE, FiRe and performance compare "
-        "the rules with the labels, fidelity compares them with the black box. The search also "
+        "predictions there. All figures are from the other half: ICE, FiRe, Q and performance "
+        "compare the rules with the labels, fidelity compares them with the black box. "
+        "*search ICE* and *search FiRe* are the default search for these scores. The search also "
         "uses the labels of the training rows and chooses its hyperparameters by cross-validation "
-        "on them. Trees *tuned for ICE* or *for FiRe* choose their number of leaves by "
+        "on them. Trees *tuned for ICE* or *for FiRe* choose between 1 and 32 leaves by "
         "cross-validation on the predictions of the black box. All other methods have their "
-        "default settings. A method that fails on a table has the last rank there; means are over "
-        "the tables on which a method gave rules. Tables have at most 2,000 rows, except for those "
-        "of keel-imbalanced, which are complete. Our methods are in bold. Ranks in parentheses are "
+        "default settings, with "
+        "exceptions that their files state. The default class of RIPPER, TE2Rules, iguanas and "
+        "scoredrulesets counts as a rule. *constant* is the most frequent class or the mean, and "
+        "*linear equation* is one equation over all columns. An equation counts as one rule, so "
+        "*search ICE, constants* and *search FiRe, constants* show what the searches reach in "
+        "regression without equations. A method that fails on a table has the last rank there; "
+        "means are over the tables on which a method gave rules. Tables have at most 2,000 rows, "
+        "except for those of keel-imbalanced, which are complete. Our methods are in bold. Ranks "
+        "in parentheses are "
         "those on tables at odd positions in the order of names, on which no default was chosen.",
         "",
         "## Equal numbers of rules",
         "",
         "Each method is compared with scikit-learn's tree that has as many leaves as the method "
-        "has rules on the same table. The table shows the mean gain of fidelity, and the numbers "
-        "of tables on which a score is better and worse, with Wilcoxon's p. Trees have 2 to 16 "
-        "leaves; shorter and longer rule lists have no counterpart.",
+        "has rules on the same table. The table shows the mean gain of fidelity, and for each "
+        "score the numbers of tables on which it is better and worse, the rank-biserial "
+        "correlation *r* (1: better on all tables that differ, -1: worse on all of them), and "
+        "Wilcoxon's *p*, corrected by Holm's procedure for the number of methods. Trees have 2 to "
+        "16 leaves; "
+        "shorter and longer rule lists have no counterpart.",
         "",
         *equal_size_section(table),
         "## Mean ranks on held-out rows",
         "",
         *ranks_section(compared),
+        "## Stability, readability and time",
+        "",
+        "Means over all cells of a method; for stability, the mean absolute difference between the "
+        "two splits of the same table and black box, where both were measured.",
+        *stability_section(compared),
         "## Losses",
         "",
         *losses_section(compared),

@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 from referee_cells import (
+    LOSSES,
     Row,
+    correct_by_holm,
     critical_difference,
     group_by,
     holm_p_values,
     kendall,
     mean,
     mean_ranks,
+    rank_biserial,
     signed_rank,
     values_of,
 )
@@ -25,9 +28,16 @@ from referee_pages import Page, Rounded
 from scipy.stats import chi2
 
 OURS = ("CART", "CREAM", "ExACT", "GridEx", "GridREx", "ITER", "REAL", "Trepan", "OptimalTree")
-OURS += ("OptimalList", "search ICE", "search FiRe")
+OURS += ("OptimalList", "search ICE", "search FiRe", "search ICE, constants")
+OURS += ("search FiRe, constants",)
+REGRESSION_METHODS = (
+    "GridREx",
+    "linear equation",
+    "search ICE, constants",
+    "search FiRe, constants",
+)
 BLACK_BOX, N_COMBINATIONS = "random-forest", 400
-SCORES = {"ice": "ICE", "fire": "FiRe", "fidelity": "fidelity"}
+SCORES = {"fidelity": "fidelity", "ice": "ICE", "fire": "FiRe", "q": "Q"}
 OTHER_MEASURES = ("terms_per_rule", "neg_negative_overlap", "neg_redundant_literals")
 OTHER_MEASURES += ("neg_calibration_error", "neg_fidelity_gap", "fidelity_interpolated")
 
@@ -70,12 +80,14 @@ def check_arena(page: Page, rows: list[Row]) -> None:
         check_equal_sizes(
             page, task, [g for g in gains if (g["suite"] == "regression") == (task == "regression")]
         )
+    check_stability(page, [row for row in ranked if not is_sized(row) and not row["error"]])
     check_losses(page, [row for row in ranked if not is_sized(row) and not row["error"]])
     check_variants(page, [row for row in rows if not row["error"]])
     check_failures(page, rows)
     check_measures(page, [row for row in ranked if not is_sized(row) and not row["error"]])
     page.name("Trees have 2 to 16 leaves", "a level of 5 %", "(1 is the same order)")
-    page.name("at most 2,000 rows", "(random forest, split 0), is")
+    page.name("at most 2,000 rows", "(random forest, split 0), is", "between 1 and 32 leaves")
+    page.name("(1: better on all tables that differ, -1: worse on all of them)")
     page.claim(
         "that explain a black box with rules, on ", len(group_by(rows, "suite", "data")), " tables"
     )
@@ -169,7 +181,7 @@ def check_arena_targets(page: Page, all_rows: list[Row], rows: list[Row]) -> Non
         for name, part in group_by(imbalanced, "method").items()
     }
     for name, n in n_cells.items():
-        if n >= N_COMBINATIONS or name == "GridREx":
+        if n >= N_COMBINATIONS or name in REGRESSION_METHODS:
             continue
         n_missing = max(n_tables.values()) - n_tables.get(name, 0)
         missing_text = [", none on ", n_missing, " tables"] if n_missing else []
@@ -293,9 +305,7 @@ def check_ranking(page: Page, title: str, part: list[Row]) -> None:
         expected.append((bold(method), *rank_pairs, *means, len(cells) - len(successful)))
     head = [
         "method",
-        "rank ICE",
-        "rank FiRe",
-        "rank fidelity",
+        *(f"rank {label}" for label in SCORES.values()),
         "ICE",
         "fidelity",
         "rules",
@@ -355,7 +365,7 @@ def gains_over_trees(rows: list[Row]) -> list[Row]:
         pairs = [(row, trees.get((*cell_of(row), row["n_rules"]))) for row in part]
         by_score = {}
         for score in SCORES:
-            sign = -1 if score == "fire" else 1
+            sign = -1 if score in LOSSES else 1
             by_score[score] = mean(sign * (row[score] - tree[score]) for row, tree in pairs if tree)
         gains.append({"suite": suite, "data": data, "method": method, **by_score})
     return gains
@@ -371,26 +381,47 @@ def count_gains(gains: Iterable[Row], score: str) -> tuple[int, int, float]:
 
 def check_equal_sizes(page: Page, task: str, gains: list[Row]) -> None:
     """Check the comparison with trees of equal size."""
-    expected = []
-    for (method,), part in group_by(gains, "method").items():
-        compared = [gain for gain in part if not math.isnan(gain["fidelity"])]
-        if len(compared) < 5:
-            continue
-        cells: list[Any] = [
-            bold(method),
-            len(compared),
-            len(part) - len(compared),
-            mean(values_of(compared, "fidelity")),
-        ]
-        for score in ("fidelity", "ice", "fire"):
-            better, worse, p = count_gains(compared, score)
-            cells += [(better, ", ", worse), Rounded(p)]
-        expected.append(cells)
+    expected: dict[str, list[Any]] = {}
+    parts = {name[0]: part for name, part in group_by(gains, "method").items()}
+    compared = {
+        method: [gain for gain in part if not math.isnan(gain["fidelity"])]
+        for method, part in parts.items()
+    }
+    compared = {method: part for method, part in compared.items() if len(part) >= 5}
+    for method, part in compared.items():
+        n_without = len(parts[method]) - len(part)
+        gain = mean(values_of(part, "fidelity"))
+        expected[method] = [bold(method), len(part), n_without, gain]
+    for score in SCORES:
+        counts = {method: count_gains(part, score) for method, part in compared.items()}
+        p_values = correct_by_holm({method: p for method, (_, _, p) in counts.items()})
+        for method, (better, worse, _) in counts.items():
+            effect = rank_biserial(values_of(compared[method], score))
+            expected[method] += [(better, ", ", worse), effect, Rounded(p_values[method])]
     head = ["method", "tables", "no tree of that size", "mean gain of fidelity"]
-    head += list(
-        itertools.chain(*((f"{s} better, worse", "p") for s in ("fidelity", "ICE", "FiRe")))
-    )
-    page.table(head, expected, task)
+    for label in SCORES.values():
+        head += [f"{label} better, worse", "r", "p"]
+    page.table(head, expected.values(), task)
+
+
+def check_stability(page: Page, rows: list[Row]) -> None:
+    """Check the table of stability, readability and time."""
+    expected = []
+    for (method,), part in group_by(rows, "method").items():
+        splits = group_by(part, "suite", "data", "black_box").values()
+        pairs = [pair for pair in splits if len(pair) == 2]
+        expected.append(
+            (
+                bold(method),
+                *(mean(abs(a[c] - b[c]) for a, b in pairs) for c in ("fidelity", "n_rules")),
+                *(mean(values_of(part, c)) for c in ("n_rules", "conditions")),
+                -mean(values_of(part, "terms_per_rule")),
+                float(np.median(values_of(part, "seconds"))),
+            )
+        )
+    head = ["method", "fidelity, difference of splits", "rules, difference of splits", "rules"]
+    head += ["conditions", "literals per rule", "seconds, median"]
+    page.table(head, expected, "Stability, readability and time")
 
 
 def check_losses(page: Page, rows: list[Row]) -> None:

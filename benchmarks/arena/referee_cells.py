@@ -14,6 +14,8 @@ from scipy.stats import norm, studentized_range, wilcoxon
 
 NAN = math.nan
 Row = dict[str, Any]
+#: Scores whose smallest values are best.
+LOSSES = ("fire", "q")
 
 
 def read_cells(path: Path, texts: Sequence[str]) -> list[Row]:
@@ -55,6 +57,26 @@ def signed_rank(differences: Iterable[float], is_rounded: bool = False) -> float
     return float(wilcoxon(numbers).pvalue) if len(numbers) > 5 else NAN
 
 
+def rank_biserial(differences: Iterable[float]) -> float:
+    """Return the rank sum of gains minus that of losses, as a share of both; 0 if none differs."""
+    numbers = list(differences)
+    smallest = 1e-9 * max([1.0, *map(abs, numbers)])
+    numbers = [d for d in numbers if abs(d) > smallest]
+    ranks = ordinal_ranks([(round(abs(d), 12), 0.0) for d in numbers])
+    signed = math.fsum(math.copysign(r, d) for r, d in zip(ranks, numbers, strict=True))
+    return signed / math.fsum(ranks) if ranks else 0.0
+
+
+def correct_by_holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Return p-values that are corrected for the number of tests by Holm's procedure."""
+    corrected, largest = dict(p_values), 0.0
+    tested = sorted((p, name) for name, p in p_values.items() if not math.isnan(p))
+    for i, (p, name) in enumerate(tested):
+        largest = max(largest, p * (len(tested) - i))
+        corrected[name] = min(largest, 1.0)
+    return corrected
+
+
 def ordinal_ranks(keys: Sequence[tuple[float, float]]) -> list[float]:
     """Return the ranks of keys, the smallest first; equal keys share the mean of their ranks."""
 
@@ -71,7 +93,7 @@ def ordinal_ranks(keys: Sequence[tuple[float, float]]) -> list[float]:
 
 def mean_ranks(rows: Sequence[Row], score: str) -> dict[str, float]:
     """Return the mean rank of each method over tables; failed cells come last."""
-    sign = 1 if score == "fire" else -1
+    sign = 1 if score in LOSSES else -1
     by_table = group_by(rows, "data")
     methods = sorted({row["method"] for row in rows})
     totals = dict.fromkeys(methods, 0.0)
@@ -95,11 +117,7 @@ def holm_p_values(ranks: Mapping[str, float], n_tables: int) -> dict[str, float]
     error = math.sqrt(k * (k + 1) / (6 * n_tables))
     best, *other_ranks = ranks.items()
     raw = {name: 2 * float(norm.sf((rank - best[1]) / error)) for name, rank in other_ranks}
-    adjusted, largest = {}, 0.0
-    for i, (name, p) in enumerate(sorted(raw.items(), key=lambda item: item[1])):
-        largest = max(largest, p * (len(raw) - i))
-        adjusted[name] = min(largest, 1.0)
-    return adjusted
+    return correct_by_holm(raw)
 
 
 def critical_difference(k: int, n_tables: int) -> float:

@@ -6,11 +6,11 @@
 
 Each file in `methods/` defines methods; add a file to add methods (see
 `skescore.bench.read_methods`). If the packages that a file `REQUIRES` are not installed, the file
-runs in a separate virtual environment with them. A file with `SUITES` runs on these suites only. Rows are stored immediately, so an interrupted run
-resumes. At the end, all rows are written to `results.csv`, and the machine and versions to
-`machine.json`. Cells in `results.csv` are not measured again, even if another machine measured
-them, except with `--afresh`. A cell has a time limit of 30 s (`--cell-seconds`; use more on a
-loaded machine).
+runs in a separate virtual environment with them. A file with `SUITES` runs on these suites only.
+Rows are stored immediately, so an interrupted run resumes. At the end, all rows are written to
+`results.csv`, and the machine and versions to `machine.json`. Cells in `results.csv` are not
+measured again, even if another machine measured them, except with `--afresh`. A cell has a time
+limit of 30 s (`--cell-seconds`; use more on a loaded machine).
 
 `--seconds` ends the run after this time. `--verify` measures random cells of `results.csv` again,
 drawn with the seed `--draw`, and exits with 1 if a value differs. It draws only cells of methods

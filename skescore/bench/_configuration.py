@@ -568,8 +568,8 @@ def _read_extractor(item: Any, base: Path | None) -> ExtractorEntry:
         names = settings["extractors"]
         if names != "default" and (not isinstance(names, Sequence) or isinstance(names, str)):
             raise ConfigurationError(
-                "extractors: those of a search must be 'default' or a list of names, such as "
-                f'["cart", "gridex"], got {names!r}.'
+                "extractors: those of a search must be a list of names, such as "
+                f'["cart", "gridex"], or "default", got {names!r}.'
             )
         settings["extractors"] = None if names == "default" else list(names)
         return ExtractorEntry(label, "search", SEARCH, settings, data)

@@ -55,6 +55,15 @@ def test_config_file_sets_all_fields(tmp_path):
     assert json.loads(json.dumps(config.to_dict()))["folds"] == 2
 
 
+def test_config_reads_the_default_search():
+    search = {"name": "search", "extractors": "default", "trials": 1}
+    base = {"data": ["iris"], "black_boxes": ["knn"]}
+    (entry,) = config_from(base | {"extractors": [search]}).extractors
+    assert entry.params["extractors"] is None
+    with pytest.raises(ConfigurationError, match='or "default", got'):
+        config_from(base | {"extractors": [search | {"extractors": "all"}]})
+
+
 def test_config_paths_are_relative_to_its_folder(tmp_path):
     path = tmp_path / "bench.toml"
     path.write_text(

@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore import CARTExtractor, fire_score, ice_score, q_score
+from skescore import CARTExtractor, ExtractorSearchCV, fire_score, ice_score, q_score
 from skescore.bench import (
     BenchCallback,
     FolderInUseError,
@@ -21,7 +21,9 @@ from skescore.bench import (
     make_plan,
     read_rows,
     run_bench,
+    split_rows,
 )
+from skescore.black_boxes import make_black_box
 from skescore.datasets import load_dataset
 
 
@@ -287,6 +289,23 @@ def test_run_bench_accepts_rule_files_and_searches(whole, tmp_path):
     # Trees of 1 to 32 leaves, without and with 8,000 query rows, and three trials learn from
     # two folds and from all rows.
     assert 3 * 75 < result["black_box_rows"].iloc[0] <= (64 + 3) * 3 * (75 + 8000)
+
+
+def test_run_bench_runs_the_default_search(tmp_path):
+    search = {"name": "search", "extractors": "default", "trials": 20, "cv": 5}
+    config = config_from(
+        BASE | {"black_boxes": ["decision-tree"], "extractors": [search], "folds": 1, "seeds": [0]}
+    )
+    (row,) = run_bench(config, tmp_path).rows.to_dict(orient="records")
+    data = load_dataset("iris")
+    ((train, _),) = split_rows(data, 0, 1, config.test_size)
+    black_box = make_black_box("decision-tree", data.task, 0, [])
+    expected = ExtractorSearchCV(black_box, scoring="ice", random_state=0)
+    expected.fit(data.X.iloc[train], data.y.iloc[train])
+    params = json.loads(row["params"])
+    assert params.pop("extractor") == expected.best_name_
+    assert params == json.loads(json.dumps(expected.best_params_, default=str))
+    assert row["n_rules"] == expected.n_rules_
 
 
 def test_untrainable_black_box_fails_its_rows(tmp_path):

@@ -35,7 +35,7 @@ def _fire_of_numbers(y, y_pred, n_rules):
 def _limit_leaves(tree, n_leaves):
     """Return an unfitted tree with a limit of leaves, which scikit-learn only allows from 2."""
     tree = clone(tree).set_params(max_leaf_nodes=max(n_leaves, 2))
-    return tree.set_params(min_impurity_decrease=np.inf) if n_leaves == 1 else tree
+    return tree.set_params(min_samples_split=2**31 - 1) if n_leaves == 1 else tree
 
 
 class _TreeTuner:
