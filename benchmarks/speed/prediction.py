@@ -6,7 +6,10 @@ A process predicts the same rows by 50 rules and by the tree from which they wer
 reports the ratios of the fastest calls, in wall and CPU time. The first call is not counted,
 because it also loads modules. The results are minimum, median and maximum over the processes.
 `memory` is the growth of the peak resident set during a prediction in MB, without the result. The
-ratio `two_threads` is the time of one thread divided by that of two.
+ratio `two_threads` is the time of one thread divided by that of two, and `sum_ratio` the CPU time
+of summing all numbers of the array, which the memory bandwidth limits, divided by ours.
+`page_faults` and `tree_page_faults` count the page faults of a call per 1,000 rows: new arrays of
+some megabytes come from the system, which clears each page at its first use.
 
 `--piece N` predicts N rows per call, so other programs rarely interrupt a call.
 """
@@ -17,6 +20,7 @@ import argparse
 import csv
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -83,6 +87,13 @@ def measure_times(function: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - wall_start, time.process_time() - cpu_start
 
 
+def count_page_faults(function: Callable[[], object]) -> int:
+    """Return the number of page faults of a call that need no input."""
+    start = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    function()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - start
+
+
 def peak_memory() -> float:
     """Return the largest resident set of this process so far, in MB."""
     with open("/proc/self/status", encoding="ascii") as file:
@@ -109,6 +120,7 @@ def measure(n_rows: int, kind: str, repeat: int, piece: int | None) -> dict[str,
         "ours": rules.predict,
         "threads": lambda part: rules.predict(part, n_jobs=2),
         "tree": tree.predict if takes_tables else lambda part: tree.predict(X[: len(part)]),
+        "sum": lambda part: X[: len(part)].sum(),
     }
     part = rows if piece is None else rows[:piece]
     assert len(rules) == 50
@@ -125,7 +137,11 @@ def measure(n_rows: int, kind: str, repeat: int, piece: int | None) -> dict[str,
             times[name].append(measure_times(lambda predict=predict: predict(part)))
     wall = {name: min(t[0] for t in values) for name, values in times.items()}
     cpu = {name: min(t[1] for t in values) for name, values in times.items()}
+    n_thousands = len(part) / 1000
     return {
+        "page_faults": count_page_faults(lambda: predictors["ours"](part)) / n_thousands,
+        "tree_page_faults": count_page_faults(lambda: predictors["tree"](part)) / n_thousands,
+        "sum_ratio": cpu["sum"] / cpu["ours"],
         "ns_per_row": wall["ours"] / len(part) * 1e9,
         "tree_ns_per_row": wall["tree"] / len(part) * 1e9,
         "wall_ratio": wall["ours"] / wall["tree"],
@@ -183,6 +199,7 @@ def main() -> int:
         return 0
     kernels = options.kernels or ["numpy", *(["numba"] if has_numba() else [])]
     figures = ("wall_ratio", "cpu_ratio", "two_threads", "ns_per_row", "tree_ns_per_row", "memory")
+    figures += ("sum_ratio", "page_faults", "tree_page_faults")
     print(f"| rows | container | kernel | {' | '.join(figures)} | limit |")
     print("| --: | :-- | :-- |" + " --: |" * (len(figures) + 1))
     rows: list[dict[str, object]] = []
