@@ -169,6 +169,32 @@ def test_paper_figures_match_the_benchmarks():
             assert cell.strip() == f"{float(ice):.3f} ({float(n_rules):.1f})"
 
 
+def test_paper_states_the_measured_runs_and_speeds():
+    """Searches and speeds in the paper equal the tables of the benchmarks."""
+    paper = " ".join((ROOT / "paper" / "paper.md").read_text(encoding="utf-8").split())
+    page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+
+    def cells(start: str) -> list[str]:
+        return re.search(rf"^\| {re.escape(start)} \| (.*) \|$", page, flags=re.M)[1].split(" | ")
+
+    runs, worse, *_ = cells("ours re-scored | PSyKE's tuners")
+    better, equal, behind = map(int, runs.split(" / "))
+    total = better + equal + behind
+    assert f"in {better} of {total} runs, equal in {equal} and worse in {behind}" in paper
+    assert worse == "0 of 132"
+    runs, _, significant, significantly_worse = cells("ours re-scored | joint re-scored")
+    better, equal, behind = map(int, runs.split(" / "))
+    assert f"better in {better} runs, equal in {equal} and worse in {behind}" in paper
+    assert f"significant in {significant} combinations" in paper
+    assert significantly_worse == "0 of 30"
+    ours, theirs, *_, queries = cells("GridEx | 10000")[:8]
+    n_queries = queries.split()[0]
+    assert f"took {float(ours) * 1000:.0f} ms and one query" in paper
+    assert f"took {float(theirs):.1f} s and {n_queries} queries" in paper
+    assert f"is {float(cells('GridREx | 100000')[2]):.0f} times as fast" in paper
+    assert f"CART {cells('CART | 100000')[2]} times" in paper
+
+
 def test_readme_ice_factors_match_the_formulas():
     performance, size = (row[2] for row in _table("Meaning of the score")[:2])
     assert f"{ice_performance(0.761):.3f}" == performance

@@ -6,11 +6,11 @@
 
 Each file in `methods/` defines methods; add a file to add methods (see
 `skescore.bench.read_methods`). If the packages that a file `REQUIRES` are not installed, the file
-runs in a separate virtual environment with them. A file with `SUITES` runs on these suites only.
-Rows are stored immediately, so an interrupted run resumes. At the end, all rows are written to
-`results.csv`, and the machine and versions to `machine.json`. Cells in `results.csv` are not
-measured again, even if another machine measured them, except with `--afresh`. A cell has a time
-limit of 30 s (`--cell-seconds`; use more on a loaded machine).
+runs in a separate virtual environment with them. Rows are stored immediately, so an interrupted run
+resumes. At the end, all rows are written to `results.csv`, and the machine and versions to
+`machine.json`. Cells in `results.csv` are not measured again, even if another machine measured
+them, except with `--afresh`. A cell has a time limit of 30 s (`--cell-seconds`; use more on a
+loaded machine).
 
 `--seconds` ends the run after this time. `--verify` measures random cells of `results.csv` again,
 drawn with the seed `--draw`, and exits with 1 if a value differs. It draws only cells of methods
@@ -144,10 +144,7 @@ def make_config(
     """Return the configuration of all methods for a suite; None if no method supports its task."""
     base = suite_config(suite)
     task = "regression" if suite == "regression" else "classification"
-    files = [path for path in files if suite in (read_list(path, "SUITES") or SUITES)]
     entries = [entry for path in files for entry in read_methods(path)]
-    if not entries:
-        return None
     config = config_from({"data": ["iris"], "black_boxes": [box], "extractors": entries})
     suitable = tuple(e for e in config.extractors if task in _tasks(e))
     if not suitable:
@@ -329,7 +326,8 @@ def collect(root: Path, earlier: pd.DataFrame | None = None) -> pd.DataFrame:
             rules.get(key, (None,) * 3) for key in zip(rows["data"], rows["method"], strict=True)
         ]
         # Floats are written in the same way whether or not values are missing.
-        rows[["conditions", "features", "odd"]] = pd.DataFrame(counts, rows.index, dtype=float)
+        names = ["conditions", "features", "odd"]
+        rows[names] = pd.DataFrame(counts, rows.index, names, dtype=float)
         rows["suite"] = suite
         rows["error"] = rows["error"].str.slice(0, 60)
         tables.append(rows.reindex(columns=COLUMNS))

@@ -1,7 +1,6 @@
-"""The searches without extractors whose rules can predict by linear equations."""
+"""Small searches with CART and GridEx, whose rules predict constants, and three folds."""
 
-SUITES = ["regression"]
-_SEARCH = {"name": "search", "extractors": ["cart", "gridex", "iter"], "trials": 20, "cv": 5}
+_SEARCH = {"name": "search", "extractors": ["cart", "gridex"], "trials": 20, "cv": 3}
 
 METHODS = {
     "search ICE, constants": {**_SEARCH, "scoring": "ice"},
