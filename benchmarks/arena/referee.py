@@ -82,19 +82,26 @@ def check_readme_on_fidelity(page: Page, rows: list[Row]) -> None:
 def check_readme_on_tuned_trees(page: Page, rows: list[Row]) -> None:
     """Check the statements of the README on the default search and tuned trees."""
     latest = {(row["data"], row["suite"], row["score"]): row for row in rows}
-    page.claim("On held-out rows of ", len({(r["data"], r["suite"]) for r in rows}), " tables")
-    parts: list[Any] = []
-    for score, label in (
-        ("ice", " by ICE, better"),
-        ("neg_fire", " by FiRe, and better"),
-        ("neg_q", " by Q"),
-    ):
-        changes = [row["search"] - row["tree"] for row in latest.values() if row["score"] == score]
-        changes = [change for change in changes if not math.isnan(change)]
-        n_ahead, n_behind = sum(c > 1e-9 for c in changes), sum(c < -1e-9 for c in changes)
-        tables = " tables" if not parts else ""
-        parts += [" on ", n_ahead, f"{tables} and worse on ", n_behind, label]
-    page.claim("better than those of the best tree", *parts)
+    counts: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+    n_tables = {}
+    for regression in (False, True):
+        for score in ("ice", "neg_fire", "neg_q"):
+            changes = [
+                row["search"] - row["tree"]
+                for row in latest.values()
+                if row["score"] == score and (row["suite"] == "regression") == regression
+            ]
+            n_tables[regression] = len(changes)
+            n_ahead, n_behind = sum(c > 1e-9 for c in changes), sum(c < -1e-9 for c in changes)
+            counts[regression].append((n_ahead, n_behind))
+    page.claim("On held-out rows of ", n_tables[False], " tables with classes")
+    ice, fire, q = counts[False]
+    claim: list[Any] = ["better than those of the best tree on ", ice[0], " tables and worse on "]
+    claim += [ice[1], " by ICE, better on ", fire[0], " and worse on ", fire[1], " by FiRe, and "]
+    page.claim(*claim, "better on ", q[0], " and worse on ", q[1], " by Q")
+    ice, fire, q = counts[True]
+    claim = ["there it is better on ", ice[0], ", ", fire[0], " and ", q[0], " of ", n_tables[True]]
+    page.claim(*claim, " tables and worse on ", ice[1], ", ", fire[1], " and ", q[1])
 
 
 def check_example_score(page: Page) -> None:

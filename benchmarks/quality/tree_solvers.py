@@ -2,6 +2,7 @@
 
     pip install pystreed pycontree pytrees-rs
     python benchmarks/quality/tree_solvers.py [--seconds 60] [--solvers ours pystreed]
+    python benchmarks/quality/tree_solvers.py --keel     # KEEL tables, 16 cuts, ours and pystreed
     python benchmarks/quality/tree_solvers.py --large    # 100,000 rows, all cuts, at most 3 leaves
     python benchmarks/quality/tree_solvers.py --marks    # optimal trees, PSyKE's best scores
 
@@ -26,6 +27,8 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.metrics import accuracy_score
 
+from skescore.bench import suite_config
+from skescore.datasets import load_dataset
 from skescore.optimal import SearchSpace, SolverLimits, candidate_cuts, optimal_trees
 
 TABLES: dict[str, Callable[..., Any]] = {
@@ -33,6 +36,18 @@ TABLES: dict[str, Callable[..., Any]] = {
     "wine": load_wine,
     "breast_cancer": load_breast_cancer,
 }
+KEEL_TABLES = (
+    "bupa",
+    "hayes-roth",
+    "heart",
+    "ionosphere",
+    "iris",
+    "pima",
+    "segment",
+    "tae",
+    "wine",
+)
+KEEL_TABLES += ("wisconsin",)
 SolverResult = tuple[float, bool]
 
 
@@ -127,15 +142,47 @@ def compare_marks() -> None:
                 )
 
 
+def compare_keel(seconds: float) -> None:
+    """Compare our solver with pystreed on KEEL tables, with 16 cuts of every feature."""
+    print("| table | rows | leaves | ours | pystreed |\n| :-- | --: | --: | --: | --: |")
+    times = []
+    for entry in suite_config("keel-balanced").data:
+        if entry.label not in KEEL_TABLES:
+            continue
+        data = load_dataset(entry.source, **entry.options)
+        X = data.X.select_dtypes("number").to_numpy(float)
+        y = np.unique(np.asarray(data.y), return_inverse=True)[1]
+        cuts = candidate_cuts(X, 16)
+        for leaves in (3, 4, 5):
+            cells, pair = [], []
+            for solver in (ours, pystreed):
+                start = time.process_time()
+                errors, proven = solver(X, y, cuts, leaves, seconds)
+                pair.append(time.process_time() - start)
+                cells.append(f"{errors:.0f}{'' if proven else '?'} in {pair[-1]:.3f} s")
+            times.append(pair)
+            print(f"| {entry.label} | {len(y)} | {leaves} | {' | '.join(cells)} |", flush=True)
+    ratios = np.array([our_time / their_time for our_time, their_time in times])
+    slower = [our_time for our_time, their_time in times if our_time > their_time]
+    print(
+        f"\npystreed is faster on {len(slower)} of {len(times)} trees, on which ours takes at most "
+        f"{max(slower):.2f} s. Geometric mean of the ratios: {np.exp(np.log(ratios).mean()):.2f}."
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60.0)
     solvers = {f.__name__: f for f in (ours, pystreed, pycontree, pytrees)}
     parser.add_argument("--solvers", nargs="+", choices=list(solvers), default=list(solvers))
+    parser.add_argument("--keel", action="store_true")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--marks", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.keel:
+        compare_keel(options.seconds)
+        return
     if options.large or options.marks:
         compare_large() if options.large else compare_marks()
         return
