@@ -36,8 +36,8 @@ OURS = (
     "OptimalList",
     "search ICE",
     "search FiRe",
-    "search ICE, constants",
-    "search FiRe, constants",
+    "search ICE (constants)",
+    "search FiRe (constants)",
 )
 #: Methods that only support regression.
 REGRESSION_METHODS = ("GridREx", "linear equation")
@@ -49,8 +49,8 @@ SEARCH = "search ICE"
 SEARCHES_AND_TREES = (
     ("search ICE", "tree tuned for ICE", "ice"),
     ("search FiRe", "tree tuned for FiRe", "fire"),
-    ("search ICE, constants", "tree tuned for ICE", "ice"),
-    ("search FiRe, constants", "tree tuned for FiRe", "fire"),
+    ("search ICE (constants)", "tree tuned for ICE", "ice"),
+    ("search FiRe (constants)", "tree tuned for FiRe", "fire"),
 )
 N_COMBINATIONS = 100 * 2 * 2
 SCORE_LABELS = {"fidelity": "fidelity", "ice": "ICE", "fire": "FiRe", "q": "Q"}
@@ -706,7 +706,8 @@ def write_readme(table: pd.DataFrame) -> None:
         "exceptions that their files state. The default class of RIPPER, TE2Rules, iguanas and "
         "scoredrulesets counts as a rule. *constant* is the most frequent class or the mean, and "
         "*linear equation* is one equation over all columns. An equation counts as one rule, so "
-        "*search ICE, constants* and *search FiRe, constants*, small searches with CART and GridEx "
+        "*search ICE (constants)* and *search FiRe (constants)*, small searches with CART and "
+        "GridEx "
         "only, show what searches reach in regression without equations. A method that fails on a "
         "table has the last rank there; "
         "means are over the tables on which a method gave rules. Tables have at most 2,000 rows, "

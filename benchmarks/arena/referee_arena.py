@@ -28,8 +28,8 @@ from referee_pages import Page, Rounded
 from scipy.stats import chi2
 
 OURS = ("CART", "CREAM", "ExACT", "GridEx", "GridREx", "ITER", "REAL", "Trepan", "OptimalTree")
-OURS += ("OptimalList", "search ICE", "search FiRe", "search ICE, constants")
-OURS += ("search FiRe, constants",)
+OURS += ("OptimalList", "search ICE", "search FiRe", "search ICE (constants)")
+OURS += ("search FiRe (constants)",)
 REGRESSION_METHODS = ("GridREx", "linear equation")
 BLACK_BOX, N_COMBINATIONS = "random-forest", 400
 SCORES = {"fidelity": "fidelity", "ice": "ICE", "fire": "FiRe", "q": "Q"}
@@ -179,7 +179,8 @@ def check_arena_targets(page: Page, all_rows: list[Row], rows: list[Row]) -> Non
         if n >= N_COMBINATIONS or name in REGRESSION_METHODS:
             continue
         n_missing = max(n_tables.values()) - n_tables.get(name, 0)
-        missing_text = [", none on ", n_missing, " tables"] if n_missing else []
+        is_numeric = name == "TE2Rules" or name.startswith("PSyKE ")
+        missing_text = [", none on ", n_missing, " tables"] if n_missing and is_numeric else []
         page.claim(f"{name} (", n, " combinations", *missing_text, heading=heading)
     page.name("Any 50 cells that are measured again", "(Friedman, Holm; random forest, split 0)")
     check_first_ranks(
@@ -469,8 +470,8 @@ def check_losses(page: Page, rows: list[Row]) -> None:
     for mine, theirs, score in (
         ("search ICE", "tree tuned for ICE", "ice"),
         ("search FiRe", "tree tuned for FiRe", "fire"),
-        ("search ICE, constants", "tree tuned for ICE", "ice"),
-        ("search FiRe, constants", "tree tuned for FiRe", "fire"),
+        ("search ICE (constants)", "tree tuned for ICE", "ice"),
+        ("search FiRe (constants)", "tree tuned for FiRe", "fire"),
     ):
         if mine not in names:
             continue

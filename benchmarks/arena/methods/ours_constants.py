@@ -3,6 +3,6 @@
 _SEARCH = {"name": "search", "extractors": ["cart", "gridex"], "trials": 20, "cv": 3}
 
 METHODS = {
-    "search ICE, constants": {**_SEARCH, "scoring": "ice"},
-    "search FiRe, constants": {**_SEARCH, "scoring": "neg_fire"},
+    "search ICE (constants)": {**_SEARCH, "scoring": "ice"},
+    "search FiRe (constants)": {**_SEARCH, "scoring": "neg_fire"},
 }
