@@ -1005,14 +1005,29 @@ class _Check:
             if thresholds and (is_text or str(j) in cuts["categories"]):
                 raise RejectedError(f"the texts of {name} are compared with numbers")
             if not is_stated:
-                if str(j) in sets:
-                    raise RejectedError("only stated cuts have sets of categories")
                 is_partly_missing = 0 < len(observed) < len(self.rows.columns[j])
                 if is_partly_missing is not (j in cuts["missing_features"]):
                     raise RejectedError(
                         f"its tests for missing values of {name} do not fit the rows"
                     )
+                self._check_category_sets(cuts, j)
                 self._check_described_cuts(cuts, j, observed, is_text=is_text)
+
+    def _check_category_sets(self, cuts: Any, j: int) -> None:
+        """Check that a feature has the sets of categories of the given rules, and no others."""
+        name, single = self.rows.names[j], cuts["categories"].get(str(j), ())
+        known, listed = (
+            {frozenset(map(_value_key, values)) for values in value_sets}
+            for value_sets in (
+                [[value] for value in single],
+                cuts.get("category_sets", {}).get(str(j), ()),
+            )
+        )
+        required = {_keys_of(c) for c in self._given_conditions(name) if c["type"] == "one_of"}
+        if required - known - listed:
+            raise RejectedError(f"no test compares {name} with a set of categories of the rules")
+        if listed - required and self.data["given"]["rules"] is not None:
+            raise RejectedError("only stated cuts and those of rules have sets of categories")
 
     def _check_described_cuts(
         self, cuts: Any, j: int, observed: Sequence[Any], *, is_text: bool
@@ -1056,14 +1071,20 @@ class _Check:
         if positions - described and self.data["given"]["rules"] is not None:
             raise RejectedError(f"{name} has cuts that the certificate does not describe")
 
+    def _given_conditions(self, name: str) -> list[Any]:
+        """Return the conditions of the given rules on a feature, including nested ones."""
+        rules = self.data["given"]["rules"] or {"rules": [], "feature_names": []}
+        conditions = [c for rule in rules["rules"] for c in rule["if"]]
+        for condition in conditions:  # nested conditions are appended
+            conditions += condition.get("conditions", ())
+        features = rules["feature_names"]
+        return [c for c in conditions if "feature" in c and features[c["feature"]] == name]
+
     def _bounds_of_rules(self, name: str) -> list[tuple[float, bool]]:
         """Return the bounds of a feature in the given rules, and whether equal values are below."""
-        rules = self.data["given"]["rules"] or {"rules": [], "feature_names": []}
         bounds: list[tuple[float, bool]] = []
-        for condition in (c for rule in rules["rules"] for c in rule["if"]):
+        for condition in self._given_conditions(name):
             if condition["type"] == "interval":
-                if rules["feature_names"][condition["feature"]] != name:
-                    continue
                 if "upper" in condition:
                     bounds.append((condition["upper"], condition.get("upper_closed", True)))
                 if "lower" in condition:

@@ -24,7 +24,7 @@ from skescore._validation import (
 from skescore.certificates._bounds import bound_weighted_f1
 from skescore.metrics import PREDICTION_METRICS, prediction_loss, prediction_performance
 from skescore.optimal import KINDS, Cuts, SearchSpace, SolverLimits
-from skescore.rules import Fallback, RowTable, RuleSet
+from skescore.rules import Fallback, Interval, Missing, OneOf, RowTable, RuleSet
 from skescore.scorers import SCORE_SPECS, RuleScorer, ScoreSpec, evaluate_rules, get_rule_scorer
 
 #: Reference of rules that are compared with predictions instead of labels.
@@ -261,9 +261,10 @@ class CertificateProblem:
         if has_stated_cuts:
             cuts_per_feature = max(1, *map(len, cuts.thresholds.values()), 1)
         max_rules = space.max_rules or _choose_max_rules(score, given_rules, completeness)
+        table = RowTable.of(X, names)
         return cls(
             X,
-            RowTable.of(X, names),
+            table,
             evaluation.y_true,
             np.ones(len(target)) if weights is None else weights,
             weights is not None,
@@ -272,7 +273,7 @@ class CertificateProblem:
             score,
             completeness,
             tuple(kinds),
-            replace(space, max_rules=max_rules, cuts=_add_cuts_of_rules(cuts, ruleset, names)),
+            replace(space, max_rules=max_rules, cuts=_add_cuts_of_rules(cuts, ruleset, table)),
             cuts_per_feature,
             has_stated_cuts,
             tolerance,
@@ -483,23 +484,40 @@ def _choose_max_rules(score: CertifiedScore, given_rules: GivenRules, completene
     return _USUAL_RULES
 
 
-def _add_cuts_of_rules(cuts: Cuts, ruleset: RuleSet, names: Sequence[str]) -> Cuts:
+def _add_cuts_of_rules(cuts: Cuts, ruleset: RuleSet, table: RowTable) -> Cuts:
     """Add the cuts of the given rules, so that the space contains similar rules."""
     thresholds = {j: set(values) for j, values in cuts.thresholds.items()}
-    for rule in ruleset.rules:
-        for condition in rule.intervals:
-            name = ruleset.feature_names[condition.feature]
-            if name not in names or names.index(name) in cuts.categories:
-                continue
-            feature_cuts = thresholds.setdefault(names.index(name), set())
-            # x < c is equivalent to x ≤ the floating-point number before c.
-            if np.isfinite(condition.upper):
-                is_closed = condition.upper_closed
-                feature_cuts.add(condition.upper if is_closed else _previous_float(condition.upper))
-            if np.isfinite(condition.lower):
-                is_closed = condition.lower_closed
-                feature_cuts.add(_previous_float(condition.lower) if is_closed else condition.lower)
-    return replace(cuts, thresholds={j: tuple(sorted(v)) for j, v in thresholds.items()})
+    sets = dict(cuts.category_sets)
+    conditions = [c for rule in ruleset.rules for c in rule.conditions]
+    for condition in conditions:  # nested conditions are appended
+        conditions += getattr(condition, "conditions", ())
+        if not isinstance(condition, Interval | OneOf):
+            continue
+        name = ruleset.feature_names[condition.feature]
+        j = table.names.index(name) if name in table.names else -1
+        if j < 0 or (isinstance(condition, Interval) and j in cuts.categories):
+            continue
+        if isinstance(condition, OneOf):
+            known_sets = {(value,) for value in cuts.categories.get(j, ())} | {*sets.get(j, ())}
+            if condition.values not in known_sets:
+                sets[j] = (*sets.get(j, ()), condition.values)
+            continue
+        feature_cuts = thresholds.setdefault(j, set())
+        # x < c is equivalent to x ≤ the floating-point number before c.
+        if np.isfinite(condition.upper):
+            is_closed = condition.upper_closed
+            feature_cuts.add(condition.upper if is_closed else _previous_float(condition.upper))
+        if np.isfinite(condition.lower):
+            is_closed = condition.lower_closed
+            feature_cuts.add(_previous_float(condition.lower) if is_closed else condition.lower)
+    n_missing = {j: table.holds(Missing(j)).sum() for j in {*thresholds, *sets}}
+    missing_features = {j for j, n in n_missing.items() if 0 < n < len(table)}
+    return replace(
+        cuts,
+        thresholds={j: tuple(sorted(values)) for j, values in thresholds.items()},
+        missing_features=tuple(sorted(missing_features.union(cuts.missing_features))),
+        category_sets=sets,
+    )
 
 
 def _previous_float(number: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html import escape
 from itertools import product
 from typing import Any
@@ -19,7 +20,7 @@ from skescore import ExtractorSearchCV
 from skescore.certificates import Certificate, certify, check_certificate
 from skescore.extractors import CARTExtractor, OptimalListExtractor, OptimalTreeExtractor
 from skescore.optimal import Cuts, SearchSpace, SolverLimits
-from skescore.rules import Fallback, Interval, Rule, RuleSet, as_ruleset
+from skescore.rules import AtLeast, Fallback, Interval, OneOf, Rule, RuleSet, as_ruleset
 from skescore.scorers import (
     SCORE_SPECS,
     ice,
@@ -398,6 +399,33 @@ def test_certify_accepts_stated_cuts(extractor: CARTExtractor, iris: Any) -> Non
     )  # Cuts of the given rules are added.
     assert f"over {n_cuts} stated cuts" in certificate.to_text()
     assert check_certificate(certificate.to_json(), X, y).verdict == "confirmed"
+
+
+@pytest.mark.parametrize(
+    ("condition", "cuts", "feature"),
+    [
+        (OneOf(0, ["u", "v"]), 2, "category_sets"),
+        (AtLeast(1, [Interval(1, lower=16.5)]), 2, "thresholds"),
+        (Interval(1, lower=16.5), Cuts(2, {}, {0: ("u",)}), "missing_features"),
+    ],
+)
+def test_certify_adds_all_cuts_of_rules(condition: Any, cuts: Any, feature: str) -> None:
+    X = pd.DataFrame({"c": list("uvwx") * 10, "a": [np.nan, *range(1, 40)]})
+    rules = RuleSet([Rule([condition], "b"), Rule([], "a")], ["c", "a"], task="classification")
+    y = np.where(rules.predict(X) == "a", "b", "a")  # the outputs of the rules are wrong
+    certificate = certify(rules, X, y, space=SearchSpace(2, cuts=cuts))
+    other_rules = rules.replace(rules=[Rule([condition], "a"), Rule([], "b")])
+    gap = ice(other_rules, X, y) - ice(rules, X, y)
+    for frontier in certificate.frontiers:
+        assert certificate.gap(frontier.kind) == pytest.approx(gap)
+        assert frontier.upper[-1] == 0
+    text = certificate.to_json()
+    assert check_certificate(text, X, y).verdict == "confirmed"
+    data = json.loads(text)
+    cut_parts = [one["space"]["cuts"] for one in data["frontiers"]]
+    for part in cut_parts:
+        part[feature] = [] if feature == "missing_features" else {}
+    assert check_certificate(json.dumps(data), X, y).verdict == "rejected"
 
 
 def test_certify_rejects_other_scores_of_uncovered_rows() -> None:
