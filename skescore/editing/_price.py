@@ -217,8 +217,8 @@ class _Proof:
             signed = SCORE_SPECS[self.certificate.score].signed
             return float(signed(interval.incumbent)), float(signed(interval.bound))
         incumbents, bounds = self._signed_scores(kind)
-        best = max(np.array(incumbents)[self.has_rules])
-        return float(best), float(max(best, *np.array(bounds)[self.is_possible]))
+        best = max([-math.inf, *np.array(incumbents)[self.has_rules]])
+        return float(best), float(max([best, *np.array(bounds)[self.is_possible]]))
 
     def rules(self, kind: str) -> RuleSet | None:
         """Return the rules with the best score."""
@@ -340,8 +340,8 @@ class PriceProblem:
 
     def certify_constrained(
         self, space: SearchSpace, relaxed: Certificate, deadline: float
-    ) -> _Proof | None:
-        """Bound the best score under the constraints; None if no rules satisfy them.
+    ) -> _Proof:
+        """Bound the best score under the constraints.
 
         `relaxed` is the certificate of the space, without the constraints that it cannot express.
         """
@@ -356,8 +356,11 @@ class PriceProblem:
                 high, incumbent = upper[-1], rules[-1]
             upper.append(high)
             rules.append(incumbent)
-        if rules[-1] is None:
-            return None
+        is_possible, has_rules = np.isfinite(lower), np.array([r is not None for r in rules])
+        if not has_rules.any():  # the bounds are those without the further constraints
+            frontier = replace(relaxed.frontiers[0], rules=tuple(rules))
+            certificate = replace(relaxed, frontiers=(frontier,))
+            return _Proof(certificate, is_possible, has_rules, tuple(rules))
         candidates = [bound.rules for bound in relaxed.f1_bounds if bound.rules is not None]
         further_rules = [one for one in candidates if self._satisfies(one)]
         certificate = self._certificate(relaxed, np.array(lower), upper, rules)
@@ -365,8 +368,7 @@ class PriceProblem:
             f1_bounds = self._f1_bounds(space, certificate, deadline, self.further)
             certificate = replace(certificate, f1_bounds=f1_bounds)
             further_rules += [bound.rules for bound in f1_bounds if bound.rules is not None]
-        has_rules = np.array([r is not None for r in rules])
-        proof = _Proof(certificate, np.isfinite(lower), has_rules, tuple(rules))
+        proof = _Proof(certificate, is_possible, has_rules, tuple(rules))
         return self._with_better_rules(proof, further_rules)
 
     def tighten(self, certificate: Certificate, space: SearchSpace, deadline: float) -> Certificate:
@@ -432,7 +434,7 @@ class PriceProblem:
         deadline = limits.deadline(time.monotonic())
         relaxed = self.certify(constrained_space, limits)
         proof = self.certify_constrained(constrained_space, relaxed, deadline)
-        return None if proof is None else proof.certificate.frontiers[0].rules[-1]
+        return proof.certificate.frontiers[0].rules[-1]
 
     def _certificate(
         self,
@@ -516,15 +518,11 @@ class PriceProblem:
         """Return the price of constraints that all rules of the space satisfy."""
         return replace(self.price(free, _Proof(free)), lower=0.0, upper=0.0)
 
-    def price(self, free: Certificate, constrained: _Proof | None) -> Price:
+    def price(self, free: Certificate, constrained: _Proof) -> Price:
         """Combine both certificates."""
         spec = SCORE_SPECS[free.score]
         without = _Proof(free).interval(self.kind)
-        with_constraints = (-math.inf, -math.inf)
-        rules = None
-        if constrained is not None:
-            with_constraints = constrained.interval(self.kind)
-            rules = constrained.rules(self.kind)
+        with_constraints = constrained.interval(self.kind)
         incumbent = max(without[0], with_constraints[0])
         bound = min(with_constraints[1], without[1])
         upper = max(0.0, without[1] - with_constraints[0])
@@ -533,7 +531,7 @@ class PriceProblem:
             upper,
             (spec.signed(incumbent), spec.signed(without[1])),
             (spec.signed(with_constraints[0]), spec.signed(bound)),
-            rules,
+            constrained.rules(self.kind),
             free.best_rules(self.kind),
             self.constraints,
             self.kind,

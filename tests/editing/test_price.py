@@ -263,3 +263,11 @@ def test_price_accepts_column_without_values() -> None:
     wish = Constraints(forbidden=["x"])
     costs = [price(wish, rows, y, max_rules=2) for rows in (X, X.assign(z=1.0))]
     assert (costs[0].lower, costs[0].upper) == (costs[1].lower, costs[1].upper)
+
+
+def test_price_is_not_infinite_without_proof() -> None:
+    X = pd.DataFrame({"a": np.arange(8.0), "b": np.arange(8.0) % 2})
+    y = np.where(X["a"] < 4, "no", "yes")
+    # The list "a ≤ 3.5: no; b ≤ 0.5: yes; yes" satisfies the constraint, but is not searched.
+    result = price(Constraints(required=["b"]), X, y, kind="list", max_rules=3, limits=LIMITS)
+    assert (result.rules, result.lower, result.upper) == (None, 0.0, np.inf)
