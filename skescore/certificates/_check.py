@@ -381,10 +381,13 @@ class _Rows:
         if name in ("accuracy", "f1_weighted"):
             return _ROUNDING
         rounding = 8 * 2.0**-52 * self.largest
-        if name == "r2":
-            squares = float(self.squares(rows))
-            return _ROUNDING + (2 * self.square_error() / squares if squares else 0.0)
-        return rounding**2 if name == "mean_squared_error" else rounding
+        if name not in ("r2", "mean_squared_error"):
+            return rounding
+        variance = float(self.squares(rows) * self.unit / sum(self.weights[i] for i in rows))
+        error = rounding * (rounding + 2 * math.sqrt(variance))
+        if name == "mean_squared_error":
+            return error
+        return _ROUNDING + (2 * error / variance if variance else 0.0)
 
 
 def _integers(values: Sequence[float]) -> tuple[list[int], int]:

@@ -585,6 +585,16 @@ def test_certify_accepts_constant_target(kind):
     assert check_certificate(certified.to_json(), X, y).verdict == "confirmed"
 
 
+def test_check_confirms_small_spread_of_large_targets():
+    """The mean, which replaces missing predictions, is rounded in the 12th digit."""
+    X = pd.DataFrame({"b": [2.0, 0.0, 2.0, 0.0, 1.0, 0.0]})
+    y = -1e4 + np.array([30.0, 10.0, 10.0, 30.0, 5.0, 14.8]) / 1e5
+    rules = RuleSet([Rule([Interval(0, lower=0.5)], -1e4)], ["b"], task="regression")
+    w = [2.0, 2.0, 1.0, 3.0, 3.0, 3.0]
+    certified = certify(rules, X, y, space=SearchSpace(2), kinds=["list"], sample_weight=w)
+    assert check_certificate(certified.to_json(), X, y, w).verdict == "confirmed"
+
+
 def test_check_confirms_disjoint_rules_meeting_at_constant():
     frame = pd.DataFrame({"age": [18] * 5, "size": [0.0, 0.5, 1.0, 3.0, 4.0]})
     y = ["no", "no", "yes", "no", "no"]
