@@ -516,10 +516,12 @@ class Certificate:
             n_cuts += sum(map(len, space["categories"].values()))
             n_cuts += sum(map(len, space.get("category_sets", {}).values()))
             cuts = plural(n_cuts, "stated cut")
-        elif per_feature is None:
-            cuts = "all cuts between neighboring values"
         else:
-            cuts = f"{per_feature} cuts per feature and those of the given rules"
+            is_complete = per_feature is None
+            cuts = "all cuts between neighboring values"
+            cuts = cuts if is_complete else f"{per_feature} cuts per feature"
+            if not is_complete or "category_sets" in frontier.space["cuts"]:
+                cuts += " and those of the given rules"
         return f"decision {frontier.kind} of at most {size} over {cuts}"
 
     def _count_given_rules(self) -> str:

@@ -1632,13 +1632,14 @@ class _Check:
                 for name in ("thresholds", "categories", "category_sets")
             )
             cuts = _count(sum(len(v) for part in parts for v in part.values()), "stated cut")
-        elif per_feature is None:
+        elif per_feature is None and not space["cuts"].get("category_sets"):
             cuts = "all cuts between neighboring values"
         else:
             # Without the given rules, the check cannot decide which of the other cuts are theirs.
-            rules = self.data["given"]["rules"]
-            cuts = f"{per_feature} cuts per feature and "
-            cuts += "other cuts" if rules is None else "those of the given rules"
+            is_unknown = self.data["given"]["rules"] is None
+            cuts = f"{per_feature} cuts per feature"
+            cuts = "all cuts between neighboring values" if per_feature is None else cuts
+            cuts += " and other cuts" if is_unknown else " and those of the given rules"
         return f"decision {frontier['kind']} of at most {size} over {cuts}"
 
 

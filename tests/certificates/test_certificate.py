@@ -405,6 +405,7 @@ def test_certify_accepts_stated_cuts(extractor: CARTExtractor, iris: Any) -> Non
     ("condition", "cuts", "feature"),
     [
         (OneOf(0, ["u", "v"]), 2, "category_sets"),
+        (OneOf(0, ["u", "v"], negated=True), None, "category_sets"),
         (AtLeast(1, [Interval(1, lower=16.5)]), 2, "thresholds"),
         (Interval(1, lower=16.5), Cuts(2, {}, {0: ("u",)}), "missing_features"),
     ],
@@ -420,7 +421,10 @@ def test_certify_adds_all_cuts_of_rules(condition: Any, cuts: Any, feature: str)
         assert certificate.gap(frontier.kind) == pytest.approx(gap)
         assert frontier.upper[-1] == 0
     text = certificate.to_json()
-    assert check_certificate(text, X, y).verdict == "confirmed"
+    result = check_certificate(text, X, y)
+    assert result.verdict == "confirmed"
+    stated = "stated cuts" if isinstance(cuts, Cuts) else "and those of the given rules"
+    assert all(stated in claims for claims in (str(certificate), str(result)))
     data = json.loads(text)
     cut_parts = [one["space"]["cuts"] for one in data["frontiers"]]
     for part in cut_parts:
