@@ -175,7 +175,9 @@ def _fitted(extractor: Any, constraints: Constraints, X: Any, y: Any) -> Constra
     except RejectedRulesError as error:
         return error.result
     # The rules of the extractor have statistics of the target.
-    return replace(candidate.constrained_rules_, ruleset=candidate.rules_)
+    return ConstrainedRules(
+        candidate.rules_, candidate.constrained_rules_.outcomes if constraints else {}
+    )
 
 
 def enforce(

@@ -118,6 +118,13 @@ def test_constrain_returns_satisfied_rules_unchanged() -> None:
     assert result.outcomes == {"max_rules: 3": "satisfied"}
 
 
+def test_constrain_accepts_empty_constraints() -> None:
+    extractor = CARTExtractor(CLASSIFIER, max_leaf_nodes=3, random_state=0)
+    result = constrain(extractor, Constraints(), X, Y)
+    assert result.ruleset == clone(extractor).fit(X, Y).rules_
+    assert result.outcomes == {}
+
+
 def test_constrain_rewrites_conditions_of_trepan() -> None:
     inner = [Interval(0, upper=33.3), Interval(1, lower=44.4), Interval(2, upper=1.23)]
     rules = RuleSet(
