@@ -21,8 +21,6 @@ from skescore.scorers import SCORE_SPECS
 
 #: Constraints that restrict the search space, so that solvers respect them.
 _OF_SPACE = ("forbidden", "thresholds", "together", "max_rules")
-#: Constraints that additionally restrict the search space of lists.
-_OF_LISTS = ("max_conditions",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,9 +142,9 @@ def price(
     Both best scores lie between that of the best rules found and a proven bound, so the price lies
     between (best found without the constraints) - (bound with them) and (bound without them) -
     (best found with them). Forbidden features, thresholds, categories kept together and numbers of
-    rules (and of conditions of lists) restrict the search space. For other constraints, trees with
-    up to 4 leaves are enumerated in the order of their loss until one satisfies them. For lists,
-    and if there are too many trees, the interval is wider.
+    rules restrict the search space. For other constraints, trees with up to 4 leaves, which all
+    hold rows with weight, are enumerated in the order of their loss until one satisfies them. For
+    lists, and if there are too many trees, the interval is wider.
 
     Examples
     --------
@@ -177,7 +175,7 @@ def price(
         return problem.without_price(free)
     relaxed = free if is_same_space else problem.certify(constrained_space, share)
     deadline = limits.deadline(started)
-    constrained = problem.certify_constrained(constrained_space, relaxed, deadline)
+    constrained = problem.certify_constrained(constrained_space, relaxed, share, deadline)
     return problem.price(free, constrained)
 
 
@@ -275,25 +273,18 @@ class PriceProblem:
 
     def _further_constraints(self) -> Constraints:
         """Return the constraints that no search space expresses."""
-        native = {*_OF_SPACE, *(_OF_LISTS if self.kind == "list" else ())}
-        if self.kind == "list" and not isinstance(self.constraints.max_conditions, int | None):
-            native -= set(_OF_LISTS)
         defaults = Constraints()
-        return self.constraints.replace(**{name: getattr(defaults, name) for name in native})
+        return self.constraints.replace(**{name: getattr(defaults, name) for name in _OF_SPACE})
 
     def spaces(self, space: SearchSpace) -> tuple[SearchSpace, SearchSpace]:
         """Return the spaces without and with the constraints; the first contains the second."""
         base = space.cuts_of(self.X)
         allowed = self._allowed_cuts(base)
         union = _union_of_cuts(base, allowed)
-        limit = self.constraints.max_conditions
-        max_conditions = space.max_conditions
-        if self.kind == "list" and isinstance(limit, int):
-            max_conditions = min(max_conditions, limit)
         n_rules = min(self.max_rules, self.constraints.max_rules or self.max_rules)
         return (
             replace(space, cuts=union, max_rules=self.max_rules),
-            SearchSpace(n_rules, max_conditions, allowed),
+            SearchSpace(n_rules, space.max_conditions, allowed),
         )
 
     def _allowed_cuts(self, base: Cuts) -> Cuts:
@@ -339,7 +330,7 @@ class PriceProblem:
         return self.tighten(certificate, space, deadline)
 
     def certify_constrained(
-        self, space: SearchSpace, relaxed: Certificate, deadline: float
+        self, space: SearchSpace, relaxed: Certificate, limits: SolverLimits, deadline: float
     ) -> _Proof:
         """Bound the best score under the constraints.
 
@@ -350,7 +341,12 @@ class PriceProblem:
         lower: list[float] = []
         upper: list[float] = []
         rules: list[RuleSet | None] = []
-        for low, high, incumbent in self._bounds_of_sizes(space, relaxed, deadline):
+        frontiers = [relaxed.frontiers[0]]
+        limit = self.constraints.max_conditions
+        if self.kind == "list" and isinstance(limit, int) and limit < space.max_conditions:
+            # Rules of as few tests satisfy the limit; an interval is one condition of two tests.
+            frontiers += self.certify(replace(space, max_conditions=limit), limits).frontiers
+        for low, high, incumbent in self._bounds_of_sizes(space, frontiers, deadline):
             lower.append(min([low, *lower]))  # rule sets may have fewer rules
             if upper and high >= upper[-1]:
                 high, incumbent = upper[-1], rules[-1]
@@ -433,7 +429,7 @@ class PriceProblem:
         _, constrained_space = self.spaces(space)
         deadline = limits.deadline(time.monotonic())
         relaxed = self.certify(constrained_space, limits)
-        proof = self.certify_constrained(constrained_space, relaxed, deadline)
+        proof = self.certify_constrained(constrained_space, relaxed, limits, deadline)
         return proof.certificate.frontiers[0].rules[-1]
 
     def _certificate(
@@ -471,26 +467,24 @@ class PriceProblem:
         return measure_incumbent(rules, loss, self.X, self.target, self.sample_weight)
 
     def _bounds_of_sizes(
-        self, space: SearchSpace, relaxed: Certificate, deadline: float
+        self, space: SearchSpace, frontiers: Sequence[Frontier], deadline: float
     ) -> list[tuple[float, float, RuleSet | None]]:
         """Return lower bound, upper bound and rules of each number of rules."""
-        frontier = relaxed.frontiers[0]
+        frontier = frontiers[0]
         results: list[tuple[float, float, RuleSet | None]] = []
         search = self._search(space, frontier.loss, deadline, self.further)
         best = math.inf
         for position, size in enumerate(frontier.sizes):
             low = float(frontier.lower[position])
-            incumbent = frontier.rules[position]
-            satisfied = incumbent is not None and self._satisfies(incumbent)
-            high = float(frontier.upper[position]) if satisfied else math.inf
+            incumbents = [(float(one.upper[position]), one.rules[position]) for one in frontiers]
+            satisfying = [one for one in incumbents if one[1] and self._satisfies(one[1])]
+            high, incumbent = satisfying[0] if satisfying else (math.inf, None)
             bounds = None
-            if not satisfied and search is not None:
-                bounds = search.solve(size, min(best, math.inf))
+            if incumbent is None and search is not None:
+                bounds = search.solve(size, best)
             if bounds is not None:
                 low = max(low, min(bounds.lower, best))
                 high, incumbent = bounds.upper, bounds.rules
-            elif not satisfied:
-                incumbent = None
             best = min(best, high)
             results.append((low, high, incumbent))
         return results

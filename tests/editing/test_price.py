@@ -271,3 +271,15 @@ def test_price_is_not_infinite_without_proof() -> None:
     # The list "a ≤ 3.5: no; b ≤ 0.5: yes; yes" satisfies the constraint, but is not searched.
     result = price(Constraints(required=["b"]), X, y, kind="list", max_rules=3, limits=LIMITS)
     assert (result.rules, result.lower, result.upper) == (None, 0.0, np.inf)
+
+
+@pytest.mark.parametrize("is_interval", [True, False])
+def test_price_counts_interval_as_one_condition(is_interval: bool) -> None:
+    X = pd.DataFrame({"a": np.arange(8.0), "b": np.arange(8.0) % 2})
+    holds = (X["a"] > 2.5) & ((X["a"] <= 4.5) if is_interval else (X["b"] > 0.5))
+    limit, y = Constraints(max_conditions=1), np.where(holds, "yes", "no")
+    result = price(limit, X, y, kind="list", max_rules=2, scoring="fire", limits=LIMITS)
+    assert result.lower == 0.0
+    assert (result.upper == 0.0) is is_interval
+    assert result.rules is not None
+    assert not violations(result.rules, limit)
