@@ -14,7 +14,8 @@ from skescore.rules._conditions import is_missing
 
 
 def halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return numbers halfway between neighbors, at least the lower and below the higher."""
+    """Return finite numbers halfway between neighbors, at least the lower and below the higher."""
+    low = np.maximum(low, -np.finfo(float).max)
     middle = low / 2 + high / 2
     return np.where((low <= middle) & (middle < high), middle, low)
 

@@ -178,3 +178,18 @@ def test_column_without_values_is_usable(column: Any) -> None:
         rules = RuleSet([Rule(conditions, 0), Rule((), 1)], ["x", "z"], task="classification")
     certificate = certify(rules, table, y)
     assert "rejected" not in str(check_certificate(certificate.to_json(), table, y))
+
+
+@pytest.mark.parametrize("values", [[-np.inf, 0.0, 1.0, 2.0], [-np.inf, np.inf, 0.0, np.inf]])
+def test_cuts_next_to_infinite_values_are_finite(values: list[float]) -> None:
+    X = pd.DataFrame({"a": values})
+    thresholds = candidate_cuts(X).thresholds[0]
+    assert np.isfinite(thresholds).all()
+    assert len(candidate_cuts(X).tests(X)) == len(thresholds) == len(set(values)) - 1
+    y = np.array(["yes", "no", "no", "no"])
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1.5)], "no"), Rule([], "yes")], ["a"], task="classification"
+    )
+    certificate = certify(rules, X, y, space=SearchSpace(2))
+    assert certificate.frontiers[0].upper.tolist() == [1.0, 0.0]
+    assert check_certificate(certificate.to_json(), X, y).verdict == "confirmed"
