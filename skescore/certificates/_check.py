@@ -1026,7 +1026,12 @@ class _Check:
                 cuts.get("category_sets", {}).get(str(j), ()),
             )
         )
-        required = {_keys_of(c) for c in self._given_conditions(name) if c["type"] == "one_of"}
+        value_sets = [
+            c["values"] if c["type"] == "one_of" else [v for v in single if _is_within(c, v)]
+            for c in self._given_conditions(name)
+            if c["type"] == "one_of" or (c["type"] == "interval" and single)
+        ]
+        required = {frozenset(map(_value_key, values)) for values in value_sets if values}
         if required - known - listed:
             raise RejectedError(f"no test compares {name} with a set of categories of the rules")
         if listed - required and self.data["given"]["rules"] is not None:

@@ -495,12 +495,16 @@ def _add_cuts_of_rules(cuts: Cuts, ruleset: RuleSet, table: RowTable) -> Cuts:
             continue
         name = ruleset.feature_names[condition.feature]
         j = table.names.index(name) if name in table.names else -1
-        if j < 0 or (isinstance(condition, Interval) and j in cuts.categories):
+        if j < 0:
             continue
-        if isinstance(condition, OneOf):
-            known_sets = {(value,) for value in cuts.categories.get(j, ())} | {*sets.get(j, ())}
-            if condition.values not in known_sets:
-                sets[j] = (*sets.get(j, ()), condition.values)
+        categories = cuts.categories.get(j, ())
+        if isinstance(condition, OneOf) or categories:
+            values = getattr(condition, "values", ())
+            if isinstance(condition, Interval):  # of the codes of categories
+                holds = condition.holds({condition.feature: np.array(categories)}.__getitem__)
+                values = tuple(np.array(categories, dtype=object)[holds].tolist())
+            if values and values not in {(value,) for value in categories} | {*sets.get(j, ())}:
+                sets[j] = (*sets.get(j, ()), values)
             continue
         feature_cuts = thresholds.setdefault(j, set())
         # x < c is equivalent to x ≤ the floating-point number before c.

@@ -432,6 +432,21 @@ def test_certify_adds_all_cuts_of_rules(condition: Any, cuts: Any, feature: str)
     assert check_certificate(json.dumps(data), X, y).verdict == "rejected"
 
 
+def test_certify_adds_intervals_of_categories() -> None:
+    X = pd.DataFrame({"code": pd.Categorical([0, 1, 2, 3] * 5)})
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1.5)], "a"), Rule([], "b")], ["code"], task="classification"
+    )
+    y = np.where(rules.predict(X) == "a", "b", "a")
+    certificate = certify(rules, X, y, space=SearchSpace(2))
+    assert [one.upper[-1] for one in certificate.frontiers] == [0.0, 0.0]
+    assert certificate.frontiers[0].space["cuts"]["category_sets"] == {"0": [[0, 1]]}
+    text = certificate.to_json(indent=None)
+    assert check_certificate(text, X, y).verdict == "confirmed"
+    text = text.replace(', "category_sets": {"0": [[0, 1]]}', "")
+    assert check_certificate(text, X, y).verdict == "rejected"
+
+
 def test_certify_rejects_other_scores_of_uncovered_rows() -> None:
     rules = RuleSet([Rule([Interval(0, upper=2)], "a")], ["x"], task="classification")
     rules = rules.replace(classes=["a", "b"], fallback=Fallback("b"))
