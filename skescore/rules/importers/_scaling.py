@@ -162,10 +162,13 @@ def _apply(transformer: Any, so_far: AffineMap) -> AffineMap:
         return so_far.then(scale, -center * scale)
     if isinstance(transformer, SelectorMixin):
         return so_far.take(transformer.get_support())
-    if isinstance(transformer, SimpleImputer) and not transformer.add_indicator:
+    if (
+        isinstance(transformer, SimpleImputer)
+        and not transformer.add_indicator
+        and pd.isna(transformer.missing_values)
+    ):
         dropped = np.array([v is np.nan or v != v for v in transformer.statistics_], dtype=bool)
-        if pd.isna(transformer.missing_values):
-            so_far = so_far.fill([python_value(v) for v in transformer.statistics_])
+        so_far = so_far.fill([python_value(v) for v in transformer.statistics_])
         return so_far.take(~dropped)
     if isinstance(transformer, FunctionTransformer) and transformer.func is None:
         return so_far
@@ -173,8 +176,8 @@ def _apply(transformer: Any, so_far: AffineMap) -> AffineMap:
         return _column_transformer(transformer, so_far)
     raise TypeError(
         f"{type(transformer).__name__} cannot be inverted, so rules on its output cannot be "
-        "converted to the units of its input. Use scalers, selectors and imputers of scikit-learn, "
-        "or use the attribute rules_ of the extractor, which is in the units of the output."
+        "converted to the units of its input. Use scalers, selectors and imputers of NaN, or "
+        "use the attribute rules_ of the extractor, which is in the units of the output."
     )
 
 

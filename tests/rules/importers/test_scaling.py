@@ -227,6 +227,7 @@ class Doubler(TransformerMixin, BaseEstimator):
         FunctionTransformer(np.tanh),
         MinMaxScaler(clip=True),
         SimpleImputer(add_indicator=True),
+        SimpleImputer(missing_values=0),
         Doubler(),
         make_pipeline(StandardScaler(), PCA(2)),
         ColumnTransformer([("a", PCA(1), [0, 1])], remainder="passthrough"),
