@@ -11,7 +11,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from catboost import CatBoostClassifier, CatBoostRegressor
+from catboost import CatBoost, CatBoostClassifier, CatBoostRegressor
 
 from skescore.cli import main
 from skescore.rules import RuleSet, as_ruleset
@@ -159,14 +159,27 @@ def test_catboost_rules_support_categories_of_every_type(kind: str, most: int) -
     assert as_ruleset(model, X=X).predict(X) == pytest.approx(model.predict(X), abs=1e-12)
 
 
-def test_catboost_rules_respect_probability_threshold(table: Any) -> None:
+class Subclass(CatBoostClassifier):
+    """A class of a user, in a module without the functions of CatBoost."""
+
+
+def test_catboost_rules_support_subclass(table: Any) -> None:
+    X, y = table(300, 0)
+    model = Subclass(**QUIET, cat_features=NAMES).fit(X, np.where(y > 1, "yes", "no"))
+    assert (as_ruleset(model, X=X).predict(X) == model.predict(X)).all()
+
+
+def test_catboost_rules_respect_probability_threshold(table: Any, tmp_path: Path) -> None:
     X, y = table(1500, 0)
     X = X[["age", "size", "rate"]]
     model = CatBoostClassifier(**QUIET).fit(X, np.where(y > 1, "yes", "no"))
     model.set_probability_threshold(0.8)
     expected = model.predict_proba(X)[:, 1] > 0.8
     assert 0 < expected.mean() < (model.predict_proba(X)[:, 1] > 0.5).mean()
-    assert (as_ruleset(model).predict(X) == np.where(expected, "yes", "no")).all()
+    model.save_model(tmp_path / "model.cbm")
+    base = CatBoost().load_model(tmp_path / "model.cbm")
+    for fitted in (model, base):
+        assert (as_ruleset(fitted).predict(X) == np.where(expected, "yes", "no")).all()
 
 
 def test_catboost_reader_rejects_unsupported_models(table: Any) -> None:

@@ -101,7 +101,8 @@ def read_catboost(
     if check_objective(loss, (*_BINARY, *_MULTICLASS), _SUMS, kind="loss"):
         classes = np.asarray(model.classes_).tolist()
         if len(classes) == 2 and loss in _BINARY:
-            share = float(model.get_probability_threshold() or 0.5)
+            classifier = import_module("catboost").CatBoostClassifier  # CatBoost lacks the method
+            share = float(classifier.get_probability_threshold(model) or 0.5)
             start = [start[0] - float(np.log(share / (1 - share)))]
     return additive_ruleset(
         start, _leaves(dump, features, scale), names, classes=classes, domain=domain
@@ -119,9 +120,7 @@ def _dump(model: Any, X: Any) -> dict[str, Any]:
                 f"The model has categorical features ({names}) and stores only hashes of their "
                 "values: pass the training rows, as_ruleset(model, X=X_train)."
             )
-        # The library is installed, because the model belongs to it.
-        library = import_module(type(model).__module__.partition(".")[0])
-        pool = library.Pool(X, cat_features=categorical)
+        pool = import_module("catboost").Pool(X, cat_features=categorical)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.json"
         try:
