@@ -85,15 +85,11 @@ class DecisionReducer(Reducer[DecisionCounts]):
         if self.ruleset.classes is not None:
             return parts.identifier(column)
         label = table.number(column)
-        widths = self.options[tolerances]
-        number = parts.style.number
-        finite = [
-            f"WHEN {rule + 1} THEN {number(float(width))}"
-            for rule, width in enumerate(widths[:-1])
-            if np.isfinite(width)
-        ]
-        last = number(float(widths[-1])) if np.isfinite(widths[-1]) else number(1e300)
-        width = f"CASE {parts.rule_number} {' '.join(finite)} ELSE {last} END" if finite else last
+        # SQL has no infinite numbers.
+        *of_rules, width = map(parts.style.number, np.minimum(self.options[tolerances], 1e300))
+        if of_rules:
+            cases = (f"WHEN {rule} THEN {number}" for rule, number in enumerate(of_rules, 1))
+            width = f"CASE {parts.rule_number} {' '.join(cases)} ELSE {width} END"
         return (
             f"CASE WHEN {parts.is_number(label)} THEN CASE WHEN "
             f"abs({label} - ({parts.prediction})) <= {width} THEN 0 ELSE 1 END END"
@@ -228,6 +224,9 @@ def count_source_decisions(
     used = used or [ruleset.feature_names[0]]
     columns = used if model_column is None else [*used, model_column]
     options = {"error_tolerances": error_tolerances, "model_tolerances": model_tolerances}
+    y, model = (None if name is None else [] for name in (data.target, model_column))
+    no_rows = np.empty((0, ruleset.n_features))
+    count_decisions(ruleset, no_rows, y, model_predictions=model, **options)  # checks the options
     reducer = DecisionReducer(ruleset, data.target, model_column, options)
     # A source without labels is opened with any column as its target.
     opened = DataSource(

@@ -76,7 +76,7 @@ def test_source_decisions_equal_those_of_rows(
     rows = frame(ruleset.task)
     tolerances: dict[str, Any] = {}
     if ruleset.classes is None:
-        tolerances = {"error_tolerances": (0.5, 1.0, np.inf), "model_tolerances": (1.0, 1.0, 0.2)}
+        tolerances = {"error_tolerances": (0.5, np.inf, 1.0), "model_tolerances": (1.0, 0.2, np.inf)}
     expected = count_decisions(
         ruleset, rows[["x", "kind", "z"]], rows["y"], model_predictions=rows["model"], **tolerances
     )
@@ -101,6 +101,13 @@ def test_source_decisions_equal_those_of_rows(
     unlabeled = count_source_decisions(ruleset, source)
     assert unlabeled.n_labeled.sum() == 0
     assert unlabeled.n_outside.tolist() == expected.n_outside.tolist()
+
+
+@pytest.mark.parametrize("tolerances", [None, [1.0]])
+def test_source_decisions_require_a_tolerance_per_rule(tolerances: Any, tmp_path: Path) -> None:
+    frame("regression").to_parquet(tmp_path / "part.parquet")
+    with pytest.raises(ValueError, match="a tolerance for each of 2 rules"):
+        count_source_decisions(REGRESSION, tmp_path, "y", error_tolerances=tolerances)
 
 
 def test_source_decisions_reject_labels_of_another_type() -> None:
