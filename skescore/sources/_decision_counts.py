@@ -48,7 +48,7 @@ class DecisionReducer(Reducer[DecisionCounts]):
         if not len(frame):
             return None
         y, model = (
-            None if name is None else frame[name].astype(object)
+            None if name is None else frame[name].astype(object).where(frame[name].notna(), None)
             for name in (self.target, self.model_column)
         )
         X = frame.reindex(columns=list(self.ruleset.feature_names))

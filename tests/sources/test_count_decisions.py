@@ -63,7 +63,7 @@ def frame(task: str, n: int = 3000) -> pd.DataFrame:
     return X.assign(y=y, model=rng.normal(1, 1, n))
 
 
-@pytest.mark.parametrize("kind", ["batches", "duckdb", "parquet", "sqlite"])
+@pytest.mark.parametrize("kind", ["batches", "duckdb", "nullable", "parquet", "sqlite"])
 @pytest.mark.parametrize("ruleset", [CLASSIFICATION, REGRESSION], ids=lambda r: r.task)
 @pytest.mark.parametrize("fallback", [True, False])
 def test_source_decisions_equal_those_of_rows(
@@ -76,12 +76,14 @@ def test_source_decisions_equal_those_of_rows(
     rows = frame(ruleset.task)
     tolerances: dict[str, Any] = {}
     if ruleset.classes is None:
-        tolerances = {"error_tolerances": (0.5, np.inf, 1.0), "model_tolerances": (1.0, 0.2, np.inf)}
+        tolerances = {"error_tolerances": (0.5, np.inf, 1), "model_tolerances": (1, 0.2, np.inf)}
     expected = count_decisions(
         ruleset, rows[["x", "kind", "z"]], rows["y"], model_predictions=rows["model"], **tolerances
     )
     source: Any = [rows.iloc[:1000], rows.iloc[1000:]]
-    if kind == "parquet":
+    if kind == "nullable":
+        source = [batch.convert_dtypes() for batch in source]
+    elif kind == "parquet":
         rows.to_parquet(tmp_path / "part.parquet")
         source = str(tmp_path)
     elif kind in ("duckdb", "sqlite"):
