@@ -115,9 +115,9 @@ def sample_source(
     least_per_class : int, default=100
         Minimum number of rows of a rare class, if available; 0 draws all classes in proportion.
     random_state : int, default=0
-        Seed of the sample. In DuckDB, PostgreSQL and SQLite, the sample depends only on the rows
-        and the seed; in other databases, it may differ between calls. If rows are read in batches,
-        the sample also depends on the batches.
+        Seed of the sample. In PostgreSQL, the sample depends only on the rows and the seed, in
+        SQLite also on their order; in other databases, it may differ between calls. If rows are
+        read in batches, as in DuckDB, the sample also depends on the batches.
 
     Returns
     -------
