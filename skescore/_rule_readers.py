@@ -131,6 +131,16 @@ def _rows_with_categories(model: Any, X: Any) -> dict[str, Any]:
     return {"X": X} if n_categorical == len(booster.pandas_categorical or []) else {}
 
 
+def _reject_sparse_rows(model: Any, X: Any) -> dict[str, Any]:
+    """Reject sparse matrices, whose absent entries are missing for XGBoost and 0 for rules."""
+    if hasattr(X, "tocsr"):
+        raise ValueError(
+            "X is a sparse matrix, whose absent entries are missing values for XGBoost and 0 for "
+            "rules. Pass an array or a data frame in which these entries are NaN."
+        )
+    return {}
+
+
 #: The first record whose class path matches a class, or one of its base classes, reads the model.
 MODEL_READERS = (
     ModelReader(
@@ -170,6 +180,7 @@ MODEL_READERS = (
         "xgboost",
         "_xgboost:read_xgboost",
         "models and boosters of trees with one output",
+        _reject_sparse_rows,
     ),
     ModelReader(
         "LightGBM",

@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 from xgboost import XGBClassifier, XGBRegressor, XGBRFClassifier, XGBRFRegressor
 
 from skescore.rules import RuleSet, as_ruleset
 from skescore.rules.importers import read_xgboost
+from skescore.scorers import make_knowledge_scorer
 
 SMALL: dict[str, Any] = {
     "n_estimators": 8,
@@ -185,3 +187,10 @@ def test_xgboost_reader_rejects_unsupported_models() -> None:
         as_ruleset(XGBRegressor(n_estimators=2).fit(X, np.column_stack([y, y])))
     with pytest.raises(NotFittedError):
         as_ruleset(XGBRegressor())
+
+
+def test_scorer_rejects_sparse_rows_of_xgboost() -> None:
+    X, y = csr_matrix(np.eye(8)), np.arange(8) % 2
+    model = XGBClassifier(n_estimators=1, n_jobs=1).fit(X, y)
+    with pytest.raises(ValueError, match="absent entries are missing values for XGBoost"):
+        make_knowledge_scorer()(model, X, y)

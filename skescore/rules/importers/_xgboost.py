@@ -88,6 +88,8 @@ def read_xgboost(
     The rules treat a category that did not occur in training as different from all others, as
     XGBoost does with codes in arrays. For data frames, XGBoost 3 looks up categories by binary
     search. It treats an unknown category like the next larger one, or raises an error.
+
+    XGBoost treats absent entries of a sparse matrix as missing values. The rules treat them as 0.
     """
     booster = model if hasattr(model, "save_raw") else model.get_booster()
     missing = getattr(model, "missing", None)
