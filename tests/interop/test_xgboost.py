@@ -183,7 +183,7 @@ def test_xgboost_reader_rejects_unsupported_models() -> None:
         as_ruleset(XGBRegressor(n_estimators=2, booster="gblinear").fit(X, y))
     with pytest.raises(ValueError, match=r"treats -1 as a missing value"):
         as_ruleset(XGBRegressor(n_estimators=2, missing=-1).fit(X, y))
-    with pytest.raises(ValueError, match="2 outputs; rules have one"):
+    with pytest.raises(ValueError, match="2 outputs, but rules have one"):
         as_ruleset(XGBRegressor(n_estimators=2).fit(X, np.column_stack([y, y])))
     with pytest.raises(NotFittedError):
         as_ruleset(XGBRegressor())
