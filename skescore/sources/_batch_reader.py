@@ -61,7 +61,9 @@ class ColumnSummary:
         observed = numbers[~missing_mask] if missing_mask.any() else numbers
         if not len(observed):
             return cls(n_missing=int(missing_mask.sum()))
-        return cls(float(observed.min()), float(observed.max()), n_missing=int(missing_mask.sum()))
+        # Adding 0 makes zeros positive; sources differ in which of -0.0 and 0.0 is smallest.
+        low, high = float(observed.min()) + 0.0, float(observed.max()) + 0.0
+        return cls(low, high, n_missing=int(missing_mask.sum()))
 
     @classmethod
     def of_values(cls, column: pd.Series) -> ColumnSummary:

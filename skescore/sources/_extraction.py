@@ -206,7 +206,9 @@ class SurveyReducer(Reducer[Survey]):
             elif low is None:
                 summaries.append(ColumnSummary(n_missing=n_missing))
             else:
-                summaries.append(ColumnSummary(float(low), float(high), n_missing=n_missing))
+                summaries.append(
+                    ColumnSummary(float(low) + 0.0, float(high) + 0.0, n_missing=n_missing)
+                )
         if table.weight_column is None:
             summaries.append(ColumnSummary())
         return Survey(n_rows, tuple(summaries[:-2]), summaries[-2], summaries[-1])

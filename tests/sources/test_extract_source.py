@@ -731,3 +731,11 @@ def test_large_labels_stay_distinct() -> None:
         CARTExtractor(None), [rows, rows], "kind", cuts=4, task="classification"
     ).rules
     assert rules.predict(rows[["x"]]).tolist() == rows["kind"].tolist()
+
+
+def test_extract_source_ignores_signs_of_zeros() -> None:
+    zeros = pd.DataFrame({"x": [-0.0, 0.0], "z": [1.0, 2.0], "label": ["a", "b"]})
+    batches = [zeros[:1], zeros[1:]]
+    results = [extract_source(CARTExtractor(None), b, "label") for b in (batches, batches[::-1])]
+    assert results[0].rules.to_json() == results[1].rules.to_json()
+    assert "-0.0" not in results[0].rules.to_json()
