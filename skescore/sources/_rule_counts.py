@@ -265,9 +265,9 @@ class RuleQueries:
         n_missing = int(n_rows.sum() - sum(n_weights))
         minimum = math.nan if n_missing else min(low)
         if n_missing or not minimum >= 0 or not np.isfinite(np.array(high, dtype=float)).all():
-            problem = f"they range from {minimum!r} to {max(high)!r}"
-            if n_missing:
-                problem = f"{n_missing} rows have none"
+            problem = f"{n_missing} rows have none"
+            if not n_missing:
+                problem = f"they range from {minimum!r} to {max(high)!r}"
             raise SourceError(
                 f"The weights of {self._table.name} must be finite and zero or more, but {problem}."
                 " Exclude such rows, or set their weights to 0."

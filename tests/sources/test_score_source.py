@@ -337,6 +337,11 @@ def test_count_source_rejects_missing_labels_and_weights(name: str, tmp_path: Pa
     (tmp_path / "texts").mkdir()
     with pytest.raises(SourceError, match="label in every row"):
         count_source(CLASSES, SOURCES[name](frame, tmp_path / "texts"), "label")
+    frame = table_of(CLASSES)[:2].assign(label=["yes", "no"], weight=[1.0, np.nan])
+    (tmp_path / "alone").mkdir()
+    source = SOURCES[name](frame, tmp_path / "alone")
+    with pytest.raises(SourceError, match="finite and zero or more"):
+        count_source(CLASSES, source, "label", sample_weight="weight")
 
 
 @pytest.mark.parametrize("look", [count_source, sample_source, extract_source])
