@@ -176,6 +176,8 @@ class BatchReader:
         try:
             if column.dtype.kind in "mMSV":
                 raise TypeError(f"type {column.dtype}")
+            if column.dtype.kind == "O":  # a text is not a number, even if it spells one
+                return as_numbers(np.asarray(column.to_numpy()))
             return column.to_numpy(dtype=np.float64, na_value=np.nan)
         except (TypeError, ValueError) as error:
             raise ColumnError(

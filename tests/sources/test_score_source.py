@@ -471,6 +471,8 @@ def test_count_source_requires_numeric_weights(weights: Any) -> None:
     frame = pd.DataFrame({"x": [1.0, 2.0], "label": "a", "weight": weights})
     with pytest.raises(ValueError, match=r"weights 'weight' of .* must be numbers"):
         count_source(rules, frame, target="label", sample_weight="weight")
+    with pytest.raises(ValueError, match=r"'weight' of .* must hold numbers"):
+        sample_source(frame, target="label", sample_weight="weight")
 
 
 def test_count_source_treats_null_categories_as_missing() -> None:
