@@ -224,9 +224,11 @@ def count_source_decisions(
     used = used or [ruleset.feature_names[0]]
     columns = used if model_column is None else [*used, model_column]
     options = {"error_tolerances": error_tolerances, "model_tolerances": model_tolerances}
-    y, model = (None if name is None else [] for name in (data.target, model_column))
+    labels = None if data.target is None else np.empty(0)
+    model_predictions = None if model_column is None else np.empty(0)
     no_rows = np.empty((0, ruleset.n_features))
-    count_decisions(ruleset, no_rows, y, model_predictions=model, **options)  # checks the options
+    # Checks the options.
+    count_decisions(ruleset, no_rows, labels, model_predictions=model_predictions, **options)
     reducer = DecisionReducer(ruleset, data.target, model_column, options)
     # A source without labels is opened with any column as its target.
     opened = DataSource(
