@@ -588,7 +588,7 @@ def stability_section(table: pd.DataFrame) -> list[str]:
         "rules, difference of splits": (changes["n_rules"], 1),
         "rules": (methods["n_rules"].mean(), 1),
         "conditions": (methods["conditions"].mean(), 1),
-        "literals per rule": (methods["terms_per_rule"].mean().abs(), 2),
+        "literals per rule": (methods["neg_terms_per_rule"].mean().abs(), 2),
         "seconds, median": (methods["seconds"].median(), 2),
     }
     order = changes["fidelity"].reindex(list(methods.groups)).sort_values(kind="stable").index

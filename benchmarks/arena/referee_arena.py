@@ -33,7 +33,7 @@ OURS += ("search FiRe (constants)",)
 REGRESSION_METHODS = ("GridREx", "linear equation")
 BLACK_BOX, N_COMBINATIONS = "random-forest", 400
 SCORES = {"fidelity": "fidelity", "ice": "ICE", "fire": "FiRe", "q": "Q"}
-OTHER_MEASURES = ("terms_per_rule", "neg_negative_overlap", "neg_redundant_literals")
+OTHER_MEASURES = ("neg_terms_per_rule", "neg_negative_overlap", "neg_redundant_literals")
 OTHER_MEASURES += ("neg_calibration_error", "neg_fidelity_gap", "fidelity_interpolated")
 
 
@@ -411,7 +411,7 @@ def check_stability(page: Page, rows: list[Row]) -> None:
                 bold(method),
                 *(mean(abs(a[c] - b[c]) for a, b in pairs) for c in ("fidelity", "n_rules")),
                 *(mean(values_of(part, c)) for c in ("n_rules", "conditions")),
-                -mean(values_of(part, "terms_per_rule")),
+                -mean(values_of(part, "neg_terms_per_rule")),
                 float(np.median(values_of(part, "seconds"))),
             )
         )

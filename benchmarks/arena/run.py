@@ -68,7 +68,7 @@ SUITES = ("keel-balanced", "keel-imbalanced", "regression", "categorical")
 BLACK_BOXES = ("random-forest", "hist-gradient-boosting", "mlp", "svm", "xgboost")
 #: Measures that the scores do not include (docs/guide/beyond_scores.md); losses are negated.
 MEASURES = (
-    "terms_per_rule",
+    "neg_terms_per_rule",
     "neg_negative_overlap",
     "neg_redundant_literals",
     "neg_calibration_error",
