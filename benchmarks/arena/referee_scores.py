@@ -26,7 +26,7 @@ from referee_pages import Page
 SET_MEASURES = dict.fromkeys(
     (
         "conditions_per_rule",
-        "neg_terms_per_rule",
+        "terms_per_rule",
         "longest_rule",
         "uncovered",
         "overlap",
