@@ -366,16 +366,14 @@ def test_helper_keeps_large_tables() -> None:
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_workers_measure_folds_in_order(n_jobs: int) -> None:
+    def held_out_predictions(extractor: CARTExtractor, fold: Fold) -> list[int]:
+        assert extractor.estimator is None
+        predictions: list[int] = fold.black_box.predict(fold.X_test).tolist()
+        return predictions
+
     evaluator = evaluator_of()
     with Workers(evaluator, n_jobs) as workers:
         results = workers.measure_folds(CARTExtractor(None), held_out_predictions)
         n_rows = workers.query_cost.n_rows
-    expected = [fold.black_box.predict(fold.X_test).tolist() for fold in evaluator.folds]
-    assert results == expected
+    assert results == [held_out_predictions(CARTExtractor(None), f) for f in evaluator.folds]
     assert n_rows == len(X)
-
-
-def held_out_predictions(extractor: CARTExtractor, fold: Fold) -> list[int]:
-    assert extractor.estimator is None
-    predictions: list[int] = fold.black_box.predict(fold.X_test).tolist()
-    return predictions

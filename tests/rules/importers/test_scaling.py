@@ -267,7 +267,7 @@ INNER = RuleSet(
 )
 
 
-@pytest.mark.filterwarnings("ignore:Rules compare x. with texts")
+@pytest.mark.filterwarnings("ignore:Rules compare x. with strings")
 def test_in_user_units_converts_all_conditions():
     outer = in_user_units(INNER, MAPPING)
     values = np.arange(-2.0, 4.25, 0.25)
