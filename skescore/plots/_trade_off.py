@@ -273,7 +273,7 @@ def _draw_plane(regions: WinningRegions, ax: Any) -> Any:
     table: Any = regions.table.set_index("candidate")
     labels, colors = _winners(regions)
     number = {index: n for n, index in enumerate(labels)}
-    image = np.vectorize(number.__getitem__, otypes=[int])(regions.raster.T)
+    image = np.vectorize(number.__getitem__, otypes=[int])(regions.grid.T)
     ax.pcolormesh(
         regions.edges["phi"],
         regions.edges["rho"],

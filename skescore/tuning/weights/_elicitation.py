@@ -21,10 +21,11 @@ from skescore.tuning.weights._weighing import (
     ranges_of,
 )
 
-#: Number of pixels of the raster along each of the weights phi and rho.
+#: Number of points of the grid along each of the weights phi and rho.
 _RESOLUTION = 200
-#: With fewer remaining pixels, the raster is refined, at most this number of times.
+#: With fewer remaining points, the grid is refined.
 _FEW = 300
+#: Largest number of refinements of the grid.
 _ZOOMS = 3
 #: Number of points of the region of each possible winner by which questions are chosen.
 _POINTS_EACH = 100
@@ -96,9 +97,9 @@ class WeightElicitation:
 
     Notes
     -----
-    The remaining weights are those that agree with all answers: exact steps of psi, or pixels of a
-    raster of 200 by 200 over the logarithms of phi and rho, as in :func:`winning_regions`. When few
-    pixels remain, the raster is refined. The next question is the pair of possible winners whose
+    The remaining weights are those that agree with all answers: exact steps of psi, or points of a
+    grid of 200 by 200 over the logarithms of phi and rho, as in :func:`winning_regions`. When few
+    points remain, the grid is refined. The next question is the pair of possible winners whose
     answer leaves the fewest winners in the worse case; ties are broken by the pair that divides the
     remaining area most evenly. So the number of questions grows logarithmically with the number of
     winners.
@@ -273,13 +274,13 @@ class WeightElicitation:
         return _Part(left, members[best_of(left.goodness[:, members])], answers)
 
     def _refine(self, cells: Cells, off: np.ndarray) -> Cells:
-        """Return a finer raster around the pixels that agree or nearly agree."""
+        """Return a finer grid around the points that agree or nearly agree."""
         agree = cells.points[off <= max(TIE, off.min())]
         ranges = {}
         for axis, (name, (low, high)) in enumerate(self.within.items()):
-            pixel = cells.edges[axis][1] / cells.edges[axis][0]
+            ratio = cells.edges[axis][1] / cells.edges[axis][0]
             lower, upper = np.exp([agree[:, axis].min(), agree[:, axis].max()])
-            ranges[name] = max(low, lower / pixel**2), min(high, upper * pixel**2)
+            ranges[name] = max(low, lower / ratio**2), min(high, upper * ratio**2)
         return self._weighing.cells(ranges, _RESOLUTION)
 
     def _check_pair(self, pair: Any) -> tuple[int, int]:

@@ -29,7 +29,7 @@ from skescore.tuning.weights._weighing import (
 _DOMINATED = "another candidate is at least as good on every fold"
 _BEATEN = {
     "fire": "another candidate is better for every psi in the range",
-    "ice": "another candidate is better in every pixel of the raster",
+    "ice": "another candidate is better at every point of the grid",
 }
 
 
@@ -59,7 +59,7 @@ def winning_regions(
     completeness : {"volume", "instances"}, default="volume"
         Measure of completeness in ICE.
     resolution : int, default=200
-        Number of pixels of the raster of ICE along each weight.
+        Number of points of the grid of ICE along each weight.
 
     Returns
     -------
@@ -80,10 +80,10 @@ def winning_regions(
     :math:`\psi = r, r/2, r/3, \dots` only, and has the lower value there. So the table is
     exact, with intervals that are closed below and open above.
 
-    *ICE* is evaluated at the centers of the pixels of a raster over :math:`\log\varphi` and
-    :math:`\log\rho`. By default, the ends of a pixel have the ratio 1.023 and shares are exact to
-    about 0.001; a region narrower than a pixel may be missed. Intervals of one weight at a fixed
-    value of the other do not depend on the raster: they end where two scores are equal.
+    *ICE* is evaluated at the points of a grid over :math:`\log\varphi` and :math:`\log\rho`. By
+    default, neighboring points have the ratio 1.023 and shares are exact to about 0.001; a region
+    narrower than a step of the grid may be missed. Intervals of one weight at a fixed value of the
+    other do not depend on the grid: they end where two scores are equal.
 
     References
     ----------
@@ -116,7 +116,7 @@ def winning_regions(
     check_score(score, completeness)
     if isinstance(resolution, bool) or not isinstance(resolution, int) or resolution < 2:
         raise ValueError(
-            f"resolution must be a whole number of at least 2 pixels, got {resolution!r}. Pass 200."
+            f"resolution must be a whole number of at least 2 points, got {resolution!r}. Pass 200."
         )
     return WinningRegions(members, score, ranges_of(score, within), completeness, resolution)
 
@@ -131,17 +131,17 @@ class WinningRegions:
         ``closed_low``, ``closed_high``, ``candidate`` (its index), ``extractor``, ``n_rules``,
         ``loss`` and ``share`` of the logarithmic range. For ICE, one row per winner, the largest
         region first: ``candidate``, ``extractor``, ``n_rules``, ``performance``,
-        ``completeness``, ``share`` of the pixels, ``phi`` and ``rho`` of the point that is
+        ``completeness``, ``share`` of the points of the grid, ``phi`` and ``rho`` of the point
         farthest from the edges of the region, and the range of the region (``phi_low``,
-        ``phi_high``, ``rho_low``, ``rho_high``), which is accurate to one pixel. Measures are means
-        over the folds.
+        ``phi_high``, ``rho_low``, ``rho_high``), accurate to one step. Measures are means over the
+        folds.
     nowhere : pandas.DataFrame
         Candidates that win for no weights in the range, with the reason, and with the candidate
         that beats them if it is the same for all weights.
-    raster : ndarray of int, shape (resolution, resolution)
-        For ICE, the index of the candidate that wins in each pixel: phi by rows, rho by columns.
+    grid : ndarray of int, shape (resolution, resolution)
+        For ICE, the index of the candidate that wins at each point: phi by rows, rho by columns.
     edges : dict of str to ndarray
-        Edges of the pixels by weight, or of the steps of psi.
+        Edges of the cells around the points of the grid by weight, or of the steps of psi.
     candidates : Candidates
         The candidates.
     score : str
@@ -149,7 +149,7 @@ class WinningRegions:
     within : dict of str to (float, float)
         Range of each weight.
     resolution : int
-        Number of pixels of the raster along each weight.
+        Number of points of the grid along each weight.
     """
 
     def __init__(
@@ -177,10 +177,10 @@ class WinningRegions:
         return dict(zip(WEIGHTS[self.score], self._cells.edges, strict=True))
 
     @cached_property
-    def raster(self) -> np.ndarray:
-        """Winner of each pixel; see the attributes of the class."""
+    def grid(self) -> np.ndarray:
+        """Winner at each point of the grid; see the attributes of the class."""
         if self.score == "fire":
-            raise AttributeError("FiRe has steps of psi instead of a raster: see table and edges.")
+            raise AttributeError("FiRe has steps of psi instead of a grid: see table and edges.")
         winners = self._weighing.members[best_of(self._cells.goodness)]
         return winners.reshape(self.resolution, self.resolution)
 
@@ -208,16 +208,16 @@ class WinningRegions:
         return table.join(self._describe_candidates(winners, "loss")).assign(share=share)
 
     def _ice_table(self) -> pd.DataFrame:
-        winners, counts = np.unique(self.raster, return_counts=True)
+        winners, counts = np.unique(self.grid, return_counts=True)
         rank = np.argsort(-counts, kind="stable")
         winners, counts = winners[rank], counts[rank]
         measure = f"completeness_{self._completeness}"
         table = self._describe_candidates(winners, "performance", measure)
         table = table.rename(columns={measure: "completeness"})
-        table["share"] = counts / self.raster.size
+        table["share"] = counts / self.grid.size
         rows = []
         for index in winners:
-            is_won = self.raster == index
+            is_won = self.grid == index
             depth = distance_transform_edt(np.pad(is_won, 1))[1:-1, 1:-1]
             middle = np.unravel_index(int(np.argmax(depth)), depth.shape)
             row: dict[str, float] = {}

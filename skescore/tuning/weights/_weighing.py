@@ -3,8 +3,8 @@
 Weights are handled as logarithms, so doubling a weight counts like halving it. The range of the
 weights is divided into cells. FiRe is a step function of psi: ``ceil(r / psi)`` changes only at
 ``psi = r, r/2, r/3, ...`` and has its lower value there, so the cells between these values are
-exact. ICE is smooth in phi and rho: its cells are the pixels of a raster, which are evaluated at
-their centers.
+exact. ICE is smooth in phi and rho: it is evaluated at the points of a grid, which are the centers
+of its cells.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class Weighing:
         return int(self.members[best_of(scores)[0]])
 
     def cells(self, ranges: Mapping[str, tuple[float, float]], resolution: int) -> Cells:
-        """Divide ranges of weights into cells: the steps of FiRe in psi, or a raster for ICE."""
+        """Divide ranges of weights into cells: the steps of FiRe in psi, or a grid for ICE."""
         if self.score == "fire":
             return self._steps(*ranges["psi"])
         logs = [

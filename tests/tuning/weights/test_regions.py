@@ -156,27 +156,27 @@ def test_fire_region_may_be_a_single_point() -> None:
 
 
 @pytest.mark.parametrize(("n", "n_folds", "seed"), [(8, 1, 0), (40, 3, 1), (25, 5, 2)])
-def test_ice_raster_matches_scores(n: int, n_folds: int, seed: int) -> None:
+def test_ice_grid_matches_scores(n: int, n_folds: int, seed: int) -> None:
     candidates = random_candidates(n, n_folds, seed)
     regions = winning_regions(candidates, resolution=100)
     table = regions.table.set_index("candidate")
     axis = np.exp(np.log(0.1) + np.log(100) * (np.arange(100) + 0.5) / 100)
     phi, rho = np.meshgrid(axis, axis, indexing="ij")
     scores = ice_of(candidates, phi.ravel(), rho.ravel()).reshape(n, 100, 100)
-    assert np.take_along_axis(scores, regions.raster[None], 0)[0] == pytest.approx(scores.max(0))
+    assert np.take_along_axis(scores, regions.grid[None], 0)[0] == pytest.approx(scores.max(0))
     for row, column in np.random.default_rng(seed).integers(0, 100, size=(40, 2)):
         index = regions.winner_index(phi=phi[row, column], rho=rho[row, column])
-        assert index == regions.raster[row, column]
+        assert index == regions.grid[row, column]
     for name in ("phi", "rho"):
         assert regions.edges[name] == pytest.approx(np.geomspace(0.1, 10, 101))
     assert table["share"].sum() == pytest.approx(1.0)
     for index, row in table.iterrows():
-        own = regions.raster == index
+        own = regions.grid == index
         assert row["share"] == own.mean()
         for name, weight in (("phi", phi), ("rho", rho)):
-            pixel = 100 ** (1 / 200)
-            assert row[f"{name}_low"] * pixel == pytest.approx(weight[own].min())
-            assert row[f"{name}_high"] / pixel == pytest.approx(weight[own].max())
+            ratio = 100 ** (1 / 200)
+            assert row[f"{name}_low"] * ratio == pytest.approx(weight[own].min())
+            assert row[f"{name}_high"] / ratio == pytest.approx(weight[own].max())
         assert index in best_of(candidates, "ice", phi=row["phi"], rho=row["rho"])
     everyone = [*table.index, *regions.nowhere["candidate"]]
     assert sorted(everyone) == list(range(n))
@@ -249,7 +249,7 @@ def test_intervals_can_alternate() -> None:
 
 
 @pytest.mark.parametrize(("gain", "wins"), [(1e-6, True), (-1e-6, False)])
-def test_intervals_are_finer_than_the_raster(gain: float, wins: bool) -> None:
+def test_intervals_are_finer_than_the_grid(gain: float, wins: bool) -> None:
     # Equal in performance, so that the boundaries are lines of one rho. The first and the last are
     # equal at rho = 1, where the middle one is better or worse by a millionth.
     first = ice_readability(10, rho=1) / ice_readability(2, rho=1)
@@ -257,7 +257,7 @@ def test_intervals_are_finer_than_the_raster(gain: float, wins: bool) -> None:
     results = [measured((0.9, 2, first)), measured((0.9, 6, middle)), measured((0.9, 10, 1))]
     regions = winning_regions(results)
     assert regions.nowhere["candidate"].tolist() == [1]
-    assert regions.nowhere["reason"][0].endswith("in every pixel of the raster")
+    assert regions.nowhere["reason"][0].endswith("at every point of the grid")
     assert regions.nowhere["beaten_by"].isna().all()
     assert regions.intervals(phi=3)["candidate"].tolist() == ([2, 1, 0] if wins else [2, 0])
 
