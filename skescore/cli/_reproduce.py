@@ -713,9 +713,9 @@ def _brex_text(
     random_formulas = plural(settings["formulas"], "random formula")
     printer.line(
         f"{random_formulas} per arity and family, {settings['assignments']} rows each, seed "
-        f"{settings['seed']}. Rows marked (paper) are from arXiv:2509.09982. ± is half of the "
-        "95 % interval. Greater top-k accuracy and smaller JSD (divergence from the exact "
-        "responsibilities) are better."
+        f"{settings['seed']}. Rows marked (paper) are from arXiv:2509.09982. ± is half the "
+        "width of the 95 % interval. Greater top-k accuracy and smaller JSD (divergence from the "
+        "exact responsibilities) are better."
     )
     for table, lines in tables.items():
         printer.heading(_printed.BREX_TITLES[table])
