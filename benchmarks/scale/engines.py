@@ -54,7 +54,7 @@ def check_engine(engine: str, n_cases: int, test_module: Any, seed: int) -> bool
     from hypothesis import strategies as st
 
     n_checked, failures, start = 0, [], time.perf_counter()
-    # PostgreSQL raises an error for half of the smallest floats.
+    # PostgreSQL raises an error when the smallest floats are halved.
     min_weight = 1e-300 if engine == "postgresql" else 0.0
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -2,10 +2,10 @@
 Where rules can be trusted
 ==========================
 
-A verification compares rules with a forest over the whole domain. For each rule, the bars show
-shares of its region near the data: proven agreement, at least this much disagreement, and an
-undecided rest. The map shows agreement (green) and disagreement (red) if two features change in the
-row on which the forest is most certain of another class.
+A verification compares rules with a forest over the whole domain. For each rule, the bars divide
+its region near the data into proven agreement, a lower bound on disagreement, and the undecided
+rest. The map starts from the row on which the forest is most certain of another class than the
+rule, and shows agreement (green) and disagreement (red) when two of its features change.
 """
 
 import matplotlib.pyplot as plt
