@@ -297,19 +297,19 @@ def _like(other: pd.Series, column: pd.Series, name: str) -> pd.Series:
 
 
 def typical_row(background: Any, how: str) -> Any:
-    """Return the mean, median or most frequent value of each column."""
-    framed = isinstance(background, pd.DataFrame)
-    frame = background if framed else pd.DataFrame(np.asarray(background))
+    """Return the mean or median of each numeric column, and the mode of the others or of all."""
+    is_frame = isinstance(background, pd.DataFrame)
+    frame = background if is_frame else pd.DataFrame(np.asarray(background))
     values = {}
     for position, name in enumerate(frame.columns):
         column = frame.iloc[:, position]
-        numeric = pd.api.types.is_numeric_dtype(column.dtype)
-        if how != "mode" and numeric and not pd.api.types.is_bool_dtype(column.dtype):
+        is_numeric = pd.api.types.is_numeric_dtype(column.dtype)
+        if how != "mode" and is_numeric and not pd.api.types.is_bool_dtype(column.dtype):
             values[name] = [column.mean() if how == "mean" else column.median()]
         else:
             values[name] = [column.mode().iloc[0]]
     row = pd.DataFrame(values)
-    return row if framed else row.to_numpy()[0]
+    return row if is_frame else row.to_numpy()[0]
 
 
 def nearest_contrasts(model: Any, X: Any, background: Any, *, max_batch: int = 8192) -> Any:

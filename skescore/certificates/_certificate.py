@@ -483,7 +483,7 @@ class Certificate:
         return float(max(0.0, best - given_score))
 
     def best_rules(self, kind: str) -> RuleSet | None:
-        """Return the rules of a kind with the best score that was found.
+        """Return the rules with the best score found among those of a kind.
 
         Parameters
         ----------

@@ -452,21 +452,22 @@ class ListSearch(_Search):
         Parameters
         ----------
         is_open : ndarray of bool
-            The points.
+            Mask of the points.
         size : int
             Largest number of rules.
         limit : float
-            A bound that suffices.
+            Lower bound at which the search stops.
         bound_of_fewer : float, optional
-            Lower bound with one rule fewer.
+            Lower bound of the loss with one rule fewer.
         similarity_bounds : ndarray of shape (n_premises,), optional
-            Lower bounds of the loss of the remaining points of each premise.
+            For each premise, a lower bound of the loss of the points that it does not cover.
 
         Returns
         -------
         tuple of float, bool, ndarray and ndarray or None
-            The bound, whether it is the smallest loss, the largest cost of the covered points of
-            each premise and, except for two rules, bounds of its remaining points.
+            The bound; whether it is the smallest loss; and for each premise, the sum of the
+            `max_costs` of its covered points and a bound for its remaining points. The last array
+            is None for two rules or if there is nothing to search.
         """
         self.budget.check_time()
         covered, remaining, costs = self._premise_losses(is_open)
@@ -485,18 +486,18 @@ class ListSearch(_Search):
         lower = np.maximum(bound_of_fewer - costs, similar)
         is_root = bool(is_open.all())
         max_stored = min(_MAX_STORED, int(self.budget.n_bytes / (8 * size * costs.nbytes)))
-        solved: list[int] = []
+        solved_premises: list[int] = []
         solved_costs: list[Any] = []
         solved_bounds: list[Any] = []
         while True:
-            needed = min(best, limit)
+            target = min(best, limit)
             sums = covered + lower
             if size == 3 and not is_root:
                 # All premises must be solved or bounded; large premises bound more of the others.
-                premise = int(np.where(sums < needed, costs, -1.0).argmax())
+                premise = int(np.where(sums < target, costs, -1.0).argmax())
             else:
                 premise = int(sums.argmin())
-            if sums[premise] >= needed:
+            if sums[premise] >= target:
                 is_least = best <= limit
                 bound = best if is_least else min(float(sums.min()), best)
                 return bound, is_least, costs, lower
@@ -507,11 +508,11 @@ class ListSearch(_Search):
                 child_bounds = solved_bounds[nearest] - distances[nearest]
                 # The remaining points of two premises do not depend on their order.
                 swapped = [one[premise] for one in solved_bounds]
-                child_bounds[solved] = np.maximum(child_bounds[solved], swapped)
+                child_bounds[solved_premises] = np.maximum(child_bounds[solved_premises], swapped)
             bound, is_least, child_costs, child_lower = self._solve(
                 is_open & (self.premises[premise] == 0),
                 size - 1,
-                _BOUND_FACTOR * needed - float(covered[premise]),
+                _BOUND_FACTOR * target - float(covered[premise]),
                 0.0 if bounds_of_fewer is None else float(bounds_of_fewer[premise]),
                 child_bounds,
             )
@@ -520,7 +521,7 @@ class ListSearch(_Search):
             np.maximum(lower, bound - child_costs, out=lower)
             lower[premise] = max(float(lower[premise]), bound)
             if child_lower is not None and len(solved_bounds) < max_stored:
-                solved.append(premise)
+                solved_premises.append(premise)
                 solved_costs.append(child_costs)
                 solved_bounds.append(child_lower)
 

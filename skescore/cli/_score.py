@@ -205,7 +205,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--in-place",
         action="store_true",
-        help="count the rows of a single Parquet file without reading it into memory",
+        help="score a single Parquet file without reading all of its rows into memory",
     )
     group.add_argument(
         "--weight",

@@ -19,15 +19,15 @@ class FilledTable:
     """Extraction with missing values filled in.
 
     A numeric column with missing values becomes two: the filled numbers, and an indicator of
-    missing values (0 or 1). Missing values are replaced by the end of the column's range in the
-    half whose predictions are more similar to those of rows with missing values. A rule can
-    therefore combine them with numbers (``age ≤ 30 or missing``) or separate them (``age is
-    missing``). In a categorical column, missing values are an additional category.
+    missing values (0 or 1). Missing values are replaced by the minimum of the column if their
+    predictions resemble those of values up to the median more than those above it, and otherwise by
+    the maximum. Rules can therefore combine them with numbers (``age ≤ 30 or missing``) or separate
+    them (``age is missing``). In a categorical column, missing values are an additional category.
 
     Parameters
     ----------
     extraction : Extraction
-        Rows with NaN, also among the codes of categories.
+        Rows with NaN in numeric columns or among the codes of categories.
     margin : float
         Margin of the domain, as a share of each feature's range.
 
@@ -192,7 +192,7 @@ def _fillings(extraction: Any, gaps: np.ndarray, features: Sequence[int]) -> dic
 def _filling(
     column: np.ndarray, gaps: np.ndarray, predictions: np.ndarray, n_classes: int | None
 ) -> float:
-    """Return the end of a column's range that replaces its missing values."""
+    """Return the minimum or maximum of a column, which replaces its missing values."""
     observed = column[~gaps]
     if not len(observed):
         return 0.0

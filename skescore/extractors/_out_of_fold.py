@@ -43,7 +43,7 @@ def out_of_fold_predictions(
     y : array-like of shape (n_rows,)
         Targets of the rows.
     task : {"classification", "regression"}
-        The task; classes are stratified.
+        The task; for classification, the folds are stratified by class.
     sample_weight : ndarray of shape (n_rows,), optional
         Weights of the rows.
     seed : int, default=0

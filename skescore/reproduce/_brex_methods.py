@@ -492,8 +492,8 @@ BREX_METHODS: dict[str, Method] = {
             "B-ReX, certified (ours)",
             "B-ReX",
             _brex_method("certified"),
-            on_divergence="Not in the paper: each value is proven by a mask, its certificate, and the "
-            "smallest mask of all passes is used instead of the mean.",
+            on_divergence="Not in the paper: each value is proven by a mask, its certificate, and "
+            "the smallest mask of all passes is used instead of the mean.",
             on_top_k="Not in the paper. Irrelevant inputs never get an attribution. On long "
             "chains, the method may stop, after six passes without a new query, before all "
             "relevant inputs are found.",
@@ -503,8 +503,8 @@ BREX_METHODS: dict[str, Method] = {
             "B-ReX, certified, patience 20",
             "B-ReX",
             _brex_method("certified", patience=20, n_iterations=100),
-            on_divergence="Like the certified preset, but with up to a hundred passes; it stops after "
-            "twenty passes without a new query.",
+            on_divergence="Like the certified preset, but with up to a hundred passes; it stops "
+            "after twenty passes without a new query.",
             on_top_k="Not in the paper. Like the certified preset, but it stops after twenty "
             "passes without a new query. This takes more time, but on average less than one "
             "additional query per row.",

@@ -118,7 +118,7 @@ def reproduce_fire(
 ) -> dict[str, Any]:
     """Reproduce FiRe's Table 1 and compare it with the printed figures.
 
-    The paper does not state on which rows of iris it measured. Each row of the table is therefore
+    The paper does not state which rows of iris were evaluated. Each row of the table is therefore
     measured in three ways: with extraction and evaluation on all rows; on the split into halves of
     PSyKE's public demonstrations, ``train_test_split(test_size=0.5, random_state=0)``; and on
     `n_splits` stratified splits into halves.
@@ -142,8 +142,8 @@ def reproduce_fire(
     -------
     dict
         ``rows``: one dict per row of the table and engine. ``verdicts``: one dict per row of the
-        table. It states which printed figures are reproduced on the public split, by which engine,
-        and the required change of the settings or the reason for a difference. ``black_box``:
+        table, with the printed figures that are reproduced on the public split, the engine, and
+        the required change of the settings or the reason for a difference. ``black_box``:
         accuracies of the black box. Also ``settings`` and ``notes``.
 
     Raises

@@ -46,7 +46,7 @@ class RowError:
 
 
 class RowReader:
-    """Converter of rows in a request to a table for the rules.
+    """Converter of the rows of a request to a table to which rules are applied.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class RowReader:
         self.columns = tuple(dict.fromkeys(sources.values()))
         #: Values of categorical columns; None if they are not all known.
         self.categories = {name: texts[name] for name in used if name in texts}
-        #: Columns of dates, with their readings.
+        #: Columns of dates, and how they were read.
         self.dates = {
             source: replace(readings[name], format=readings[name].format or _ISO_FORMAT)
             for name, source in sources.items()
@@ -93,7 +93,7 @@ class RowReader:
         self._has_other = {name for name in used if name in readings and readings[name].values}
 
     def _column_of(self, feature: str, reading: ColumnReading | None) -> str:
-        """Return the column of a feature: that of the date, or the feature itself."""
+        """Return the column of a feature: its date, or the feature itself."""
         if reading is None or reading.kind != "date" or reading.name in self._names:
             return feature
         return reading.name
@@ -109,7 +109,7 @@ class RowReader:
         Returns
         -------
         table : DataFrame
-            All columns of the rules; meaningless if there are errors.
+            One column per feature of the rules; meaningless if there are errors.
         errors : list of RowError
             All invalid values.
         """
@@ -126,7 +126,7 @@ class RowReader:
 
     def _read_row(self, number: int, row: Any, errors: list[RowError]) -> dict[str, Any]:
         if not isinstance(row, Mapping):
-            message = f"Row {number} must be an object of columns and values, got {row!r:.60}."
+            message = f"Row {number} must be an object of names and values, got {row!r:.60}."
             errors.append(RowError(number, None, row, message))
             return {}
         record = {}
@@ -194,9 +194,9 @@ class RowReader:
             if not isinstance(value, str):
                 raise ValueError(self._wrong_date(number, name, value))
             return value
-        place = f"{name!r} of row {number}"
+        cell = f"{name!r} of row {number}"
         if name not in self.categories:
-            return self._number(place, value)
+            return self._number(cell, value)
         known_values = self.categories[name]
         text = value if isinstance(value, str) else None
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -204,29 +204,29 @@ class RowReader:
             text = str(int(value)) if float(value).is_integer() else str(value)
         if text is None:
             raise ValueError(
-                f"{place} must be a string, or null if it is missing, got {value!r:.60}. Write it "
+                f"{cell} must be a string, or null if it is missing, got {value!r:.60}. Write it "
                 "in quotation marks."
             )
         if known_values is not None and text not in known_values:
             if name in self._has_other and OTHER in known_values:
                 return OTHER
             raise ValueError(
-                f"{place} must be one of {listed(known_values)}, got {text!r}. The "
-                "rules were not extracted with other values."
+                f"{cell} must be one of {listed(known_values)}, got {text!r}. "
+                "The rules were extracted with these values."
             )
         return text
 
-    def _number(self, place: str, value: Any) -> float:
+    def _number(self, cell: str, value: Any) -> float:
         if isinstance(value, int | float):  # true and false are 1 and 0
             try:
                 if math.isfinite(float(value)):
                     return float(value)
             except OverflowError:
                 pass
-            raise ValueError(f"{place} must be finite, got {value!r:.60}. Write null if missing.")
+            raise ValueError(f"{cell} must be finite, got {value!r:.60}. Write null if missing.")
         remedy = "Write a number such as 12.5."
         if isinstance(value, str) and value.strip().lower() in ("true", "false"):
             remedy = f"Write {value.strip().lower()} without quotation marks."
         raise ValueError(
-            f"{place} must be a number, or null if it is missing, got {value!r:.60}. {remedy}"
+            f"{cell} must be a number, or null if it is missing, got {value!r:.60}. {remedy}"
         )

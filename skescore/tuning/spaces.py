@@ -844,7 +844,7 @@ def _find_class_search(name: str, kind: Any, registered: Any = None) -> _Search:
             raise ValueError(
                 f"The extractor {name!r} has no search space: {kind.__name__} lacks "
                 f"search_space(n_rows, y, task). Pass one of your own: spaces={{{name!r}: ...}} to "
-                "ExtractorSearchCV, space=... to ExtractorObjective."
+                "ExtractorSearchCV, or space=... to ExtractorObjective."
             )
         make = kind.search_space if registered is None else registered
         own_space = make(problem.n_rows, problem.y, problem.task) if callable(make) else make

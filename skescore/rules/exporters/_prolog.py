@@ -391,7 +391,7 @@ def to_prolog(ruleset: RuleSet, predicate: str, missing: Sequence[str]) -> str:
 
 
 class _Theory:
-    """Writer of the theory of one rule set."""
+    """Writer of a Prolog theory for one rule set."""
 
     def __init__(self, ruleset: RuleSet, predicate: str, missing: tuple[str, ...]) -> None:
         if ruleset.n_features >= _MOST_ARGUMENTS:
@@ -416,7 +416,7 @@ class _Theory:
         elif len(ruleset) > 1 and ruleset.ordered:
             how = "; the first that holds predicts"
         elif len(ruleset) > 1:
-            how = "; in the order in which they predict"
+            how = "; listed in the order in which they are applied"
         count = f"{len(ruleset)} rule{'' if len(ruleset) == 1 else 's'}"
         yield f"% {count} for {ruleset.task}{how}."
         yield f"% {self._head(range(ruleset.n_features))} takes the features in this order:"
@@ -511,7 +511,7 @@ class _Theory:
         if not len(ruleset):
             return
         yield ""
-        yield "% what each rule adds to the sums"
+        yield "% terms that each rule adds to the sums"
         shares = None
         if ruleset.voting == "probabilities":
             shares = ruleset.conclusions.class_probabilities(len(ruleset.classes or ())).tolist()

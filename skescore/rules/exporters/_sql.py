@@ -728,14 +728,14 @@ class _Writer:
             for k, share in class_votes(self.ruleset, i):
                 summands[k].append(self._vote_of(rule, share))
         # Of the classes without votes, only the first can be predicted.
-        silent = [k for k, parts in enumerate(summands) if not parts][1:]
-        running = [k for k in range(len(summands)) if k not in silent]
-        sums = {k: added(summands[k], self.style) for k in running}
+        excluded = [k for k, parts in enumerate(summands) if not parts][1:]
+        eligible = [k for k in range(len(summands)) if k not in excluded]
+        sums = {k: added(summands[k], self.style) for k in eligible}
         branches: list[tuple[str, str]] = []
-        for position, k in enumerate(running[:-1]):
-            rivals = [f"{sums[k]} >= {sums[j]}" for j in running[position + 1 :]]
+        for position, k in enumerate(eligible[:-1]):
+            rivals = [f"{sums[k]} >= {sums[j]}" for j in eligible[position + 1 :]]
             branches.append((" AND ".join(rivals), self._class(k)))
-        return self._where_any(_case(branches, self._class(running[-1])) if running else "NULL")
+        return self._where_any(_case(branches, self._class(eligible[-1])) if eligible else "NULL")
 
     def _vote_of(self, rule: Rule, share: float) -> str:
         if not isinstance(rule.weight, LinearOutput):

@@ -55,13 +55,13 @@ def read_lightgbm(
     domain: Domain | None = None,
     X: pd.DataFrame | None = None,
 ) -> RuleSet:
-    """Convert a model of LightGBM to a rule set whose rules vote.
+    """Convert a LightGBM model to rules whose outputs are added.
 
     Parameters
     ----------
     model : LGBMClassifier, LGBMRegressor, LGBMRanker or Booster
-        A fitted model of trees. If it was stopped early, the trees up to its best iteration are
-        read, with which it predicts.
+        A fitted model of trees. If it was stopped early, only the trees up to its best iteration
+        are read, as in its predictions.
     feature_names : sequence of str, optional
         Names of the features in the rules; by default those of `X`, or those of the model, in which
         LightGBM replaces blanks with underscores.
@@ -90,7 +90,7 @@ def read_lightgbm(
 
     Notes
     -----
-    Predictions agree with those of the model, because LightGBM adds float64 numbers like rule sets.
+    Predictions equal those of the model, because both add float64 numbers.
     Class probabilities differ for the one-versus-all objective ("multiclassova"). If a feature had
     no missing values in training, LightGBM treats missing values as 0, and so do the rules.
     """

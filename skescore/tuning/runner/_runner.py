@@ -149,7 +149,7 @@ class SearchProgress:
                 sys.stderr.write(f"{plural(count, 'trial')} of {self._describe(name)}\n")
 
     def __call__(self, study: Any, trial: Any) -> None:
-        """Count a finished trial."""
+        """Count a finished trial and advance the progress bar."""
         name = study.study_name.rpartition("/")[2]
         self._counts[name] = self._counts.get(name, 0) + 1
         is_budgeted = not is_baseline(trial)

@@ -543,7 +543,7 @@ def test_prolog_comments_describe_rules():
     assert two.to_prolog().startswith(
         "% 2 rules for classification; the first that holds predicts."
     )
-    assert "in the order in which they predict" in two.replace(ordered=False).to_prolog()
+    assert "listed in the order in which they are applied" in two.replace(ordered=False).to_prolog()
     # A single rule is not described as the first.
     assert ruleset.to_prolog().startswith("% 1 rule for classification.\n")
 
