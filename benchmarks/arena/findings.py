@@ -43,7 +43,7 @@ OURS = (
 REGRESSION_METHODS = ("GridREx", "linear equation")
 #: Prefix of our methods with alternative defaults, which are compared with the defaults only.
 VARIANT_PREFIX = "CART, "
-#: The search that is compared with the best peer of each table.
+#: The search that is compared with the best peer of each cell.
 SEARCH = "search ICE"
 #: Searches, the trees tuned for the same score, and the score.
 SEARCHES_AND_TREES = (
@@ -315,7 +315,10 @@ def describe_missing_cells(rows: pd.DataFrame, cells: Mapping[str, int]) -> list
             reason += f", none on {n_missing} tables with text columns, which it cannot read"
         sentences.append(f"{name} ({reason})")
     return (
-        [f"- *A reason for every missing cell.* Methods with fewer: {'; '.join(sentences)}."]
+        [
+            f"- *A reason for every missing cell.* Methods with fewer than {N_COMBINATIONS}: "
+            f"{'; '.join(sentences)}."
+        ]
         if sentences
         else []
     )
@@ -401,11 +404,11 @@ def summary_section(table: pd.DataFrame, best: list[BestRank]) -> list[str]:
         "",
         f"- **significantly ahead** of all methods of others: "
         f"{list_suites(lambda rank: rank.position == 1 and not rank.rivals)}",
-        f"- **first, but tied**: "
+        f"- **first, but not significantly ahead**: "
         f"{list_suites(lambda rank: rank.position == 1 and bool(rank.rivals))}",
         f"- **not first**: {list_suites(lambda rank: rank.position > 1)}",
         "",
-        f"Compared with the best peer of each table, `{SEARCH}` is ahead on {n_won}, equal on "
+        f"By ICE, `{SEARCH}` is ahead of the best method of others on {n_won}, equal on "
         f"{len(joined) - n_won - n_lost} and behind on {n_lost} of {len(joined)} cells. "
         "[Fidelity at equal size](fidelity.md), [fidelity with equal budgets](equal_budgets.md) "
         "and [trees tuned for ICE, FiRe and Q](tuned_trees.md) have pages of their own.",
@@ -497,8 +500,8 @@ def variants_section(table: pd.DataFrame) -> list[str]:
     if not lines:
         return []
     text = (
-        "CART's default is a tree of six leaves, or as many as there are classes up to eight, "
-        "which was chosen on the even tables. Differences of other defaults from it:"
+        "CART's default is a tree of six leaves, or of one leaf per class (at most eight) if there "
+        "are more classes; it was chosen on the even tables. Differences of other defaults from it:"
     )
     head = ["suite", "CART with", "tables", "ICE", "fidelity", "rules", "p of fidelity (Wilcoxon)"]
     return [text, *format_table(lines, head, n_text=3)]
@@ -630,7 +633,7 @@ def failures_section(table: pd.DataFrame) -> list[str]:
         + ", ".join(f"{r.method} on {r.data} {r.seconds:.0f} s" for r in slowest_cells.itertuples())
         + ".",
         f"- {int(n_unsuitable.reindex(list(OURS)).fillna(0).sum())} use a column that is constant "
-        "in the training rows or numbers the rows. Cells of all methods: "
+        "in the training rows or numbers the rows. Such cells of all methods: "
         + (", ".join(f"{name} {n}" for name, n in n_unsuitable.items()) or "none")
         + ".",
         "",
@@ -652,7 +655,7 @@ def measures_section(table: pd.DataFrame) -> list[str]:
     ]
     titles = [name.removeprefix("neg_").replace("_", " ") for name in names]
     text = [
-        "Means over all cells of a method, in the order of ICE: literals per rule, share of rows "
+        "Means over all cells of a method, in the order of ICE: terms per rule, share of rows "
         "on which rules contradict each other, share of literals that no training row needs, error "
         "of the printed purity, gap between the mean fidelity and that of the worst class, and "
         "fidelity on interpolated rows ([definitions](../../docs/guide/beyond_scores.md)).",

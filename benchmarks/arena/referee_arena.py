@@ -175,6 +175,7 @@ def check_arena_targets(page: Page, all_rows: list[Row], rows: list[Row]) -> Non
         name[0]: len(group_by(part, "data"))
         for name, part in group_by(imbalanced, "method").items()
     }
+    page.claim("Methods with fewer than ", N_COMBINATIONS, ": ", heading=heading)
     for name, n in n_cells.items():
         if n >= N_COMBINATIONS or name in REGRESSION_METHODS:
             continue
@@ -236,7 +237,7 @@ def check_first_ranks(page: Page, rows: list[Row]) -> None:
             position = names.index(ours) + 1
             rivals = [n for n in names if n not in OURS and not p_values.get(n, 1.0) < 0.05]
             if position == 1:
-                kind = "first, but tied" if rivals else "significantly ahead"
+                kind = "first, but not significantly ahead" if rivals else "significantly ahead"
                 verdict = (
                     f"first, but not significantly ahead of {', '.join(rivals)}"
                     if rivals
@@ -252,7 +253,7 @@ def check_first_ranks(page: Page, rows: list[Row]) -> None:
                 ranks[ours],
                 ")",
             )
-    for kind in ("significantly ahead", "first, but tied", "not first"):
+    for kind in ("significantly ahead", "first, but not significantly ahead", "not first"):
         suites = [f"{suite} ({', '.join(labels)})" for suite, labels in kinds.get(kind, {}).items()]
         of_others = " of all methods of others" if kind == "significantly ahead" else ""
         page.claim(f"- **{kind}**{of_others}: {'; '.join(suites) or 'nowhere'}\n")
@@ -421,7 +422,7 @@ def check_stability(page: Page, rows: list[Row]) -> None:
 
 
 def check_losses(page: Page, rows: list[Row]) -> None:
-    """Check the comparison with the best peer of each table."""
+    """Check the comparison with the best peer of each cell."""
     heading = "Losses"
     ours = {cell_of(row): row for row in rows if row["method"] == "search ICE"}
     peers = group_by(
@@ -456,7 +457,7 @@ def check_losses(page: Page, rows: list[Row]) -> None:
         ".",
     )
     page.claim(
-        "is ahead on ",
+        "is ahead of the best method of others on ",
         n_won,
         ", equal on ",
         len(gaps) - n_won - n_lost,
@@ -625,8 +626,8 @@ def check_failures(page: Page, rows: list[Row]) -> None:
     page.claim(
         "- ",
         sum(n for name, n in odd.items() if name in OURS),
-        " use a column that is constant in the training rows or numbers the rows. Cells of all "
-        "methods: ",
+        " use a column that is constant in the training rows or numbers the rows. Such cells of "
+        "all methods: ",
         *claim,
     )
 

@@ -25,8 +25,8 @@ for n_trees in sizes:
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
 for name, marker in (("forest", "o"), ("extracted", "s")):
-    rules, ice = zip(*results[name], strict=True)
-    axes[0].plot(sizes, rules, marker=marker, label=name)
+    n_rules, ice = zip(*results[name], strict=True)
+    axes[0].plot(sizes, n_rules, marker=marker, label=name)
     axes[1].plot(sizes, ice, marker=marker, label=name)
 axes[0].set(xlabel="trees", ylabel="rules")
 axes[1].set(xlabel="trees", ylabel="ICE", ylim=(-0.03, 1.03))

@@ -380,11 +380,11 @@ class Formula:
         Parameters
         ----------
         text : str
-            Variables ``x1``, ``x2``, ... (``x1`` is index 0), brackets and operators. The operators
-            in the order of their precedence, which is that of Python: ``~`` or ``not``, ``&`` or
-            ``and``, ``^`` or ``xor``, ``|`` or ``or``. Operators of one kind group from the left.
+            Variables ``x1``, ``x2``, ... (``x1`` is index 0), brackets and operators. Precedence is
+            that of Python, highest first: ``~`` or ``not``, ``&`` or ``and``, ``^`` or ``xor``,
+            ``|`` or ``or``. Equal operators are evaluated from left to right.
         n_inputs : int, optional
-            Number of inputs of a row; by default the number of the last variable that occurs.
+            Number of inputs of a row; by default the largest number of a variable.
 
         Returns
         -------

@@ -465,9 +465,8 @@ class ListSearch(_Search):
         Returns
         -------
         tuple of float, bool, ndarray and ndarray or None
-            The bound; whether it is the smallest loss; and for each premise, the sum of the
-            `max_costs` of its covered points and a bound for its remaining points. The last array
-            is None for two rules or if there is nothing to search.
+            The bound; whether it is the smallest loss; by premise, the sum of `max_costs` of
+            covered points, and a bound for the others (None for two rules or an empty search).
         """
         self.budget.check_time()
         covered, remaining, costs = self._premise_losses(is_open)

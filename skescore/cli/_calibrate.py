@@ -150,7 +150,7 @@ def _text(
         n_rules = plural(len(calibrated.ruleset), "rule")
         verdict = f"{len(abstaining)} of {n_rules} {reason}: {', '.join(abstaining)}."
     printer.line(
-        f"The label is covered with a probability of at least {calibrated.level:g}. {verdict}"
+        f"Predictions contain the label with probability at least {calibrated.level:g}. {verdict}"
     )
     if coverage is not None:
         rows = [
@@ -168,5 +168,5 @@ def _text(
         printer.line(f"On the {plural(total, 'row')} of {options.test}:")
         size = "labels" if calibrated.sets is not None else "width"
         printer.table(["rule", "rows", "covered", "±", size], rows)
-        printer.line(f"The share of rows whose label is covered is {covered / max(total, 1):.3f}.")
+        printer.line(f"Share of rows whose label is contained: {covered / max(total, 1):.3f}.")
     return printer.text()

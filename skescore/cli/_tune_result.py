@@ -255,8 +255,7 @@ def _leaderboard_notes(
         printer.line(f"(No candidate satisfies {stated_limits(options)}.)")
     if board["score"].iloc[0] < board["score"].max():
         printer.line(
-            f"(The first candidate {_why_first(options, board, judged)}; the others are sorted by "
-            f"{name}.)"
+            f"(Row 1 {_why_first(options, board, judged)}; the others are sorted by {name}.)"
         )
     if search.stopped_:
         printer.line("no more trials for:")

@@ -390,7 +390,7 @@ def _count_source(
 def _update(
     options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes
 ) -> tuple[WatchState, list[RuleChange]]:
-    """Add a batch to the state, unless it has been added before."""
+    """Add a new batch to the state, and return the state and the detected changes."""
     state = _load_state(options, ruleset)
     batch, time = _batch_name(options), _now(options)
     if batch in state.batches:

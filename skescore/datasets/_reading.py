@@ -2105,7 +2105,7 @@ def read_table(
     encoding: str | None = None,
     **options: Any,
 ) -> Table:
-    """Read a table that was made for people, and detect the type of each column.
+    """Read a table that people have written, and detect the type of each column.
 
     Use it for files with decimal commas, currencies, words for missing values, dates or
     identifiers. `load_dataset` calls it and also checks the target.
@@ -2139,10 +2139,10 @@ def read_table(
     Notes
     -----
     Numbers may have a currency, a percent sign or thousands separators (``$1,234.50``,
-    ``1.234,50 €``). Words such as ``?`` and ``unknown`` are missing if they are the only text in a
-    column of numbers. Booleans become 0 and 1. Dates become year, month, weekday, hour and days
-    since the first date, as far as these vary. Other text is a category. Row numbers, identifiers
-    and text that rarely repeats are dropped. ``skrub.Cleaner`` detects the formats of dates.
+    ``1.234,50 €``). If the only text in a column of numbers is ``?`` or ``unknown``, it is missing.
+    Booleans become 0 and 1. Dates become year, month, weekday, hour and days since the first date,
+    as far as these vary. Other text is categorical. Row numbers, identifiers and text that rarely
+    repeats are dropped. ``skrub.Cleaner`` detects the formats of dates.
 
     Examples
     --------

@@ -21,8 +21,8 @@ T = TypeVar("T")
 class Sharing:
     """Part of a black box's cache for some rows and their predictions."""
 
-    def __init__(self, cache: ResultCache, about: Hashable) -> None:
-        self._cache, self._about = cache, about
+    def __init__(self, cache: ResultCache, scope: Hashable) -> None:
+        self._cache, self._scope = cache, scope
 
     @classmethod
     def of(cls, extraction: Any) -> Sharing | None:
@@ -34,7 +34,7 @@ class Sharing:
         n_classes = None if extraction.classes is None else len(extraction.classes)
         bounds = np.asarray([domain.lower, domain.upper], dtype=float)
         names = tuple(extraction.settings["feature_names"])
-        about = (
+        scope = (
             rows,
             digest(extraction.predictions, bounds),
             # The digest of the rows does not determine the meaning of codes.
@@ -46,19 +46,19 @@ class Sharing:
             extraction.no_quantities,
             extraction.query_rows,
         )
-        return cls(black_box.cache, about)
+        return cls(black_box.cache, scope)
 
-    def narrowed(self, about: Hashable) -> Sharing:
-        """Return a part of the cache with separate keys for `about`."""
-        return Sharing(self._cache, (self._about, about))
+    def narrowed(self, scope: Hashable) -> Sharing:
+        """Return a part of the cache with separate keys for `scope`."""
+        return Sharing(self._cache, (self._scope, scope))
 
     def get(self, key: Hashable) -> Any:
         """Return the value of a key, or None."""
-        return self._cache.get((self._about, key))
+        return self._cache.get((self._scope, key))
 
     def put(self, key: Hashable, value: Any) -> None:
         """Store a value, which must not be modified."""
-        self._cache.put((self._about, key), value)
+        self._cache.put((self._scope, key), value)
 
 
 def once(sharing: Sharing | None, key: Hashable, make: Callable[[], T]) -> T:

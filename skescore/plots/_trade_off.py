@@ -263,7 +263,7 @@ def _draw_strip(regions: WinningRegions, ax: Any) -> Any:
     log_ticks(ax.xaxis)
     ax.set_yticks([])
     ax.set_xlabel(_axis_of_weight("psi"))
-    ax.set_title("Who wins by FiRe")
+    ax.set_title("Winners by FiRe")
     return _legend_of_winners(ax, labels, colors, table.groupby("candidate")["share"].sum())
 
 
@@ -301,7 +301,7 @@ def _draw_plane(regions: WinningRegions, ax: Any) -> Any:
     ax.set_ylabel(_axis_of_weight("rho"))
     log_ticks(ax.xaxis)
     log_ticks(ax.yaxis)
-    ax.set_title("Who wins by ICE (+ neutral weights)")
+    ax.set_title("Winners by ICE (+ neutral weights)")
     return _legend_of_winners(ax, labels, colors, table["share"])
 
 

@@ -23,7 +23,7 @@ _MAX_INTEGER = 2**53
 def editing_view(
     ruleset: RuleSet, data: Dataset | None, model: np.ndarray | None
 ) -> dict[str, Any] | None:
-    """Return what the page needs to measure edited rules, None if it cannot edit these rules.
+    """Return the data by which the page measures edited rules; None if they cannot be edited.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def editing_view(
     -------
     dict or None
         Ready for JSON: columns of the used features, labels and predictions as codes of the
-        classes (or numbers), and a description of the rows. Of many rows some are chosen evenly.
+        classes (or numbers), and a description of the rows. Long tables are thinned evenly.
     """
     if data is None or ruleset.voting is not None or not len(ruleset) or not _is_exact(ruleset):
         return None

@@ -232,7 +232,7 @@ def _parts(name: str, column: pd.Series) -> Iterator[tuple[str, np.ndarray]]:
                 cuts.append(_short_between(float(quarter), float(above[0])))
         bounds = [-np.inf, *sorted(set(cuts)), np.inf]
         for low, high in pairwise(bounds):
-            # In words, as the page's cards have it.
+            # In words, as in the cards of the page.
             parts = [f"above {low:.15g}"] if low > -np.inf else []
             parts += [f"at most {high:.15g}"] if high < np.inf else []
             yield f"{name} is {' and '.join(parts)}", (values > low) & (values <= high)

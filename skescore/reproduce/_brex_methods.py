@@ -481,11 +481,10 @@ BREX_METHODS: dict[str, Method] = {
             ignores_zero_maps=True,
             on_divergence="Algorithm 3 as printed: no other input is Unassigned while a block is "
             "refined. Mean of twenty passes; rows without any attribution do not count.",
-            on_top_k="Closest to the paper for the formulas 'and', 'or' and 'xor'. Rare errors "
-            "there come from pairs of inputs that share no block in 10 to 20 passes. For "
-            "xor-and-xor and non-monotone chains of arity 5 to 10, the paper's figures are lower, "
-            "perhaps because its networks err on Unassigned inputs, or by another definition of "
-            "relevance.",
+            on_top_k="Closest to the paper for 'and', 'or' and 'xor'. Rare errors there come from "
+            "pairs of inputs that share no block in 10 to 20 passes. For xor-and-xor and "
+            "non-monotone chains of arity 5 to 10, the paper's figures are lower, perhaps because "
+            "its networks err on Unassigned inputs, or by another definition of relevance.",
         ),
         Method(
             "brex-certified",
@@ -495,19 +494,17 @@ BREX_METHODS: dict[str, Method] = {
             on_divergence="Not in the paper: each value is proven by a mask, its certificate, and "
             "the smallest mask of all passes is used instead of the mean.",
             on_top_k="Not in the paper. Irrelevant inputs never get an attribution. On long "
-            "chains, the method may stop, after six passes without a new query, before all "
-            "relevant inputs are found.",
+            "chains, six passes without a new query may end the search with inputs missing.",
         ),
         Method(
             "brex-patient",
             "B-ReX, certified, patience 20",
             "B-ReX",
             _brex_method("certified", patience=20, n_iterations=100),
-            on_divergence="Like the certified preset, but with up to a hundred passes; it stops "
-            "after twenty passes without a new query.",
-            on_top_k="Not in the paper. Like the certified preset, but it stops after twenty "
-            "passes without a new query. This takes more time, but on average less than one "
-            "additional query per row.",
+            on_divergence="The certified preset with up to a hundred passes, stopped after twenty "
+            "passes without a new query.",
+            on_top_k="Not in the paper. The certified preset, stopped after twenty passes without "
+            "a new query. This takes longer, but on average less than one more query per row.",
         ),
         Method(
             "shapley-unassigned",

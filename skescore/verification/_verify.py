@@ -752,11 +752,11 @@ def box_condition(grid: CellGrid, j: int, box: CellBoxes) -> Interval | OneOf | 
     Parameters
     ----------
     grid : CellGrid
-        The cells.
+        The grid of cells.
     j : int
         Index of the column.
     box : CellBoxes
-        One box with cells.
+        A single box of cells.
 
     Returns
     -------

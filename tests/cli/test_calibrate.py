@@ -123,7 +123,7 @@ def test_calibrate_measures_coverage_on_other_rows(rules: RuleSet, capsys) -> No
     observed = [line["coverage"] for line in result["coverage"]]
     np.testing.assert_allclose(np.array(observed, dtype=float), expected)
     assert main([*CALIBRATE, "--test", "new.csv"]) == 0
-    assert "The label is covered with a probability of at least 0.9" in capsys.readouterr().out
+    assert "contain the label with probability at least 0.9" in capsys.readouterr().out
 
 
 def test_calibrated_rules_work_in_explain_and_rules(rules: RuleSet, capsys) -> None:

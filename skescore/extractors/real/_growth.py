@@ -53,7 +53,7 @@ class PremiseGrower:
         points = self.rows.joined(queried) if queried.n_points else self.rows
         counts = ClassCounts(self.layout, points, output)
         allowed = np.ones(self.layout.size, dtype=bool)
-        allowed[self.layout.n_cells] = False  # the cell without points
+        allowed[self.layout.n_packed_cells] = False  # the cell without points
         literals = self._add_literals(allowed, codes, counts)
         if literals is None:
             return None

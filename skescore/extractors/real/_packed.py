@@ -24,10 +24,10 @@ ROWS, QUERIED = 0, 1
 
 
 class CodeLayout:
-    """Numbering of the codes of all varying features as cells.
+    """Numbers (cells) of the codes of all varying features in one array.
 
-    The cells of the codes of packed features are followed by a cell without points and by the cells
-    of wide features.
+    The cells of packed features come first, then one cell without points, then the cells of wide
+    features.
 
     Attributes
     ----------
@@ -37,8 +37,8 @@ class CodeLayout:
         Varying features with few codes, which are stored as one bit per point and code.
     wide : list of int
         The other varying features.
-    n_cells : int
-        Number of codes of all packed features.
+    n_packed_cells : int
+        Number of cells of packed features.
     size : int
         Number of cells.
     """
@@ -50,8 +50,8 @@ class CodeLayout:
         self.packed = [j for j in self.varying if self.n_codes[j] <= _MOST_PACKED_CODES]
         self.wide = [j for j in self.varying if self.n_codes[j] > _MOST_PACKED_CODES]
         self._slices: dict[int, slice] = {}
-        self.n_cells = self._number_cells(self.packed, 0)
-        self.size = self._number_cells(self.wide, self.n_cells + 1)
+        self.n_packed_cells = self._number_cells(self.packed, 0)
+        self.size = self._number_cells(self.wide, self.n_packed_cells + 1)
         self.packed_ordered = [j for j in self.packed if features[j].ordered]
         self.packed_unordered = [j for j in self.packed if not features[j].ordered]
         self.ordered_cells = self._table(self.packed_ordered)
@@ -67,7 +67,7 @@ class CodeLayout:
     def _table(self, features: Sequence[int]) -> np.ndarray:
         """Return the cells of each feature, padded with the cell without points."""
         n_codes = max((self.n_codes[j] for j in features), default=0)
-        result = np.full((len(features), n_codes), self.n_cells)
+        result = np.full((len(features), n_codes), self.n_packed_cells)
         for row, j in zip(result, features, strict=True):
             row[: self.n_codes[j]] = np.arange(self.n_codes[j]) + self._slices[j].start
         return result
@@ -99,7 +99,7 @@ class CodeLayout:
         points_at = np.concatenate(index) if index else np.empty(0, dtype=np.intp)
         is_point = points_at >= 0
         codes, labels = points.codes[:, points_at], points.labels[points_at]
-        cells = np.empty((self.n_cells, len(points_at) // _BITS), dtype=np.uint64)
+        cells = np.empty((self.n_packed_cells, len(points_at) // _BITS), dtype=np.uint64)
         for j in self.packed:
             has_code = codes[j] == np.arange(self.n_codes[j])[:, None]
             cells[self.cells_of(j)] = _packed_bits(has_code)
@@ -120,7 +120,7 @@ class PackedPoints:
 
     Parameters
     ----------
-    cells : ndarray of uint64, shape (n_cells, n_words)
+    cells : ndarray of uint64, shape (n_packed_cells, n_words)
         Points with each code of the packed features.
     wide_codes : ndarray of int, shape (n_wide, 64 * n_words)
         Codes of the other features.
@@ -202,7 +202,7 @@ class ClassCounts:
         return counts.transpose(2, 0, 1)
 
     def of_cells(self, mask: np.ndarray) -> np.ndarray:
-        """Return counts by code of the packed features, shape (2 kinds, n_cells + 1, 2 sides).
+        """Return counts by packed cell, shape (2 kinds, n_packed_cells + 1, 2 sides).
 
         The last cell has no points.
         """

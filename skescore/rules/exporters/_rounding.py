@@ -303,11 +303,11 @@ def _nearest(value: float) -> int:
 def _whole_bounds(
     values: np.ndarray, kinds: dict[float, _Kinds], intervals: set[Interval]
 ) -> dict[float, _Moved] | None:
-    """Return whole bounds for a column of whole numbers that separate the same values.
+    """Return integer bounds that separate the same values of a column of integers.
 
-    Returns None for other columns, or if an interval would contain no number. Bounds between two
-    neighboring whole numbers become the nearer one (the lower one if both are equally near), unless
-    it is another bound or, if possible, the smallest or largest value.
+    Returns None for other columns, or if an interval would contain no number. A bound between two
+    neighboring integers becomes the nearer one (the lower one in a tie). An integer that is another
+    bound is never used, and the smallest and largest values are avoided if possible.
     """
     bounds = sorted(kinds)
     if (values != np.floor(values)).any() or max(-bounds[0], bounds[-1]) > _LARGEST_WHOLE:

@@ -34,9 +34,9 @@ _VOTING = {
     "as it has seen them, and the class with most is the prediction.",
     "logistic": "All rules that hold vote together: each adds its weight to the log odds of its "
     "class, and the class with most is the prediction.",
-    "mean": "All rules that hold predict together: the prediction is the mean of what they say, by "
-    "weight.",
-    "sum": "All rules that hold predict together: the prediction is the sum of what they say, each "
+    "mean": "All rules that hold predict together: the prediction is the weighted mean of their "
+    "outputs.",
+    "sum": "All rules that hold predict together: the prediction is the sum of their outputs, each "
     "times its weight.",
 }
 #: Text after the share of a rule's class, by the counted labels: for one row and for several.
@@ -63,8 +63,8 @@ def _lines(ruleset: RuleSet) -> Iterator[str]:
         yield _VOTING[ruleset.voting]
     elif not ruleset.ordered and not ruleset.disjoint and len(ruleset) > 1:
         yield (
-            "Where several rules hold, the purest of them predicts; of equally pure ones the one "
-            "that has seen most rows, then the first."
+            "Where several rules hold, the purest of them predicts; of equally pure rules, "
+            "the one with the most rows, and then the first."
         )
     width = len(str(len(ruleset)))
     for position in range(len(ruleset)):

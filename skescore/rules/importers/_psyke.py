@@ -327,7 +327,7 @@ def _common(one: _Region, other: _Region) -> _Region:
 
 
 def _region_of_value(value: Any) -> _Region | None:
-    """Return the numbers that a value of PSyKE represents; None for a single label or number."""
+    """Return the intervals of numbers of a PSyKE value; None for a single label or number."""
     kind = type(value).__name__
     if kind == "Constant" or not hasattr(value, "is_in"):
         return None

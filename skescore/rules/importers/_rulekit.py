@@ -215,7 +215,7 @@ class _Training:
         return bool(pd.isna(self.columns[feature]).any())
 
     def domain(self) -> Domain | None:
-        """Return the box around the rows; None if a numeric column has no values."""
+        """Return the box around the rows; None if a column has no values."""
         lower: list[float] = []
         upper: list[float] = []
         for feature, column in enumerate(self.columns):

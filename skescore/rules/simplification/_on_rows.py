@@ -33,7 +33,7 @@ _MAX_COMPARED_RULES = 1000
 
 
 def closest_pairs(rows: RuleRows, limit: int, same_output: bool) -> list[tuple[int, int]]:
-    """Return pairs of rules to merge: adjacent boxes first, then by the growth of their hull."""
+    """Return pairs to merge: adjacent boxes first, then by growth of the hull and output gap."""
     indices = np.flatnonzero(rows.alive)
     codes: dict[Output, int] = {}
     code = np.array([codes.setdefault(rows.rules[i].output, len(codes)) for i in indices.tolist()])
@@ -713,6 +713,7 @@ class _ErrorBudget:
 
 
 def _take_free_steps(rows: RuleRows, budget: _ErrorBudget) -> None:
+    """Remove, merge and shorten rules as long as this costs no errors."""
     progress = True
     while progress:
         progress = False

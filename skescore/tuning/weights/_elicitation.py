@@ -23,10 +23,8 @@ from skescore.tuning.weights._weighing import (
 
 #: Number of points of the grid along each of the weights phi and rho.
 _RESOLUTION = 200
-#: With fewer remaining points, the grid is refined.
-_FEW = 300
-#: Largest number of refinements of the grid.
-_ZOOMS = 3
+#: With fewer remaining points, the grid is refined; and largest number of refinements.
+_FEW, _ZOOMS = 300, 3
 #: Number of points of the region of each possible winner by which questions are chosen.
 _POINTS_EACH = 100
 _CHOICES = ("first", "second", "either")

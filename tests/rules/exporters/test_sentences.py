@@ -194,13 +194,13 @@ def test_sentences_describe_sums_and_means():
     rules = [Rule([Interval(0, 1)], 3, weight=0.5), Rule([], LinearOutput(1, [(0, 2)]))]
     total = RuleSet(rules, ["x"], task="regression", ordered=False, voting="sum")
     assert total.to_sentences().splitlines() == [
-        "All rules that hold predict together: the prediction is the sum of what they say, each "
+        "All rules that hold predict together: the prediction is the sum of their outputs, each "
         "times its weight.",
         "1. If x is above 1, then it says 3 with weight 0.5.",
         "2. It always says 1 plus 2 times x with weight 1.",
     ]
     mean = total.replace(voting="mean", fallback=Fallback(7))
-    assert "the mean of what they say, by weight." in mean.to_sentences()
+    assert "the weighted mean of their outputs." in mean.to_sentences()
     assert mean.to_sentences() == mean.replace(fallback=None).to_sentences()
     last_sentence = "Where no rule holds or the weights add up to 0 or less, the prediction is 7."
     assert mean[:1].to_sentences().splitlines()[-1] == last_sentence
