@@ -255,7 +255,7 @@ def _leaderboard_notes(
         printer.line(f"(No candidate satisfies {stated_limits(options)}.)")
     if board["score"].iloc[0] < board["score"].max():
         printer.line(
-            f"(Row 1 {_why_first(options, board, judged)}; the others are sorted by {name}.)"
+            f"(The first {_why_first(options, board, judged)}; the others are sorted by {name}.)"
         )
     if search.stopped_:
         printer.line("no more trials for:")

@@ -1359,7 +1359,7 @@ def test_leaderboard_explains_an_unexpected_first_row(run, options, why):
     scores = [float(_cells(line)[2]) for line in table.splitlines() if re.match(r" ?\d+  ", line)]
     assert scores[0] < max(scores)
     assert scores[1:] == sorted(scores[1:], reverse=True)
-    assert f"(Row 1 {why}; the others are sorted by ICE.)" in out
+    assert f"(The first {why}; the others are sorted by ICE.)" in out
     assert not re.search(r"(?<!\[)\b(0|1) (that are|trials\b|rows\b|rules\b)", out + err)
 
 
