@@ -771,7 +771,7 @@ class ReportingSearch(ExtractorSearchCV):
         sys.stderr.write(f"model of all rows ready after {time.perf_counter() - begin:.1f} s\n")
         return fold
 
-    def _run(self, runner: Any, score_name: str) -> KeyboardInterrupt | None:
+    def _run(self, runner: Any, score_name: str) -> None:
         fold = runner.evaluator.all_rows
         self._show_activity("")
         for callback in runner.callbacks:
@@ -781,7 +781,7 @@ class ReportingSearch(ExtractorSearchCV):
                 callback.begin(
                     self._extract_from(fold), measure, weighted[: 1 if self.data_.is_fitted else 2]
                 )
-        return super()._run(runner, score_name)
+        super()._run(runner, score_name)
 
     def _extract_from(self, fold: Any) -> Callable[[str, dict[str, Any]], RuleSet]:
         """Return a function that extracts rules from the rows of a fold."""

@@ -742,15 +742,19 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             with Workers(evaluator, self.n_jobs) as workers:
                 studies = self._make_studies(data.X, data.target, objective, workers, spaces)
                 runner = self._make_runner(studies, workers, start)
-                bar = SearchProgress(self.n_trials, objective.name, enabled=self.progress_bar)
-                runner.callbacks.append(bar)
-                with bar:
-                    runner.run()
+                self._run(runner, objective.name)
         except KeyboardInterrupt as error:
             if runner is None:
                 raise
             return runner, error
         return runner, None
+
+    def _run(self, runner: Runner, score_name: str) -> None:
+        """Run the trials with a progress bar."""
+        bar = SearchProgress(self.n_trials, score_name, enabled=self.progress_bar)
+        runner.callbacks.append(bar)
+        with bar:
+            runner.run()
 
     def _make_runner(self, studies: Studies, workers: Workers, start: float) -> Runner:
         objective = studies.objective

@@ -420,7 +420,6 @@ def test_scoring_option_accepts_other_measures(scoring, result):
 # Alternatives -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_text_offers_alternatives_of_json(run, result):
     alternatives = result("titanic", *SHORT)["alternatives"]
     assert alternatives["measure"] == "accuracy"
@@ -448,7 +447,6 @@ def test_text_offers_alternatives_of_json(run, result):
     assert re.match(rf"{fitting}{ready}(.*\n)*first rules: CART with ", err)
 
 
-@pytest.mark.slow
 def test_tune_states_the_sample_of_rows(run, tmp_path):
     numbers = np.random.default_rng(0).normal(size=(5100, 2)).round(3)
     table = pd.DataFrame(numbers, columns=["a", "b"])
