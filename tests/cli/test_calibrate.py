@@ -138,13 +138,18 @@ def test_calibrated_rules_work_in_explain_and_rules(rules: RuleSet, capsys) -> N
     assert capsys.readouterr().out == Path("calibrated.json").read_text()
 
 
-def test_predict_writes_the_sets_of_uncovered_rows(rules: RuleSet, capsys) -> None:
-    partial = rules.replace(rules=rules.rules[:1], fallback=None)
-    Path("rules.json").write_text(partial.to_json(), encoding="utf-8")
+def records_of_first_rule(rules: RuleSet, fallback: Fallback | None, capsys) -> list[dict]:
+    """Return the predictions of the first rule with another fallback, after its calibration."""
+    first = rules.replace(rules=rules.rules[:1], fallback=fallback)
+    Path("rules.json").write_text(first.to_json(), encoding="utf-8")
     main([*CALIBRATE, "--output", "calibrated.json"])
     capsys.readouterr()
     assert main(["predict", "calibrated.json", "new.csv", "--format", "json"]) == 0
-    records = json.loads(capsys.readouterr().out)["predictions"]
+    return json.loads(capsys.readouterr().out)["predictions"]
+
+
+def test_predict_writes_the_sets_of_uncovered_rows(rules: RuleSet, capsys) -> None:
+    records = records_of_first_rule(rules, None, capsys)
     uncovered = [record for record in records if record["rule"] is None]
     assert 0 < len(uncovered) < len(records)
     assert all((record["prediction"] is None) == (record["rule"] is None) for record in records)
@@ -154,12 +159,7 @@ def test_predict_writes_the_sets_of_uncovered_rows(rules: RuleSet, capsys) -> No
 
 def test_predict_keeps_the_predictions_of_the_nearest_rule(rules: RuleSet, capsys) -> None:
     nearest = Fallback(0.0 if rules.classes is None else rules.classes[0], "nearest")
-    partial = rules.replace(rules=rules.rules[:1], fallback=nearest)
-    Path("rules.json").write_text(partial.to_json(), encoding="utf-8")
-    main([*CALIBRATE, "--output", "calibrated.json"])
-    capsys.readouterr()
-    assert main(["predict", "calibrated.json", "new.csv", "--format", "json"]) == 0
-    records = json.loads(capsys.readouterr().out)["predictions"]
+    records = records_of_first_rule(rules, nearest, capsys)
     assert any(record["rule"] is None for record in records)
     assert all(record["prediction"] is not None for record in records)
 

@@ -394,8 +394,8 @@ class Terms:
     def _may_be_nan(self, feature: int) -> bool:
         """Return whether a column whose kind the rules do not determine may hold NaN."""
         is_unknown = self._kinds.get(feature) in _UNKNOWN
-        is_of_others = self._table_kinds.get(feature) in ("text", "flag", "integer", "null")
-        return self._style.nan and is_unknown and not is_of_others
+        has_no_floats = self._table_kinds.get(feature) in ("text", "flag", "integer", "null")
+        return self._style.nan and is_unknown and not has_no_floats
 
     def _is_nan(self, column: str) -> str:
         """Write a test whether a value is NaN; in databases that report types, texts never are."""

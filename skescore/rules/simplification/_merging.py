@@ -148,18 +148,18 @@ def _uncovered_values(
     condition: OneOf, others: Sequence[Condition], earlier: Sequence[Rule]
 ) -> tuple[Any, ...]:
     """Return the values for which no earlier rule covers all rows, but at least one value."""
-    covering = [
-        rule
+    features = {feature for c in (condition, *others) for feature in c.features}
+    premises = [
+        rule.conditions
         for rule in earlier
-        if all_implied(others, [c for c in rule.conditions if c.features != condition.features])
+        # Rules that test other features need not cover all of these rows.
+        if all(features.issuperset(c.features) for c in rule.conditions)
+        and all_implied(others, [c for c in rule.conditions if c.features != condition.features])
     ]
     left = [
         value
         for value in condition.values
-        if not any(
-            all_implied([*others, OneOf(condition.feature, (value,))], rule.conditions)
-            for rule in covering
-        )
+        if not any(all_implied([*others, OneOf(condition.feature, (value,))], p) for p in premises)
     ]
     return tuple(left) or condition.values[:1]
 
