@@ -166,6 +166,16 @@ def test_search_finds_plugin(plugin: Path, n_jobs: int) -> None:
     assert alone.rules_.feature_names == ("x0", "x1", "x2", "x3")
 
 
+def test_running_processes_find_a_later_plugin(
+    installed: Path, monkeypatch: pytest.MonkeyPatch, forget: None
+) -> None:
+    settings: dict[str, Any] = {"n_trials": 2, "cv": 2, "random_state": 0, "n_jobs": 2}
+    ExtractorSearchCV(BLACK_BOX, extractors=("cart",), **settings).fit(X, LABELS)
+    monkeypatch.syspath_prepend(installed)
+    search = ExtractorSearchCV(BLACK_BOX, extractors=("their-name",), **settings).fit(X, LABELS)
+    assert set(search.leaderboard_["state"]) == {"complete"}
+
+
 def test_objective_finds_plugin(plugin: Path) -> None:
     objective = ExtractorObjective(BLACK_BOX, X, LABELS, extractor="their-name", cv=3)
     assert objective.name == "their-name"

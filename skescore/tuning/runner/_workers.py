@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import tempfile
 import threading
 import time
@@ -376,7 +377,7 @@ class Workers:
             self._path = str(path)
             self._helpers = context.enter_context(borrowed_helpers(self.n_jobs, MODULES))
             for helper in self._helpers:
-                helper.prepare(_prepare, self._path)
+                helper.prepare(_prepare, self._path, sys.path)
             context.enter_context(threadpool_limits(max(1, cpu_count() // self.n_jobs)))
             self._context = context.pop_all()
 
@@ -498,8 +499,9 @@ def _load(path: str) -> FoldEvaluator:
     return _LOADED[path]
 
 
-def _prepare(path: str) -> None:
-    """Read an evaluator without sending it back to the caller."""
+def _prepare(path: str, search_path: list[str]) -> None:
+    """Read an evaluator, whose modules may have become importable since this process started."""
+    sys.path[:] = search_path
     _load(path)
 
 
