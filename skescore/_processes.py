@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from joblib.externals.loky import ProcessPoolExecutor
 
 __all__ = [
+    "SEARCH_MODULES",
     "Helper",
     "borrowed_helpers",
     "end_with_input",
@@ -35,6 +36,8 @@ __all__ = [
     "worker_command",
 ]
 
+#: Modules that the helpers of a search import when they start.
+SEARCH_MODULES = ("skescore.tuning",)
 #: Environment variable that keeps Python from importing modules of the current folder.
 _SAFE_PATH = "PYTHONSAFEPATH"
 #: One entry per block in which this module, not the user, has set the variable.

@@ -7,11 +7,11 @@ import datetime
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skescore._io import at_home, json_of
 from skescore._names import BLACK_BOX_NAMES, FIDELITY_SCORER_NAME, SET_SCORER_NAMES
-from skescore._processes import start_helpers
+from skescore._processes import SEARCH_MODULES, start_helpers
 from skescore._quantities import MAX_DISAGREEMENT, limited_quantities
 from skescore._scores import SCORE_SPECS
 from skescore._text import did_you_mean
@@ -45,10 +45,6 @@ from skescore.cli._trials import (
 )
 from skescore.cli._tune_result import option_of
 from skescore.registry import EXTRACTORS, SMALL_TABLE, extractor_names
-
-if TYPE_CHECKING:
-    pass
-
 
 DESCRIPTION = (
     "Train or load a model, search extractors and their hyperparameters for rules that explain "
@@ -288,7 +284,7 @@ def run(options: argparse.Namespace) -> str:
     if not options.quiet and sys.stderr.isatty():  # imports take a while
         sys.stderr.write(f"reading {arguments.without_passwords(options.data)} ...\n")
     # Other processes import the package while this one reads the table and fits the black box.
-    start_helpers(n_processes(options), ["skescore.tuning"])
+    start_helpers(n_processes(options), SEARCH_MODULES)
     from skescore.cli._tune_search import find_rules
 
     return find_rules(options, begin)

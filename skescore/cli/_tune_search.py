@@ -9,7 +9,7 @@ import sys
 import textwrap
 import time
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,7 +92,7 @@ from skescore.suspicions import (
     count_reports,
     find_suspicions,
 )
-from skescore.tuning import ExtractorSearchCV, SearchProgress
+from skescore.tuning import ExtractorSearchCV, SearchCallback, SearchProgress
 from skescore.tuning.runner import counts
 
 if TYPE_CHECKING:
@@ -398,11 +398,11 @@ def _make_search(
     trial_storage: TrialStorage,
     folds: Any,
     progress: SearchProgress,
-) -> ReportingSearch:
+) -> ExtractorSearchCV:
     """Make the search with the options of the command."""
     limits = {limit: getattr(options, limit) for limit in limited_quantities()}
-    first_rules = FirstRules(score_label(options), score_sign(options), limits)
-    search = ReportingSearch(
+    uses_own_threads = options.n_jobs is None and is_alone(options)
+    return ExtractorSearchCV(
         model,
         extractors=options.extractors,
         scoring=arguments.search_scoring_from(options),
@@ -421,11 +421,10 @@ def _make_search(
         random_state=options.seed,
         storage=trial_storage.storage,
         study_name=trial_storage.study,
-        callbacks=[progress] if options.quiet else [progress, first_rules],
+        callbacks=[progress] if options.quiet else [progress, FirstRules(options, limits)],
+        keep_folds=True,  # the baseline and certificates evaluate the winner on them
+        fit_n_jobs=(-1 if dataset.X.size >= LARGE_TABLE else 1) if uses_own_threads else None,
     )
-    if options.n_jobs is None and is_alone(options):
-        search.fit_forests_by(-1 if dataset.X.size >= LARGE_TABLE else 1)
-    return search
 
 
 def _search(
@@ -440,10 +439,7 @@ def _search(
     progress = SearchProgress(
         n_left, score_label(options), score_sign(options), enabled=not options.quiet
     )
-    progress.activity = "checking the rows"
     search = _make_search(options, dataset, model, trial_storage, folds, progress)
-    if not options.quiet:
-        search.announce_black_boxes(options)
     # Rare classes are reported in a separate note with their names.
     # A constant is reported by its shortcomings, and the alternatives are printed.
     ignored = ("The least populated class", "The best candidate by .* is a constant")
@@ -629,38 +625,37 @@ def describe_start(options: argparse.Namespace, n_rows: int, n_all: int, *, is_f
     return f"fitting {name} on {rows}, and on {folds} ..."
 
 
-class FirstRules:
-    """Callback of a search that reports the ready black box, the first rules, and improvements.
+class FirstRules(SearchCallback):
+    """Callback that reports fitted black boxes, the first rules, and improvements."""
 
-    `sign` is -1 if the search maximizes the negative of the score. `limits` are the limits of the
-    search by parameter, None where there is no limit.
-    """
-
-    def __init__(self, label: str, sign: int, limits: dict[str, float | None]) -> None:
-        self._label, self._sign = label, sign
-        self._limits = limits
-        self._extract: Callable[[str, dict[str, Any]], RuleSet] | None = None
+    def __init__(self, options: argparse.Namespace, limits: dict[str, float | None]) -> None:
+        self._options, self._limits = options, limits
+        self._label, self._sign = score_label(options), score_sign(options)
+        self._search: Any = None
         self._best: tuple[float, float] = (-math.inf, -math.inf)
         self._best_trial: tuple[str, Any] | None = None
-        self._start = time.perf_counter()
+        self._start = math.nan
+        self._stage = ""
         self._has_shown_rules = False
-        self._measure = "accuracy"
-        self._weighted: Collection[str] = ()
 
-    def begin(
-        self,
-        extract: Callable[[str, dict[str, Any]], RuleSet],
-        measure: str,
-        weighted: Collection[str] = (),
-    ) -> None:
-        """Report that the black box is ready and begin to compare candidates.
-
-        `extract` returns the rules of a candidate from all rows, `measure` is the measure of
-        agreement, and `weighted` names the figures of weighted rows.
-        """
-        self._extract, self._measure, self._weighted = extract, measure, weighted
-        sys.stderr.write(f"model ready after {time.perf_counter() - self._start:.1f} s\n")
-        self._start = time.perf_counter()
+    def on_stage(self, search: Any, stage: str) -> None:
+        """Report that the black box is fitted next, or that it is ready."""
+        if stage == "rows":
+            return
+        data, name = search.data_, arguments.without_passwords(self._options.black_box)
+        seconds = time.perf_counter() - self._start
+        if stage == "black_boxes":
+            n_rows, n_all = search.n_rows_sampled_ or len(data), len(data)
+            text = describe_start(self._options, n_rows, n_all, is_fitted=data.is_fitted)
+            sys.stderr.write(printable(f"{text}\n"))
+        elif stage == "trials":
+            self._search = search
+            sys.stderr.write(f"model ready after {seconds:.1f} s\n")
+        elif stage == "all_rows" and not data.is_fitted:
+            sys.stderr.write(printable(f"fitting {name} on all {plural(len(data), 'row')} ...\n"))
+        elif stage == "winner" and self._stage == "all_rows" and not data.is_fitted:
+            sys.stderr.write(f"model of all rows ready after {seconds:.1f} s\n")
+        self._stage, self._start = stage, time.perf_counter()
 
     def __call__(self, study: Any, trial: Any) -> None:
         """Write about a finished trial if it is the best so far."""
@@ -691,14 +686,14 @@ class FirstRules:
         return True
 
     def _show_rules(self) -> None:
-        if self._extract is None or self._best_trial is None:
-            return
+        assert self._best_trial is not None
         self._has_shown_rules = True
         name, trial = self._best_trial
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                rules = self._extract(name, dict(trial.params))
+                candidate = {"extractor": name, "params": dict(trial.params)}
+                rules = self._search.fit_candidate(candidate).rules_
         except Exception:  # an aid for the reader that must not end the search
             return
         lines = str(rules).splitlines()
@@ -711,85 +706,18 @@ class FirstRules:
     def _describe(self, name: str, attrs: dict[str, Any]) -> str:
         n_rules = attrs.get("n_rules", math.nan)
         count = f"{n_rules:.3g} rule{'' if n_rules == 1 else 's'}"
-        figures = {
-            key: None if math.isnan(attrs.get(key, math.nan)) else float(attrs[key])
+        correctness, fidelity = (
+            None if math.isnan(attrs.get(key, math.nan)) else float(attrs[key])
             for key in ("correctness", "fidelity")
-        }
+        )
+        data = self._search.data_
+        weighted = [] if data.row_weights is None else ["correctness", "fidelity"]
         agreement = figures_text(
-            figures["correctness"], figures["fidelity"], self._measure, weighted=self._weighted
+            correctness,
+            fidelity,
+            "accuracy" if is_classifier(self._search.estimator) else "r2",
+            weighted=weighted[: 1 if data.is_fitted else 2],
         )
         score = number(self._sign * attrs["score"], 4)
         parts = [f"{extractor_label(name)} with {count}", f"{self._label} {score}", agreement]
         return ", ".join(filter(None, parts))
-
-
-class ReportingSearch(ExtractorSearchCV):
-    """Search whose callbacks can extract the rules of a candidate before the search has ended."""
-
-    _retains_folds = True  # the baseline and certificates evaluate the winner on them
-    _options: argparse.Namespace | None = None
-
-    def announce_black_boxes(self, options: argparse.Namespace) -> None:
-        """Write a line before the black box is fitted on the rows of the search or of the table."""
-        self._options = options
-
-    def fit_forests_by(self, n_threads: int) -> None:
-        """Fit black boxes with this number of threads; -1 uses all cores.
-
-        It does not change the number of processes that evaluate candidates.
-        """
-        self._black_box_n_jobs = n_threads
-
-    def _fit_black_boxes(self, data: Any) -> Any:
-        if self._options is not None:
-            text = describe_start(
-                self._options,
-                len(data.target),
-                len(self.data_.target),
-                is_fitted=self.data_.is_fitted,
-            )
-            sys.stderr.write(printable(f"{text}\n"))
-        verb = "querying" if self.data_.is_fitted else "fitting"
-        self._show_activity(f"{verb} the model")
-        return super()._fit_black_boxes(data)
-
-    def _show_activity(self, text: str) -> None:
-        """Show what the search does before its first trial instead of the number of trials."""
-        callbacks: Any = self.callbacks or ()
-        for callback in callbacks:
-            if isinstance(callback, SearchProgress):
-                callback.activity = text
-
-    def _fit_black_box_on_all_rows(self) -> Any:
-        if self._options is None or self.data_.is_fitted:
-            return super()._fit_black_box_on_all_rows()
-        begin = time.perf_counter()
-        name = arguments.without_passwords(self._options.black_box)
-        rows = plural(len(self.data_.target), "row")
-        sys.stderr.write(printable(f"fitting {name} on all {rows} ...\n"))
-        fold = super()._fit_black_box_on_all_rows()
-        sys.stderr.write(f"model of all rows ready after {time.perf_counter() - begin:.1f} s\n")
-        return fold
-
-    def _run(self, runner: Any, score_name: str) -> None:
-        fold = runner.evaluator.all_rows
-        self._show_activity("")
-        for callback in runner.callbacks:
-            if fold is not None and isinstance(callback, FirstRules):
-                measure = "accuracy" if is_classifier(self.estimator) else "r2"
-                weighted = [] if self.data_.row_weights is None else ["correctness", "fidelity"]
-                callback.begin(
-                    self._extract_from(fold), measure, weighted[: 1 if self.data_.is_fitted else 2]
-                )
-        super()._run(runner, score_name)
-
-    def _extract_from(self, fold: Any) -> Callable[[str, dict[str, Any]], RuleSet]:
-        """Return a function that extracts rules from the rows of a fold."""
-
-        def extract(name: str, params: dict[str, Any]) -> RuleSet:
-            candidate = self._seeded(name).set_params(estimator=fold.black_box, **params)
-            target = fold.y_test if fold.has_target else None  # all rows are test rows
-            rules: RuleSet = candidate.fit(fold.X_train, target, **fold.weight_options).rules_
-            return rules
-
-        return extract

@@ -37,7 +37,13 @@ from skescore.tuning._selection import (
     make_alternatives,
     tree_path,
 )
-from skescore.tuning.runner import FoldEvaluator, SearchProgress, Workers, describe_study
+from skescore.tuning.runner import (
+    FoldEvaluator,
+    SearchCallback,
+    SearchProgress,
+    Workers,
+    describe_study,
+)
 from skescore.tuning.spaces import SearchSpace, as_search_space, search_space, starting_points
 from skescore.tuning.storage import Heartbeat, announce_worker, open_storage, retry_stale
 from skescore.tuning.weights import (
@@ -71,6 +77,7 @@ __all__ = [
     "HeldOutExtraction",
     "Question",
     "ScoreInterval",
+    "SearchCallback",
     "SearchData",
     "SearchLimits",
     "SearchObjective",

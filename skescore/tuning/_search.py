@@ -26,7 +26,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skescore._processes import start_helpers
+from skescore._processes import SEARCH_MODULES, start_helpers
 from skescore._validation import check_choice, check_instance, check_integer, check_number
 from skescore._views import find_view
 from skescore.black_boxes import black_box_task, is_fitted, is_prefit
@@ -80,10 +80,10 @@ from skescore.tuning._selection import (
     tree_path,
 )
 from skescore.tuning.runner import (
-    MODULES,
     Allocation,
     FoldEvaluator,
     Runner,
+    SearchCallback,
     SearchProgress,
     Studies,
     StudySettings,
@@ -220,8 +220,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         has several names, True selects the knee of the front, and a score (str or callable)
         selects the candidate with the best value of that score.
     n_jobs : int or None, default=None
-        Number of processes that evaluate candidates, and of threads for fitting a black box whose
-        own `n_jobs` is None. Results do not depend on it, unless several searches share a storage.
+        Number of processes that evaluate candidates. Results do not depend on it, unless several
+        searches share a storage.
     random_state : int, RandomState instance or None, default=None
         Seed of the samplers and extractors. Pass an int for reproducible results.
     sampler : optuna sampler, optional
@@ -244,9 +244,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         creates has a pruner by default.
     callbacks : callable or sequence of callable, optional
         Functions ``callback(study, trial)`` to call after every trial; ``study.stop()`` ends the
-        trials of that extractor.
+        trials of that extractor. A :class:`skescore.tuning.SearchCallback` is also called when the
+        search begins to fit black boxes, to compare candidates and to extract the final rules.
     progress_bar : bool, default=False
         Show a progress bar on a terminal or in a notebook.
+    keep_folds : bool, default=False
+        Keep the folds with their fitted black boxes in memory. Otherwise,
+        :meth:`held_out_scores`, certificates and baselines fit the black boxes again.
+    fit_n_jobs : int or None, default=None
+        Number of threads for fitting a black box whose own `n_jobs` is None; by default `n_jobs`.
 
     Attributes
     ----------
@@ -365,10 +371,6 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     """
 
     leaderboard_: pd.DataFrame
-    #: Whether the folds of `fit`, with their black boxes, stay in memory for later evaluations.
-    _retains_folds = False
-    #: `n_jobs` of black boxes whose own `n_jobs` is None; None means that of the search.
-    _black_box_n_jobs: int | None = None
 
     def __init__(
         self,
@@ -402,6 +404,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         studies: Mapping[str, optuna.Study] | None = None,
         callbacks: Callable[..., None] | Sequence[Callable[..., None]] | None = None,
         progress_bar: bool = False,
+        keep_folds: bool = False,
+        fit_n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.extractors = extractors
@@ -432,6 +436,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.studies = studies
         self.callbacks = callbacks
         self.progress_bar = progress_bar
+        self.keep_folds = keep_folds
+        self.fit_n_jobs = fit_n_jobs
 
     def fit(
         self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None
@@ -500,6 +506,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self._extractors = self._check_extractors(task, X)
         self.extractors_ = tuple(self._extractors)
         objective = self._check_parameters()
+        callbacks = self._all_callbacks(objective)
+        self._announce("rows", callbacks)
         self.data_ = self._prepare(X, y, groups, sample_weight, self._check_rows(X, y, task))
         table_facts = TableFacts.from_arrays(
             self.data_.X,
@@ -509,26 +517,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             is_shuffled=not isinstance(self.cv, TimeSeriesSplit),
         )
         self.suspicions_ = tuple(find_suspicions(table_facts))
-        begin = time.perf_counter()
-        n_jobs = effective_n_jobs(self.n_jobs)
-        if n_jobs > 1:  # they are ready when the black boxes are fitted
-            start_helpers(n_jobs, MODULES)
         sampled_rows = self._sample(self.data_.target, task)
         self.n_rows_sampled_ = None if sampled_rows is None else len(sampled_rows)
         data = self.data_.take(sampled_rows)
-        spaces = self._make_spaces(data.X, data.target, task)
-        folds, all_rows = self._fit_black_boxes(data)
-        self._search_folds = folds if self._retains_folds else None
-        self._check_constraints(all_rows, task)
-        quality = black_box_quality(folds, task)
-        self._balanced_accuracy = quality.pop("balanced_accuracy", math.nan)
-        self.black_box_quality_ = quality
-        measures = measured_beside(objective, self.measures)
-        evaluator = FoldEvaluator(folds, objective.scorer, measures, all_rows)
-        with quiet_optuna():
-            runner, interrupt = self._search(data, objective, evaluator, spaces)
-            self.search_seconds_ = time.perf_counter() - begin
-            self._store_results(runner, objective, interrupted=interrupt is not None)
+        with callbacks[-1]:
+            runner, all_rows, interrupt = self._search(data, task, objective, callbacks)
         if interrupt is not None and not (self.leaderboard_["state"] == "complete").any():
             raise interrupt
         self._choose_winner(objective)
@@ -536,13 +529,16 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             self._compare_finalists(data, runner, objective)
         self.picked_ = False
         if sampled_rows is not None and (self.refit or interrupt is None):
-            all_rows = self._fit_black_box_on_all_rows()
+            self._announce("all_rows", callbacks)
+            with self._workers():
+                all_rows = self.data_.fold_of_all_rows()
+        self._announce("winner", callbacks)
         if sampled_rows is not None and interrupt is None:
             self._judge_finalists(all_rows)
         if self.refit:
             # The black box of `all_rows` was fitted on the same rows.
             self._refit(None if self.data_.is_fitted else all_rows.black_box)
-            self._final_black_box = all_rows.black_box if self._retains_folds else None
+            self._final_black_box = all_rows.black_box if self.keep_folds else None
             self._warn_of_constant()
             result_facts = self._result_facts(task, table_facts.target_name, objective)
             self.suspicions_ = (*self.suspicions_, *find_suspicions(result_facts))
@@ -552,15 +548,17 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise interrupt
         return self
 
-    def _fit_black_boxes(self, data: SearchData) -> tuple[list[Fold], Fold]:
-        """Fit the black box on the training rows of each fold, and on all rows of the search."""
-        with self._workers():
-            return data.folds(self.cv), data.fold_of_all_rows()
+    def _all_callbacks(self, objective: SearchObjective) -> list[Any]:
+        """Return the user's callbacks and the progress bar."""
+        callbacks = [self.callbacks] if callable(self.callbacks) else self.callbacks or ()
+        bar = SearchProgress(self.n_trials, objective.name, enabled=self.progress_bar)
+        return [*callbacks, bar]
 
-    def _fit_black_box_on_all_rows(self) -> Fold:
-        """Fit the black box on all rows of the table, of which the search used a sample."""
-        with self._workers():
-            return self.data_.fold_of_all_rows()
+    def _announce(self, stage: str, callbacks: Sequence[Any]) -> None:
+        """Report the begin of a stage to the callbacks that follow all stages."""
+        for callback in callbacks:
+            if isinstance(callback, SearchCallback):
+                callback.on_stage(self, stage)
 
     def _check_constraints(self, all_rows: Fold, task: str) -> None:
         """Raise an error if the constraints contradict each other on the rows of the search."""
@@ -727,36 +725,65 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
 
     def _search(
+        self, data: SearchData, task: str, objective: SearchObjective, callbacks: Sequence[Any]
+    ) -> tuple[Runner, Fold, KeyboardInterrupt | None]:
+        """Fit the black boxes, run the trials and store the results.
+
+        Return the runner, the rows of the search with their black box, and the interrupt that ended
+        the trials, if any.
+        """
+        begin = time.perf_counter()
+        n_jobs = effective_n_jobs(self.n_jobs)
+        if n_jobs > 1:  # they are ready when the black boxes are fitted
+            start_helpers(n_jobs, SEARCH_MODULES)
+        spaces = self._make_spaces(data.X, data.target, task)
+        self._announce("black_boxes", callbacks)
+        with self._workers():
+            folds, all_rows = data.folds(self.cv), data.fold_of_all_rows()
+        self._search_folds = folds if self.keep_folds else None
+        self._check_constraints(all_rows, task)
+        quality = black_box_quality(folds, task)
+        self._balanced_accuracy = quality.pop("balanced_accuracy", math.nan)
+        self.black_box_quality_ = quality
+        measures = measured_beside(objective, self.measures)
+        evaluator = FoldEvaluator(folds, objective.scorer, measures, all_rows)
+        with quiet_optuna():
+            runner, interrupt = self._run_trials(data, objective, evaluator, spaces, callbacks)
+            self.search_seconds_ = time.perf_counter() - begin
+            self._store_results(runner, objective, interrupted=interrupt is not None)
+        return runner, all_rows, interrupt
+
+    def _run_trials(
         self,
         data: SearchData,
         objective: SearchObjective,
         evaluator: FoldEvaluator,
         spaces: dict[str, Space],
+        callbacks: Sequence[Any],
     ) -> tuple[Runner, KeyboardInterrupt | None]:
         """Run the trials; return the runner, and the interrupt that ended the trials, if any."""
         start = time.monotonic()
         if self.timeout is not None:
             evaluator.deadline = start + self.timeout
         runner = None
+        self._trial_rows = evaluator.all_rows
         try:
             with Workers(evaluator, self.n_jobs) as workers:
                 studies = self._make_studies(data.X, data.target, objective, workers, spaces)
-                runner = self._make_runner(studies, workers, start)
-                self._run(runner, objective.name)
+                runner = self._make_runner(studies, workers, start, callbacks)
+                self._announce("trials", callbacks)
+                runner.run()
         except KeyboardInterrupt as error:
             if runner is None:
                 raise
             return runner, error
+        finally:
+            del self._trial_rows
         return runner, None
 
-    def _run(self, runner: Runner, score_name: str) -> None:
-        """Run the trials with a progress bar."""
-        bar = SearchProgress(self.n_trials, score_name, enabled=self.progress_bar)
-        runner.callbacks.append(bar)
-        with bar:
-            runner.run()
-
-    def _make_runner(self, studies: Studies, workers: Workers, start: float) -> Runner:
+    def _make_runner(
+        self, studies: Studies, workers: Workers, start: float, callbacks: Sequence[Any]
+    ) -> Runner:
         objective = studies.objective
         front_priority = "share of the front's hypervolume"
         spec = None if objective.minimized else getattr(objective.scorer, "spec", None)
@@ -774,7 +801,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             workers,
             start=start,
             pruner=self.pruner,
-            callbacks=[self.callbacks] if callable(self.callbacks) else self.callbacks or (),
+            callbacks=callbacks,
         )
 
     def _costly(self) -> list[str]:
@@ -825,7 +852,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _workers(self) -> Any:
         """Return a context in which black boxes without `n_jobs` of their own use the search's."""
-        n_jobs = self.n_jobs if self._black_box_n_jobs is None else self._black_box_n_jobs
+        n_jobs = self.n_jobs if self.fit_n_jobs is None else self.fit_n_jobs
         if n_jobs is None:
             return contextlib.nullcontext()
         # Models that prefer threads, such as forests, ignore `n_jobs` without a backend.
@@ -1354,10 +1381,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def fit_candidate(self, candidate: Any) -> Any:
         """Extract the rules of a candidate from all rows, with the black box of the winner.
 
+        During the search, callbacks may call this method to show the rules of a finished trial.
+        They are then extracted from the rows of the search.
+
         Parameters
         ----------
         candidate : Candidate, mapping or Series
-            A candidate, or a row of ``leaderboard_`` or ``pareto_front_``.
+            A candidate, or a row of ``leaderboard_`` or ``pareto_front_``: ``extractor`` and
+            ``params``.
 
         Returns
         -------
@@ -1382,6 +1413,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         1
         """
         data = self.data_
+        trial_rows: Fold | None = getattr(self, "_trial_rows", None)
+        if trial_rows is not None:
+            extractor = self._seeded(candidate["extractor"]).set_params(**candidate["params"])
+            extractor.set_params(estimator=trial_rows.black_box)
+            target = trial_rows.y_test if trial_rows.has_target else None  # all are test rows
+            return extractor.fit(trial_rows.X_train, target, **trial_rows.weight_options)
         extractor = self.make_candidate(candidate)
         if not data.is_fitted:
             # The black box that the search retains knows its predictions for all rows.
@@ -1724,7 +1761,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        for name in ("_search_folds", "_final_black_box"):
+        for name in ("_search_folds", "_final_black_box", "_trial_rows"):
             state.pop(name, None)  # copies compute them again
         return state
 

@@ -58,7 +58,7 @@ from skescore.cli._trials import (
     redact_passwords,
 )
 from skescore.cli._tune_result import find_shortcomings
-from skescore.cli._tune_search import ReportingSearch, make_splitter
+from skescore.cli._tune_search import make_splitter
 from skescore.datasets import Dataset, load_dataset, read_table
 from skescore.rules import Domain, Rule, RuleSet
 from skescore.scorers import all_weights
@@ -725,7 +725,7 @@ def test_progress_names_the_work_before_trials(capsys: pytest.CaptureFixture[str
 
     progress = SearchProgress(1, "ICE", seconds=0.05)
     X, y = load_iris(return_X_y=True)
-    search = ReportingSearch(
+    search = ExtractorSearchCV(
         SlowTree(), extractors=["cart"], n_trials=1, cv=2, callbacks=[progress]
     )
     with progress:

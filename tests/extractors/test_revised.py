@@ -114,8 +114,7 @@ def test_search_compares_revisions_with_its_candidates() -> None:
     encoder = make_column_transformer((OrdinalEncoder(), ["kind"]), remainder="passthrough")
     model = make_pipeline(encoder, HistGradientBoostingClassifier(max_iter=5, random_state=0))
     search = ExtractorSearchCV(model, extractors=["cart"], n_trials=1, cv=2, random_state=0)
-    search._retains_folds = True
-    search.fit(X, y)
+    search.set_params(keep_folds=True).fit(X, y)
     revisions = [RevisedRulesExtractor(model, rules, changed) for changed in ([0], [1], [])]
     together = search.held_out_scores(revisions)
     search._search_folds = None

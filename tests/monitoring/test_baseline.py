@@ -183,8 +183,7 @@ def test_baseline_of_a_pickled_search_is_the_same() -> None:
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     tree = DecisionTreeRegressor(max_depth=4, random_state=0)
     search = ExtractorSearchCV(tree, extractors=["cart"], n_trials=2, cv=2, random_state=0)
-    search._retains_folds = True
-    search.fit(X, y)
+    search.set_params(keep_folds=True).fit(X, y)
     copy = pickle.loads(pickle.dumps(search))
     assert search._search_folds is not None
     assert not hasattr(copy, "_search_folds")

@@ -37,11 +37,13 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore.black_boxes import CallableClassifier
 from skescore.extractors import CARTExtractor
 from skescore.metrics import ice_score
+from skescore.rules import RuleSet
 from skescore.tuning import (
     ExtractorObjective,
     ExtractorSearchCV,
     FoldEvaluator,
     FoldResult,
+    SearchCallback,
     open_storage,
     search_space,
 )
@@ -444,6 +446,37 @@ def test_search_reads_its_storage_rarely(
         options = {"storage": opened(), "n_trials": n_trials, "study_name": f"of {n_trials}"}
         search = search_of(**options).fit(X, Y)
         assert len(queries) <= 3 * (n_trials + len(baselines_of(search))) + 10
+
+
+class Follower(SearchCallback):
+    """Records the stages of a search and the rules of its finished trials."""
+
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+        self.rules: dict[int, RuleSet] = {}
+
+    def on_stage(self, search: Any, stage: str) -> None:
+        self.search = search
+        self.stages.append(stage)
+
+    def __call__(self, study: Any, trial: Any) -> None:
+        row = {"extractor": study.study_name.rpartition("/")[2], "params": trial.params}
+        self.rules[len(self.rules)] = self.search.fit_candidate(row).rules_
+
+
+@pytest.mark.parametrize("max_rows", [None, 40])
+def test_callback_follows_stages_and_extracts_rules(max_rows: int | None) -> None:
+    follower = Follower()
+    options = {"extractors": ["cart"], "spaces": LEAVES, "n_trials": 3, "pruner": None}
+    search = search_of(max_rows=max_rows, callbacks=follower, **options).fit(X, Y)
+    sampled = [] if max_rows is None else ["all_rows"]
+    assert follower.stages == ["rows", "black_boxes", "trials", *sampled, "winner"]
+    rows = search.leaderboard_.set_index("trial")
+    assert set(follower.rules) == set(rows.index)
+    if max_rows is None:  # later, rules are extracted from the same rows
+        for number, rules in follower.rules.items():
+            assert rules == search.fit_candidate(rows.loc[number]).rules_
+    assert not hasattr(search, "_trial_rows")
 
 
 def test_callbacks_can_enqueue_trials(opened: Callable[[], Any]) -> None:

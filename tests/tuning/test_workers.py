@@ -38,7 +38,7 @@ from skescore.tuning import (
     evaluate_on_fold,
     make_folds,
 )
-from skescore.tuning.runner import MODULES, Batch, Chain, Helper
+from skescore.tuning.runner import Batch, Chain, Helper
 
 X, Y = (part[::3] for part in load_iris(return_X_y=True))
 BLACK_BOX = DecisionTreeClassifier(max_depth=3, random_state=0)
@@ -341,7 +341,7 @@ def test_search_fits_black_box_with_its_n_jobs(
         forest, extractors=["cart"], n_trials=1, cv=2, n_repeats=0, spaces=SPACES, random_state=0
     )
     # A single process evaluates the candidates, as on the command line.
-    search._black_box_n_jobs = n_jobs
+    search.set_params(fit_n_jobs=n_jobs)
     assert search.fit(X, Y).best_extractor_.estimator_.n_threads_ == n_threads
 
 
@@ -353,7 +353,7 @@ def _grow(n_bytes: int) -> int:
 
 @pytest.mark.slow
 def test_helper_keeps_large_tables() -> None:
-    helper = Helper(1, MODULES)
+    helper = Helper(1, ["skescore.tuning"])
     try:
         numbers = set()
         for n_bytes in (0, 400_000_000, 400_000_000, 0):

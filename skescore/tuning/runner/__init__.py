@@ -2,7 +2,7 @@
 
 from skescore._processes import Helper
 from skescore.tuning.runner._allocation import Allocation, TrialUsage, order_for_worker
-from skescore.tuning.runner._runner import Runner, SearchProgress
+from skescore.tuning.runner._runner import Runner, SearchCallback, SearchProgress
 from skescore.tuning.runner._studies import (
     Studies,
     StudySettings,
@@ -10,16 +10,16 @@ from skescore.tuning.runner._studies import (
     describe_study,
     quiet_optuna,
 )
-from skescore.tuning.runner._workers import MODULES, Batch, Chain, FoldEvaluator, Workers
+from skescore.tuning.runner._workers import Batch, Chain, FoldEvaluator, Workers
 
 __all__ = [
-    "MODULES",
     "Allocation",
     "Batch",
     "Chain",
     "FoldEvaluator",
     "Helper",
     "Runner",
+    "SearchCallback",
     "SearchProgress",
     "Studies",
     "StudySettings",

@@ -65,7 +65,49 @@ class _NotebookBar:
         return {"text/plain": text, "text/html": f"<div>{bar}{escape(text)}</div>"}
 
 
-class SearchProgress:
+class SearchCallback:
+    """Base class of callbacks that also follow the stages of a search.
+
+    Pass an instance as one of the `callbacks` of :class:`~skescore.tuning.ExtractorSearchCV`. A
+    subclass overrides the methods that it needs.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.tuning import ExtractorSearchCV, SearchCallback
+    >>> class Stages(SearchCallback):
+    ...     def on_stage(self, search, stage):
+    ...         print(stage)
+    >>> search = ExtractorSearchCV(
+    ...     DecisionTreeClassifier(), extractors=["cart"], n_trials=2, cv=2, callbacks=Stages()
+    ... ).fit(*load_iris(return_X_y=True))
+    rows
+    black_boxes
+    trials
+    winner
+    """
+
+    def on_stage(self, search: Any, stage: str) -> None:
+        """Handle the begin of a stage.
+
+        Parameters
+        ----------
+        search : ExtractorSearchCV
+            The search.
+        stage : {"rows", "black_boxes", "trials", "all_rows", "winner"}
+            ``"rows"``: rows and parameters are checked. ``"black_boxes"``: the black box is fitted
+            on the folds and on the rows of the search, or predicts them. ``"trials"``: candidates
+            are compared, and ``search.fit_candidate`` is available from now on. ``"all_rows"``:
+            only if trials used a sample, the black box is fitted on the whole table. ``"winner"``:
+            the winner is chosen and, with `refit`, its rules are extracted.
+        """
+
+    def __call__(self, study: Any, trial: Any) -> None:
+        """Handle a finished trial; ``study.stop()`` ends the trials of its extractor."""
+
+
+class SearchProgress(SearchCallback):
     """Show the progress of a search: a bar on a terminal or in a notebook, lines elsewhere.
 
     In a notebook, the last state remains. Without a terminal, it writes a line every few seconds
@@ -107,8 +149,8 @@ class SearchProgress:
         self._total = total
         self._enabled = enabled
         self._seconds = seconds
-        #: What the search does before its first trial; empty during trials.
-        self.activity = ""
+        #: Work before the first trial; empty during trials.
+        self._activity = ""
         self._is_over = threading.Event()
         self._writer: threading.Thread | None = None
 
@@ -148,6 +190,14 @@ class SearchProgress:
             for name, count in self._counts.items():
                 sys.stderr.write(f"{plural(count, 'trial')} of {self._describe(name)}\n")
 
+    def on_stage(self, search: Any, stage: str) -> None:
+        """Show the work before the first trial."""
+        self._activity = "checking the rows" if stage == "rows" else ""
+        if stage == "black_boxes":
+            self._activity = f"{'querying' if search.data_.is_fitted else 'fitting'} the model"
+        if self._bar is not None:
+            self._bar.update(self._task, description=self._activity or "searching")
+
     def __call__(self, study: Any, trial: Any) -> None:
         """Count a finished trial and advance the progress bar."""
         name = study.study_name.rpartition("/")[2]
@@ -176,8 +226,8 @@ class SearchProgress:
     def _status(self) -> str:
         """Return the number of trials, the time and the best score."""
         period = f"after {time.monotonic() - self._start:.0f} s"
-        if self.activity:
-            return f"{self.activity}, {period}"
+        if self._activity:
+            return f"{self._activity}, {period}"
         best = dict(self._best)
         n_trials = sum(self._counts.values())
         trials = plural(n_trials, "trial")

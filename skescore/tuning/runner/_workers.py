@@ -23,12 +23,9 @@ from joblib import cpu_count, effective_n_jobs
 from sklearn.utils.validation import _num_samples
 
 from skescore._deadline import time_limit
-from skescore._processes import Helper, borrowed_helpers
+from skescore._processes import SEARCH_MODULES, Helper, borrowed_helpers
 from skescore.black_boxes import QueryCost, black_box_task
 from skescore.tuning._folds import Fold, FoldResult, evaluate_on_fold, knowledge_like
-
-#: Modules with all that evaluations need.
-MODULES = ("skescore.tuning",)
 
 
 @dataclass
@@ -375,7 +372,7 @@ class Workers:
             # cloudpickle also stores functions and classes of the caller's script.
             path.write_bytes(cloudpickle.dumps(self.evaluator))
             self._path = str(path)
-            self._helpers = context.enter_context(borrowed_helpers(self.n_jobs, MODULES))
+            self._helpers = context.enter_context(borrowed_helpers(self.n_jobs, SEARCH_MODULES))
             for helper in self._helpers:
                 helper.prepare(_prepare, self._path, sys.path)
             context.enter_context(threadpool_limits(max(1, cpu_count() // self.n_jobs)))
