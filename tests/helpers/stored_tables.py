@@ -376,7 +376,7 @@ STORAGES: dict[str, Callable[[np.random.Generator, StoredTable, Path], Any]] = {
 FOLDS_NAMES = ("duckdb", "sqlite", "spark")
 #: Errors of values that a database cannot compare or store, each with a remedy.
 REFUSALS = re.compile(
-    r"does not fit the 64 bits|SQLite does not read the number|SQL has no number|databases do not "
+    r"exceeds 2\*\*63 - 1|SQLite does not read the number|SQL has no number|databases do not "
     r"store|of different types|cannot hold both|which the floats of other files cannot|out of range"
     r"|Rules compare column|column of a table|must hold numbers|one type in all files|OutOfRange"
 )

@@ -112,7 +112,7 @@ class Dialect:
             return self.number(value)
         if abs(value) > _LARGEST_WHOLE:
             raise ValueError(
-                f"The label {value!r} does not fit the 64 bits of a BIGINT. Convert it to text."
+                f"The label {value!r} exceeds 2**63 - 1 in absolute value. Make the labels texts."
             )
         return str(value)
 

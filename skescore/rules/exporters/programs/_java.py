@@ -163,7 +163,7 @@ class _Java(BraceProgram):
             return self.number(value)
         if abs(value) > _MAX_LONG:
             raise ValueError(
-                f"The class {value} does not fit the 64 bits of a long. Make the classes texts."
+                f"The class {value} exceeds 2**63 - 1 in absolute value. Make the classes texts."
             )
         return f"{value}L"
 

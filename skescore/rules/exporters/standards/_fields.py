@@ -116,7 +116,9 @@ def prediction_type(ruleset: RuleSet, language: str) -> str:
             "output. Use labels of one type."
         )
     if kinds == {"integer"} and any(abs(label) > _MAX_INTEGER for label in labels):
-        raise ValueError(f"The classes {labels!r} do not fit 64 bits. Make the classes texts.")
+        raise ValueError(
+            f"The classes {labels!r} exceed 2**63 - 1 in absolute value. Make the classes texts."
+        )
     return kinds.pop()
 
 
