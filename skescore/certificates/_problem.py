@@ -24,7 +24,7 @@ from skescore._validation import (
 from skescore.certificates._bounds import bound_weighted_f1
 from skescore.metrics import PREDICTION_METRICS, prediction_loss, prediction_performance
 from skescore.optimal import KINDS, Cuts, SearchSpace, SolverLimits
-from skescore.rules import Fallback, Interval, Missing, OneOf, RowTable, RuleSet
+from skescore.rules import Interval, Missing, OneOf, RowTable, RuleSet
 from skescore.scorers import SCORE_SPECS, RuleScorer, ScoreSpec, evaluate_rules, get_rule_scorer
 
 #: Reference of rules that are compared with predictions instead of labels.
@@ -460,8 +460,7 @@ def _measure_given_rules(evaluation: Any, X: Any, metric: str) -> GivenRules:
     if ruleset.domain is None:  # the completeness by volume refers to this domain
         domain = ruleset.domain_around(evaluation.X, evaluation.sample_weight)
         ruleset = ruleset.replace(domain=domain)
-    any_output = 0.0 if task == "regression" else (ruleset.classes or (None,))[0]
-    complete = ruleset if ruleset.fallback else ruleset.replace(fallback=Fallback(any_output))
+    complete = ruleset if ruleset.fallback else ruleset.with_arbitrary_fallback()
     try:
         predicts_rows = bool((complete.predict(X) == evaluation.y_pred)[evaluation.covered].all())
     except (TypeError, ValueError):  # X is not in the units of the rules

@@ -25,7 +25,6 @@ from skescore.metrics import group_masks
 from skescore.rules import (
     AtLeast,
     Condition,
-    Fallback,
     Interval,
     OneOf,
     Rule,
@@ -514,8 +513,7 @@ def _predictions(ruleset: RuleSet, X: Any) -> np.ndarray:
     """Return the predictions; rows without one have None, or NaN in regression."""
     if ruleset.fallback is not None:
         return np.asarray(ruleset.predict(X))
-    any_output = 0.0 if ruleset.classes is None else ruleset.classes[0]
-    predictions = ruleset.replace(fallback=Fallback(any_output)).predict(X)
+    predictions = ruleset.with_arbitrary_fallback().predict(X)
     result = np.array(predictions, dtype=float if ruleset.classes is None else object)
     result[~ruleset.covers(X)] = None
     return result

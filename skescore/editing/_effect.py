@@ -19,7 +19,7 @@ from skescore.editing._paired import (
     difference_of_shares,
 )
 from skescore.editing._reachability import contradictions, unreachable_rules
-from skescore.rules import Fallback, RowTable, RuleSet
+from skescore.rules import RowTable, RuleSet
 from skescore.scorers import SCORERS, RuleEvaluation, evaluate_rules
 
 #: Scores whose changes are reported.
@@ -109,7 +109,7 @@ def predict_rows(rules: RuleSet, X: Any) -> tuple[np.ndarray, np.ndarray]:
     if rules.fallback is None or rules.fallback.policy == "abstain":
         has_prediction = rules.covers(table)
     if rules.fallback is None:  # its predictions are not used
-        rules = rules.replace(fallback=Fallback(0.0 if rules.classes is None else rules.classes[0]))
+        rules = rules.with_arbitrary_fallback()
     predictions = rules.predict(table)
     if rules.task == "regression":
         numbers = np.where(has_prediction, predictions, np.nan).astype(float)

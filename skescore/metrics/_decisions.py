@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skescore._validation import without_index
-from skescore.rules import AtLeast, Condition, Fallback, Interval, Linear, RowTable, RuleSet
+from skescore.rules import AtLeast, Condition, Interval, Linear, RowTable, RuleSet
 
 __all__ = [
     "DecisionCounts",
@@ -223,8 +223,7 @@ def has_default(ruleset: RuleSet) -> bool:
 def predict_all_rows(ruleset: RuleSet, X: Any) -> NDArray[Any]:
     """Predict all rows; without a default, the prediction of uncovered rows is arbitrary."""
     if not has_default(ruleset):
-        output = 0.0 if ruleset.classes is None else ruleset.classes[0]
-        ruleset = ruleset.replace(fallback=Fallback(output))
+        ruleset = ruleset.with_arbitrary_fallback()
     return np.asarray(ruleset.predict(X))
 
 

@@ -36,7 +36,7 @@ from skescore._validation import (
 )
 from skescore.metrics._prediction import common_codes, prediction_performance
 from skescore.metrics._rule_counts import Flags, Floats, checked_weights, one_per_row
-from skescore.rules import Fallback, RuleSet, as_ruleset, convert_rows
+from skescore.rules import RuleSet, as_ruleset, convert_rows
 
 __all__ = [
     "OFF_DATA",
@@ -84,11 +84,11 @@ def known_predictions(ruleset: RuleSet, X: Any) -> tuple[NDArray[Any], Flags]:
     if fallback is not None and fallback.policy != "abstain" and len(ruleset):
         predicted = np.asarray(ruleset.predict(X))
         return predicted, np.ones(len(predicted), dtype=bool)
-    stand_in = 0.0 if ruleset.classes is None else (ruleset.classes or ("",))[0]
     is_predicted = np.asarray(ruleset.covers(X), dtype=bool)
     if not len(ruleset):
+        stand_in = 0.0 if ruleset.classes is None else (ruleset.classes or ("",))[0]
         return np.full(len(is_predicted), stand_in), is_predicted
-    return np.asarray(ruleset.replace(fallback=Fallback(stand_in)).predict(X)), is_predicted
+    return np.asarray(ruleset.with_arbitrary_fallback().predict(X)), is_predicted
 
 
 def _agreement(ruleset: RuleSet, X: Any, y_box: NDArray[Any], weights: Floats | None) -> float:

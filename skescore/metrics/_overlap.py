@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from skescore._validation import check_flag
 from skescore.metrics._completeness import Completeness, unit_boxes
 from skescore.metrics._rule_counts import Flags, Floats, RuleCounts, checked_weights
-from skescore.rules import Condition, Fallback, Interval, RowTable, RuleSet, as_ruleset
+from skescore.rules import Condition, Interval, RowTable, RuleSet, as_ruleset
 from skescore.rules._volumes import overlapping_pairs, union_volume
 
 __all__ = [
@@ -463,8 +463,7 @@ class _VotingRules:
     """Rules that vote; each change is evaluated on all rows."""
 
     def __init__(self, ruleset: RuleSet, table: RowTable, counted: Flags) -> None:
-        stand_in = Fallback(0.0 if ruleset.classes is None else ruleset.classes[0])
-        self.ruleset, self.table, self.counted = ruleset.replace(fallback=stand_in), table, counted
+        self.ruleset, self.table, self.counted = ruleset.with_arbitrary_fallback(), table, counted
         self._before = self._predictions(self.ruleset)
 
     def _predictions(self, ruleset: RuleSet) -> tuple[NDArray[Any], Flags]:

@@ -26,7 +26,7 @@ from skescore._validation import (
     row_weights,
 )
 from skescore.metrics._prediction import NO_RULE, LabelSums
-from skescore.rules import Fallback, RowTable, RuleSet
+from skescore.rules import RowTable, RuleSet
 from skescore.rules._prediction import class_sums
 
 __all__ = [
@@ -614,7 +614,7 @@ class RowPasses:
         """Return predicted numbers, or codes of classes for rules that vote."""
         ruleset = self.ruleset
         if ruleset.classes is None:
-            total_ruleset = ruleset if ruleset.fallback else ruleset.replace(fallback=Fallback(0.0))
+            total_ruleset = ruleset if ruleset.fallback else ruleset.with_arbitrary_fallback()
             return np.asarray(total_ruleset.predict(self.table), dtype=np.float64)
         if ruleset.voting is None:
             return None

@@ -18,7 +18,7 @@ from skescore.metrics._confusion import RuleConfusion, Tally, class_codes, confu
 from skescore.metrics._rule_counts import Flags, RuleCounts
 from skescore.metrics._rule_quality import RULE_MEASURES, RuleMeasure
 from skescore.metrics._significance import check_alpha, significant_fraction
-from skescore.rules import Fallback, RuleSet
+from skescore.rules import RuleSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -384,5 +384,5 @@ class _ConflictCollector:
 
 def _predicted(ruleset: RuleSet, tally: Tally) -> NDArray[np.intp]:
     """Return the codes of the predicted classes; uncovered rows get the fallback."""
-    total_ruleset = ruleset.replace(fallback=Fallback((ruleset.classes or ())[0]))
-    return class_codes(ruleset, total_ruleset.predict(tally.table), len(tally.table))
+    y_pred = ruleset.with_arbitrary_fallback().predict(tally.table)
+    return class_codes(ruleset, y_pred, len(tally.table))

@@ -345,7 +345,7 @@ class CalibratedRules:
         assert self.half_widths is not None
         ruleset = self.ruleset
         if not has_default(ruleset):
-            ruleset = ruleset.replace(fallback=Fallback(0.0))
+            ruleset = ruleset.with_arbitrary_fallback()
         predict = ruleset.to_python(function_name="_predict")
         predict = predict[predict.index("def _predict") :]
         widths = ", ".join(f"{k}: {_python_number(self.half_widths[k - 1])}" for k in (*numbers, 0))

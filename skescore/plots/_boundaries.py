@@ -26,7 +26,7 @@ from skescore.plots._style import (
     pale,
     shorten,
 )
-from skescore.rules import Fallback, RowTable, RuleSet, as_ruleset
+from skescore.rules import RowTable, RuleSet, as_ruleset
 
 __all__ = ["decision_boundaries", "decision_boundary"]
 
@@ -89,8 +89,7 @@ def predictions_of(
     silent = False
     if isinstance(model, RuleSet) and model.fallback is None and len(model):
         # `predict` requires an output for uncovered rows, which is not drawn.
-        stand_in = 0.0 if model.task == "regression" else (model.classes or (None,))[0]
-        predictor, silent = model.replace(fallback=Fallback(stand_in)), True
+        predictor, silent = model.with_arbitrary_fallback(), True
     predict = predictor.predict if hasattr(predictor, "predict") else predictor
     values, covered = [], []
     for rows in batches():

@@ -323,6 +323,15 @@ class RuleSet(Sequence[Rule]):
             return RuleSet.from_boxes(self.boxes, self.conclusions, **(settings | changes))
         return RuleSet(**({"rules": self.rules} | settings | changes))
 
+    def with_arbitrary_fallback(self) -> RuleSet:
+        """Return a copy that predicts an arbitrary class, or 0, for uncovered rows.
+
+        If the rules have no fallback, :meth:`predict` raises an error for uncovered rows. The copy
+        predicts all rows; use only its predictions of rows that :meth:`covers` marks.
+        """
+        output = 0.0 if self.classes is None else (self.classes or (None,))[0]
+        return self.replace(fallback=Fallback(output))
+
     def with_boxes(
         self, boxes: BoxTable, non_intervals: Sequence[Sequence[Any]] | None = None
     ) -> RuleSet:

@@ -25,7 +25,7 @@ from skescore.metrics import (
     volume_completeness,
 )
 from skescore.metrics._prediction import common_codes, metric_of_sums
-from skescore.rules import Fallback, RowTable, RuleSet, SurvivalRules, as_ruleset, convert_rows
+from skescore.rules import RowTable, RuleSet, SurvivalRules, as_ruleset, convert_rows
 from skescore.rules.importers import options_from_rows
 
 __all__ = ["SIZES", "RuleEvaluation", "evaluate_rules"]
@@ -381,8 +381,7 @@ def evaluate_rules(
     ruleset = _read_rules(estimator, model, X_inner)
     if isinstance(estimator, RuleSet) and estimator.fallback is None and len(estimator):
         # Measures ignore this prediction of uncovered rows, but predict requires a value.
-        stand_in = 0.0 if estimator.task == "regression" else (estimator.classes or (None,))[0]
-        estimator = estimator.replace(fallback=Fallback(stand_in))
+        estimator = estimator.with_arbitrary_fallback()
     X_rules = rows_of_rules(ruleset, X_inner)
     # Extractors read columns of a frame as in fit.
     has_covers = hasattr(model, "covers") and not isinstance(model, RuleSet)
