@@ -21,7 +21,7 @@ class Page(HTMLParser):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.links: list[str] = []
-        #: Images without a text that says what they show; a file name says nothing.
+        #: Sources of images without an alternative text; a file name does not count as a text.
         self.unnamed_images: list[str] = []
         self.places = {"", "top"}
         self.feed(path.read_text(encoding="utf-8"))

@@ -20,7 +20,7 @@ forest = make_pipeline(
 print(f"the forest is right for {forest.score(people.X, people.y):.1%} of the people")
 
 # %%
-# The extractor queries the forest for its predictions of these rows and extracts rules from them.
+# The extractor queries the forest for its predictions on these rows and extracts rules from them.
 extractor = CARTExtractor(forest, max_leaf_nodes=4, random_state=0).fit(people.X)
 print(extractor.rules_)
 print(f"agrees with the forest for {extractor.fidelity(people.X):.1%}")

@@ -2,7 +2,7 @@
 Decision boundaries of a model and its rules
 ============================================
 
-The plots compare the decision boundary of a model with those of the rules of three extractors.
+The plots show the decision boundaries of a model and of the rules of three extractors.
 """
 
 import matplotlib.pyplot as plt

@@ -3,7 +3,7 @@ Read the rules of a forest
 ==========================
 
 A random forest is equivalent to a set of rules that vote: each leaf is a rule. The example
-compares the ICE score of small forests with that of short rule lists that CART extracts from them.
+compares the ICE of small forests with the ICE of short rule lists that CART extracts from them.
 """
 
 import matplotlib.pyplot as plt

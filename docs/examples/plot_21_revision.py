@@ -24,7 +24,7 @@ rules = RuleSet(
 
 
 def draw(n_rows, seed, limit):
-    """Draw rows of which 5 % are exceptions; the second rule holds up to an age of `limit`."""
+    """Draw rows with 5 % wrong labels; the second rule holds up to an age of `limit`."""
     rng = np.random.default_rng(seed)
     age, income = rng.integers(18, 90, n_rows), rng.normal(50, 15, n_rows).round(1)
     X = pd.DataFrame({"age": age, "income": income})
