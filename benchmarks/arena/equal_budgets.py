@@ -5,8 +5,8 @@
 
 Every method explains the same random forest on one half of a table, with at most 8 rules or leaves
 (or as many as there are classes), and gets the same number of seconds after the black box is
-fitted. The search gets them as its `timeout`. Each peer is tuned by Optuna's default sampler: a
-trial is the mean agreement with the black box on five held-out folds, the first trial uses the
+fitted. The search gets them as its `timeout`. Each peer is tuned by Optuna's default sampler, which
+maximizes the mean agreement with the black box on five held-out folds. The first trial uses the
 defaults, and no trial starts after the budget. The final fit is not counted for any method. For
 solvers of optimal trees, the budget limits the final fit, and a tenth of it each fit in a trial.
 
@@ -62,13 +62,13 @@ KEYS = ["budget", "data", "method"]
 INTRO = """
 # Fidelity with equal budgets
 
-This page compares the default search with other methods that are tuned for the same time. It is
-written by `python benchmarks/arena/equal_budgets.py` from [equal_budgets.csv](equal_budgets.csv);
-do not edit either file by hand.
+This page compares the default search with other methods that are tuned for the same amount of time.
+It is written by `python benchmarks/arena/equal_budgets.py` from
+[equal_budgets.csv](equal_budgets.csv); do not edit either file by hand.
 
-**Cells.** The tables are the odd half of those on the page on [fidelity](fidelity.md), which also
-defines the limit of rules, the ratios and the columns. No default of the search was tuned on this
-half. There is one black box, a random forest, and one split. The *budget* starts when the
+**Cells.** The tables are the odd half of the tables on the page on [fidelity](fidelity.md), which
+also defines the limit of rules, the ratios and the columns. No default of the search was tuned on
+this half. There is one black box, a random forest, and one split. The *budget* starts when the
 black box has been fitted, and does not include the final fit on all training rows. Each method has
 one thread. Means and medians are over the tables that the method completed; ratios compare the
 search with the method on the tables that both completed.

@@ -60,7 +60,7 @@ MIN_LIMIT = 8
 BEFORE = "312ba46"
 #: Approximate limit of CPU seconds for the solvers of optimal trees.
 SOLVER_SECONDS = 20
-#: Largest factor of their wall time limit on a loaded machine.
+#: Largest factor by which the wall time limit of these solvers grows on a loaded machine.
 MAX_SLOWDOWN = 8.0
 #: Rows on which "CART on queries" queries the black box.
 N_QUERIES = 10_000
@@ -92,8 +92,8 @@ COLUMNS = (
 class Encoder:
     """Numeric columns for peers that accept nothing else.
 
-    A category becomes one 0/1 column per value, and a number with missing values gets the median
-    instead and a 0/1 column that marks them.
+    A column of categories becomes one 0/1 column per value. Missing numbers are replaced by the
+    median, and a 0/1 column marks them.
     """
 
     def __init__(self, X: pd.DataFrame, categories: Sequence[str]) -> None:
@@ -187,8 +187,8 @@ def load_tables(part: str) -> dict[str, tuple[str, Dataset]]:
 def interpolate_rows(X: pd.DataFrame, categories: Sequence[str], n_rows: int, seed: int) -> Any:
     """Return rows between random pairs of rows.
 
-    Integers are rounded. Categories, and numbers of which one is missing, are taken from one of the
-    two rows.
+    Integers are rounded. A category, or a number that is missing in either row, is taken from one
+    of the two rows.
     """
     rng = np.random.default_rng(seed)
     first, second = rng.integers(len(X), size=(2, n_rows))
@@ -477,14 +477,14 @@ def _list_rows(group: Group) -> list[dict[str, Any]]:
 
 
 def is_starved(rows: pd.DataFrame) -> pd.Series:
-    """Return which rows are of solvers that reached their limit with too little CPU time."""
+    """Return for each row whether a solver reached its time limit with too little CPU time."""
     seconds, cpu_seconds = (pd.to_numeric(rows[name]) for name in ("seconds", "cpu_seconds"))
     is_late = (seconds > 0.9 * SOLVER_SECONDS) & (cpu_seconds < 0.75 * SOLVER_SECONDS)
     return is_late & rows["method"].isin(SOLVERS)
 
 
 def measured_cells(path: Path, commit: str, without_starved: bool) -> set[tuple[str, ...]]:
-    """Return the keys of measured cells; those of our methods only if measured at the commit."""
+    """Return the keys of measured cells; cells of our methods must be measured at the commit."""
     if not path.exists():
         return set()
     rows = pd.read_csv(path, dtype=str, keep_default_na=False)
@@ -510,7 +510,7 @@ def append_row(path: Path, row: dict[str, Any], columns: Sequence[str] = COLUMNS
 
 
 def list_groups(options: argparse.Namespace) -> list[Group]:
-    """Return all missing cells, one black box and seed after the other."""
+    """Return the groups with missing cells, one seed and black box after the other."""
     commit = package_commit()
     finished = measured_cells(options.output, commit, options.starved)
     tables = load_tables(options.tables)

@@ -61,15 +61,15 @@ cells, and the median CPU time over the cells.
 - *search, constants* is `ExtractorSearchCV(scoring="fidelity", max_rules=8)` with the extractors
   CART, GridEx, ITER and optimal trees.
 - *search* has the default extractors. Their rules may predict by linear equations, so its results
-  are not comparable with those of trees.
+  are not comparable with the results of trees.
 
 The generators of query rows for the trees of both searches were selected on these tables, so the
 comparison is not independent.
 """
 COMPARISON = """\
-*Higher* and *lower* count the tables on which the mean fidelity of *search, constants* is higher or
-lower than that of the other method. p is the p-value of Wilcoxon's signed-rank test. The *even
-half* contains the tables at even positions in the order of their names, counted from 0.
+*Higher* and *lower* count the tables on which *search, constants* has a higher or lower mean
+fidelity than the other method. p is the p-value of Wilcoxon's signed-rank test. The *even half*
+contains the tables at even positions in the order of their names, counted from 0.
 """
 
 
@@ -147,7 +147,7 @@ def measure(
 
 
 def means_of_tables(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean fidelity of every table (rows) by method (columns)."""
+    """Return the mean fidelity by table (rows) and method (columns)."""
     return rows.pivot_table(index="data", columns="method", values="fidelity", aggfunc="mean")
 
 

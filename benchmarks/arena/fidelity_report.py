@@ -24,7 +24,7 @@ from scipy.stats import wilcoxon
 FOLDER = Path(__file__).parent
 CELL = ["data", "black_box", "seed"]
 SEARCH = "search"
-#: Largest ratio of the search's disagreement to that of a method; 1: it must be ahead.
+#: Largest ratio of the search's disagreement to a method's; 1 also requires more wins than losses.
 TARGETS = {
     "Trepan (before)": 0.85,
     "CART": 0.65,
@@ -32,7 +32,7 @@ TARGETS = {
     "pycontree": 1.0,
     "pystreed": 1.0,
 }
-#: Largest p of the two comparisons with a target below 1.
+#: Largest p-value allowed in the two comparisons with a target below 1.
 MAX_P = 1e-6
 N_CELLS = 400
 HALVES = ("all", "even", "odd")
@@ -50,8 +50,8 @@ boosting) and one of two splits. The black box is fitted on one half of the rows
 learns from its predictions there. All figures are from the other half, the test rows. A list may
 have at most 8 rules and a tree at most 8 leaves, or one per class if there are more classes; this
 number is the *limit*. *Disagreement* is the share of the test rows for which a method predicts
-another label than the black box; *fidelity* is one minus this share. *Correctness* is the share for
-which it predicts the label in the data.
+another label than the black box; *fidelity* is one minus this share. *Correctness* is the share of
+the test rows for which it predicts the label in the data.
 
 **Methods.** *search* is `ExtractorSearchCV` with fidelity as its score and at most as many rules as
 the limit. CART is scikit-learn's tree. *CART on queries* is the same tree, fitted on the training
@@ -64,19 +64,19 @@ column per category.
 
 **Ratios.** Disagreements are averaged over black boxes and splits per table. Then half a test row
 (0.5 divided by the mean number of test rows) is added to both averages, because zero has no
-logarithm. *ratio* is the geometric mean, over tables, of the first method's average divided by that
-of the second; below 1, the first method disagrees less. p is the p-value of Wilcoxon's signed-rank
-test of the logarithms. *ahead / equal / behind* counts the tables on which the first method
-disagrees less, equally and more. *correctness* in comparisons is the first method's mean minus that
-of the second. Two methods are compared on the cells that both completed; the columns between
-*ratio* and *p* contain the ratio on parts of these cells. The *even* and *odd* halves are the
-tables at even and odd positions in the order of their names, counted from 0. The defaults of the
-search were tuned on the even half only.
+logarithm. *ratio* is the geometric mean, over tables, of the first method's average divided by the
+second method's average; if it is below 1, the first method disagrees less. p is the p-value of
+Wilcoxon's signed-rank test of the logarithms. *ahead / equal / behind* counts the tables on which
+the first method disagrees less, equally and more. *correctness* in comparisons is the first
+method's mean minus the second method's mean. Two methods are compared on the cells that both
+completed; the columns between *ratio* and *p* contain the ratio on parts of these cells. The *even*
+and *odd* halves are the tables at even and odd positions in the order of their names, counted from
+0. The defaults of the search were tuned on the even half only.
 """
 
 
 class Comparison(NamedTuple):
-    """Two methods on the same cells, one value per table."""
+    """Comparison of two methods on the same cells, with one value per table."""
 
     ratio: float
     p: float
@@ -116,7 +116,7 @@ def select(rows: pd.DataFrame, half: str) -> pd.DataFrame:
 
 
 def smooth_disagreement(group: pd.DataFrame) -> pd.Series:
-    """Return the disagreement per table plus half a test row."""
+    """Return the mean disagreement on each table plus the share of half a test row."""
     means = group.groupby("data")[["disagreement", "n_test"]].mean()
     return means["disagreement"] + 0.5 / means["n_test"]
 
@@ -285,7 +285,7 @@ def describe_commits(commits: pd.Series) -> str:
     """Describe the commits at which the search was measured."""
     counts = commits.value_counts(sort=False)
     if len(counts) == 1:
-        return f"The search is that of commit {counts.index[0]}."
+        return f"The search was measured at commit {counts.index[0]}."
     measured = " and ".join(f"{commit} ({count} cells)" for commit, count in counts.items())
     return f"The search was measured at commits {measured}."
 

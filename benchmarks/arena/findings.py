@@ -101,10 +101,10 @@ def coverage_section(table: pd.DataFrame) -> list[str]:
     tables = table.groupby("suite")["data"].nunique()
     text = [
         "A cell is one method on one table with one black box and one split. The page is based on "
-        f"{len(table)} cells of {table['method'].nunique()} methods, of which 15 are trees of one "
-        f"size each, for comparisons at equal size; {int(successful.sum())} cells gave rules. "
+        f"{len(table)} cells of {table['method'].nunique()} methods, including 15 trees of a fixed "
+        f"size, for comparisons at equal size; {int(successful.sum())} cells produced rules. "
         f"Tables: {', '.join(f'{suite} {n}' for suite, n in tables.items())}. The target is 100 "
-        f"tables × 2 black boxes × 2 splits, that is {N_COMBINATIONS} combinations, for each "
+        f"tables × 2 black boxes × 2 splits, that is, {N_COMBINATIONS} combinations, for each "
         f"method; {cells} combinations were measured with at least one method.",
         "",
         f"Machine: {machine['processor']}, {machine['cores']} cores (loaded), "
@@ -213,7 +213,7 @@ def rank_methods(title: str, part: pd.DataFrame) -> list[str]:
         ]
     missing_methods = sorted(set(part["method"]) - set(complete_rows["method"]))
     if missing_methods:
-        text += [f"- Without a rank, because cells are missing: {', '.join(missing_methods)}."]
+        text += [f"- Not ranked, because cells are missing: {', '.join(missing_methods)}."]
     return [*text, ""]
 
 
@@ -341,7 +341,7 @@ class BestRank(NamedTuple):
     def verdict(self) -> str:
         """Comparison with the other methods in words."""
         if self.position == 1 and not self.rivals:
-            return "first, significantly ahead of all methods of others"
+            return "first, significantly ahead of all methods by other authors"
         if self.position == 1:
             return f"first, but not significantly ahead of {', '.join(self.rivals)}"
         adverb = "significantly" if self.is_behind else "not significantly"
@@ -402,16 +402,16 @@ def summary_section(table: pd.DataFrame, best: list[BestRank]) -> list[str]:
         f"This page compares methods that explain a black box with rules, on {n_tables} tables. "
         "Our best method, by the mean rank over tables (random forest, split 0), is",
         "",
-        f"- **significantly ahead** of all methods of others: "
+        f"- **significantly ahead** of all methods by other authors: "
         f"{list_suites(lambda rank: rank.position == 1 and not rank.rivals)}",
         f"- **first, but not significantly ahead**: "
         f"{list_suites(lambda rank: rank.position == 1 and bool(rank.rivals))}",
         f"- **not first**: {list_suites(lambda rank: rank.position > 1)}",
         "",
-        f"By ICE, `{SEARCH}` is ahead of the best method of others on {n_won}, equal on "
+        f"By ICE, `{SEARCH}` is ahead of the best method by other authors on {n_won}, equal on "
         f"{len(joined) - n_won - n_lost} and behind on {n_lost} of {len(joined)} cells. "
         "[Fidelity at equal size](fidelity.md), [fidelity with equal budgets](equal_budgets.md) "
-        "and [trees tuned for ICE, FiRe and Q](tuned_trees.md) have pages of their own.",
+        "and [trees tuned for ICE, FiRe and Q](tuned_trees.md) have separate pages.",
         "",
     ]
 
@@ -452,23 +452,24 @@ def targets_section(table: pd.DataFrame, best: list[BestRank]) -> list[str]:
     n_failed, n_slow = int(ours["error"].notna().sum()), int((ours["seconds"] > 120).sum())
     return [
         f"- *At least 100 tables × 2 black boxes × 2 splits for each method that can be "
-        f"installed*, that is {N_COMBINATIONS} combinations: "
+        f"installed*, that is, {N_COMBINATIONS} combinations: "
         + (f"reached by {complete_methods}" if complete_methods else "reached by no method")
-        + f". Most of ours: {our_methods[0]}, {n_cells[our_methods[0]]}; of others: "
-        f"{other_methods[0]}, {n_cells[other_methods[0]]}.",
+        + f". Largest number among our methods: {our_methods[0]}, {n_cells[our_methods[0]]}; among "
+        f"other methods: {other_methods[0]}, {n_cells[other_methods[0]]}.",
         *describe_missing_cells(
             rows, {name: int(n) for name, n in n_cells.items() if n < N_COMBINATIONS}
         ),
         "- *Any 50 cells that are measured again have the same figures.* `run.py --verify 50` "
         "measures them.",
-        "- *The first mean rank, significantly, among all peers with their default settings and "
-        "trees tuned for the same score* (Friedman, Holm; random forest, split 0):",
+        "- *The best mean rank, significantly better than all peers with their default settings "
+        "and trees tuned for the same score* (Friedman, Holm; random forest, split 0):",
         *rank_lines,
         "- *Better than scikit-learn's tree with as many leaves.* Numbers of tables where the "
         "score is better and worse:",
         *equal_size_lines,
         "- *Defaults of the search are tuned on at most half of the tables.* They were tuned on "
-        "tables at even positions in the order of names; ranks on the others are in parentheses.",
+        "tables at even positions in the order of names; ranks on the other tables are in "
+        "parentheses.",
         "- *No cell of ours fails, exceeds two minutes, or uses a constant column or an "
         f"identifier.* Of {len(ours)} cells, {n_failed} failed, {n_slow} took longer, and "
         f"{int((ours['odd'] > 0).sum())} use such a column.",
@@ -508,7 +509,7 @@ def variants_section(table: pd.DataFrame) -> list[str]:
 
 
 def compare_with_best_peer(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the search and the best method of others by ICE, for each cell that both have."""
+    """Return the search and the best method by other authors by ICE, for each cell of both."""
     keys = ["suite", "data", "black_box", "seed"]
     successful = table[table["error"].isna() & ~table["method"].map(is_sized_tree)]
     ours = successful[successful["method"] == SEARCH].set_index(keys)
@@ -521,7 +522,7 @@ def compare_with_best_peer(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def losses_section(table: pd.DataFrame) -> list[str]:
-    """List the tables on which a method of others has a better ICE than the search."""
+    """Compare the ICE of the search with other methods, and list the largest losses."""
     keys = ["suite", "data", "black_box", "seed"]
     successful = table[table["error"].isna() & ~table["method"].map(is_sized_tree)]
     joined = compare_with_best_peer(table)
@@ -529,7 +530,7 @@ def losses_section(table: pd.DataFrame) -> list[str]:
         return ["The search was not run.", ""]
     is_won, is_lost = joined["lost"] < -1e-9, joined["lost"] > 1e-9
     text = [
-        f"The best peer of a cell is the method of others with the best ICE there, which "
+        f"The best peer of a cell is the method by other authors with the best ICE there, which "
         f"cannot be chosen in advance. `{SEARCH}` has a better ICE on {int(is_won.sum())} "
         f"of {len(joined)} cells, an equal one on {int((~is_won & ~is_lost).sum())}, and a worse "
         f"one on {int(is_lost.sum())}; it is worse by more than {MIN_LOSS} on "
@@ -633,7 +634,7 @@ def failures_section(table: pd.DataFrame) -> list[str]:
         + ", ".join(f"{r.method} on {r.data} {r.seconds:.0f} s" for r in slowest_cells.itertuples())
         + ".",
         f"- {int(n_unsuitable.reindex(list(OURS)).fillna(0).sum())} use a column that is constant "
-        "in the training rows or numbers the rows. Such cells of all methods: "
+        "in the training rows or numbers the rows. Such cells by method: "
         + (", ".join(f"{name} {n}" for name, n in n_unsuitable.items()) or "none")
         + ".",
         "",
@@ -657,8 +658,9 @@ def measures_section(table: pd.DataFrame) -> list[str]:
     text = [
         "Means over all cells of a method, in the order of ICE: terms per rule, share of rows "
         "on which rules contradict each other, share of literals that no training row needs, error "
-        "of the printed purity, gap between the mean fidelity and that of the worst class, and "
-        "fidelity on interpolated rows ([definitions](../../docs/guide/beyond_scores.md)).",
+        "of the printed purity, gap between the mean fidelity and the fidelity for the worst "
+        "class, and fidelity on interpolated rows "
+        "([definitions](../../docs/guide/beyond_scores.md)).",
         *format_table(lines, ["method", *titles]),
     ]
     groups = successful.groupby(["suite", "data", "black_box", "seed"])
@@ -674,8 +676,8 @@ def measures_section(table: pd.DataFrame) -> list[str]:
         if rows:
             correlations[name] = float(np.mean(rows))
     text += [
-        "Agreement with ICE within a table, as the mean of Kendall's τ over tables (1 is the same "
-        "order): "
+        "Agreement with the order of the methods by ICE, as the mean of Kendall's τ over tables, "
+        "black boxes and splits (1 is the same order): "
         + ", ".join(f"{n.removeprefix('neg_')} {v:+.2f}" for n, v in correlations.items())
         + ".",
         "",
@@ -712,11 +714,10 @@ def write_readme(table: pd.DataFrame) -> None:
         "*search ICE (constants)* and *search FiRe (constants)*, small searches with CART and "
         "GridEx "
         "only, show what searches reach in regression without equations. A method that fails on a "
-        "table has the last rank there; "
-        "means are over the tables on which a method gave rules. Tables have at most 2,000 rows, "
-        "except for those of keel-imbalanced, which are complete. Our methods are in bold. Ranks "
-        "in parentheses are "
-        "those on tables at odd positions in the order of names, on which no default was chosen.",
+        "table has the last rank there; means are over the tables on which a method produced "
+        "rules. Tables have at most 2,000 rows, except in keel-imbalanced, whose tables are "
+        "complete. Our methods are in bold. Ranks in parentheses include only tables at odd "
+        "positions in the order of names, which were not used to choose any default.",
         "",
         "## Equal numbers of rules",
         "",

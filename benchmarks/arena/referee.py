@@ -96,12 +96,13 @@ def check_readme_on_tuned_trees(page: Page, rows: list[Row]) -> None:
             counts[regression].append((n_ahead, n_behind))
     page.claim("On held-out rows of ", n_tables[False], " tables with classes")
     ice, fire, q = counts[False]
-    claim: list[Any] = ["better than those of the best tree on ", ice[0], " tables and worse on "]
+    claim: list[Any] = ["better than the best tree on ", ice[0], " tables and worse on "]
     claim += [ice[1], " by ICE, better on ", fire[0], " and worse on ", fire[1], " by FiRe, and "]
     page.claim(*claim, "better on ", q[0], " and worse on ", q[1], " by Q")
     ice, fire, q = counts[True]
-    claim = ["there it is better on ", ice[0], ", ", fire[0], " and ", q[0], " of ", n_tables[True]]
-    page.claim(*claim, " tables and worse on ", ice[1], ", ", fire[1], " and ", q[1])
+    page.claim("On ", n_tables[True], " regression tables, where a linear equation")
+    claim = ["the search is better on ", ice[0], ", ", fire[0], " and ", q[0], " and worse on "]
+    page.claim(*claim, ice[1], ", ", fire[1], " and ", q[1], " by these scores")
 
 
 def check_example_score(page: Page) -> None:
@@ -135,7 +136,7 @@ def tuned_tree_rows(folder: Path) -> list[Row]:
 
 
 def referee(name: str, folder: Path = FOLDER) -> Page:
-    """Return a page of the arena, or the README of the project, with its differences."""
+    """Check a page of the arena, or the README of the project; return it with its differences."""
     page = Page(folder.parents[1] / "README.md" if name == "project" else folder / name)
     if name == "project":
         peers = folder.parent / "quality" / "peers.csv"

@@ -38,12 +38,12 @@ OTHER_MEASURES += ("neg_calibration_error", "neg_fidelity_gap", "fidelity_interp
 
 
 def is_sized(row: Row) -> bool:
-    """Return whether a row is of a tree of one size."""
+    """Return whether the method of a row is a tree of a fixed size."""
     return re.fullmatch(r"tree \d+", row["method"]) is not None
 
 
 def is_variant(row: Row) -> bool:
-    """Return whether a row is of our CART with other defaults."""
+    """Return whether the method of a row is our CART with other defaults."""
     return bool(row["method"].startswith("CART, "))
 
 
@@ -53,7 +53,7 @@ def bold(method: str) -> str:
 
 
 def cell_of(row: Row) -> tuple[str, str, str, float]:
-    """Return table, black box and seed of a row."""
+    """Return suite, table, black box and seed of a row."""
     return row["suite"], row["data"], row["black_box"], row["seed"]
 
 
@@ -93,9 +93,9 @@ def check_arena_coverage(page: Page, rows: list[Row]) -> None:
     successful = [row for row in rows if not row["error"]]
     methods = {row["method"] for row in rows}
     sized = {row["method"] for row in rows if is_sized(row)}
-    counts = ("based on ", len(rows), " cells of ", len(methods), " methods, of which ")
-    page.claim(*counts, len(sized), " are trees of one size each")
-    page.claim("at equal size; ", len(successful), " cells gave rules.")
+    counts = ("based on ", len(rows), " cells of ", len(methods), " methods, including ")
+    page.claim(*counts, len(sized), " trees of a fixed size")
+    page.claim("at equal size; ", len(successful), " cells produced rules.")
     suites = sorted({row["suite"] for row in rows})
     tables = [
         (f"{suite} ", len(group_by([r for r in rows if r["suite"] == suite], "data")))
@@ -112,7 +112,7 @@ def check_arena_coverage(page: Page, rows: list[Row]) -> None:
         2,
         " black boxes × ",
         2,
-        " splits, that is ",
+        " splits, that is, ",
         N_COMBINATIONS,
         " combinations, for each method; ",
         len(combinations),
@@ -147,7 +147,8 @@ def check_arena_targets(page: Page, all_rows: list[Row], rows: list[Row]) -> Non
     n_cells = {name[0]: len(part) for name, part in group_by(rows, "method").items()}
     begin, end = page.section(heading)
     match = re.compile(
-        r"reached by ([^.]*)\. Most of ours: ([^,]*), (\d+); of others: ([^,]*), (\d+)"
+        r"reached by ([^.]*)\. Largest number among our methods: ([^,]*), (\d+); "
+        r"among other methods: ([^,]*), (\d+)"
     ).search(page.text, begin, end)
     complete = {name for name, n in n_cells.items() if n >= N_COMBINATIONS}
     largest_counts = [
@@ -164,7 +165,7 @@ def check_arena_targets(page: Page, all_rows: list[Row], rows: list[Row]) -> Non
         2,
         " black boxes × ",
         2,
-        " splits for each method that can be installed*, that is ",
+        " splits for each method that can be installed*, that is, ",
         N_COMBINATIONS,
         " combinations",
     )
@@ -241,7 +242,7 @@ def check_first_ranks(page: Page, rows: list[Row]) -> None:
                 verdict = (
                     f"first, but not significantly ahead of {', '.join(rivals)}"
                     if rivals
-                    else "first, significantly ahead of all methods of others"
+                    else "first, significantly ahead of all methods by other authors"
                 )
             else:
                 kind = "not first"
@@ -255,8 +256,8 @@ def check_first_ranks(page: Page, rows: list[Row]) -> None:
             )
     for kind in ("significantly ahead", "first, but not significantly ahead", "not first"):
         suites = [f"{suite} ({', '.join(labels)})" for suite, labels in kinds.get(kind, {}).items()]
-        of_others = " of all methods of others" if kind == "significantly ahead" else ""
-        page.claim(f"- **{kind}**{of_others}: {'; '.join(suites) or 'nowhere'}\n")
+        rivals_text = " of all methods by other authors" if kind == "significantly ahead" else ""
+        page.claim(f"- **{kind}**{rivals_text}: {'; '.join(suites) or 'nowhere'}\n")
 
 
 def check_arena_ranks(page: Page, rows: list[Row]) -> None:
@@ -457,7 +458,7 @@ def check_losses(page: Page, rows: list[Row]) -> None:
         ".",
     )
     page.claim(
-        "is ahead of the best method of others on ",
+        "is ahead of the best method by other authors on ",
         n_won,
         ", equal on ",
         len(gaps) - n_won - n_lost,
@@ -626,14 +627,14 @@ def check_failures(page: Page, rows: list[Row]) -> None:
     page.claim(
         "- ",
         sum(n for name, n in odd.items() if name in OURS),
-        " use a column that is constant in the training rows or numbers the rows. Such cells of "
-        "all methods: ",
+        " use a column that is constant in the training rows or numbers the rows. Such cells by "
+        "method: ",
         *claim,
     )
 
 
 def check_measures(page: Page, rows: list[Row]) -> None:
-    """Check the measures that the scores do not include, and their agreement with ICE."""
+    """Check the measures that the scores do not include, and their correlation with ICE."""
     heading = "Measures beyond the scores"
     names = [name for name in OTHER_MEASURES if values_of(rows, name)]
     expected = [

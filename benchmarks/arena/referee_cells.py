@@ -58,7 +58,7 @@ def signed_rank(differences: Iterable[float], is_rounded: bool = False) -> float
 
 
 def rank_biserial(differences: Iterable[float]) -> float:
-    """Return the rank sum of gains minus that of losses, as a share of both; 0 if none differs."""
+    """Return the rank sum of gains minus the rank sum of losses, relative to both; 0 if all tie."""
     numbers = list(differences)
     smallest = 1e-9 * max([1.0, *map(abs, numbers)])
     numbers = [d for d in numbers if abs(d) > smallest]
@@ -112,7 +112,7 @@ def mean_ranks(rows: Sequence[Row], score: str) -> dict[str, float]:
 
 
 def holm_p_values(ranks: Mapping[str, float], n_tables: int) -> dict[str, float]:
-    """Return Holm's p-values of the comparison of the best mean rank with each other one."""
+    """Return Holm's p-values of the comparisons of the best mean rank with all others."""
     k = len(ranks)
     error = math.sqrt(k * (k + 1) / (6 * n_tables))
     best, *other_ranks = ranks.items()

@@ -116,7 +116,7 @@ def check_fidelity(page: Page, rows: list[Row]) -> None:
 
 
 def check_fidelity_intro(page: Page, rows: list[Row]) -> None:
-    """Check what the page says about its cells."""
+    """Check the description of the cells."""
     n_tables = {
         suite: len(group_by(part, "data")) for (suite,), part in group_by(rows, "suite").items()
     }
@@ -154,7 +154,7 @@ def check_fidelity_intro(page: Page, rows: list[Row]) -> None:
 def check_fidelity_targets(page: Page, rows: list[Row]) -> None:
     """Check the targets of the search and its largest losses."""
     [commit] = {row["commit"] for row in rows if row["method"] == "search"}
-    page.name(f"The search is that of commit {commit}.")
+    page.name(f"The search was measured at commit {commit}.")
     expected = []
     for peer, limit in TARGETS.items():
         for half in ("all", "even", "odd"):

@@ -97,7 +97,7 @@ class Page:
             self.fail(f"{row}{' '.join(match[0].split())!r} should be {show(parts)!r}")
 
     def claim(self, *parts: Any, heading: str | None = None) -> None:
-        """Check a text with numbers that occurs once in a section."""
+        """Check the numbers in the first occurrence of a text in a section."""
         begin, end = self.section(heading)
         match = pattern_of(parts).search(self.text, begin, end)
         if match is None:
@@ -107,7 +107,7 @@ class Page:
         self.compare(match, parts)
 
     def name(self, *texts: str) -> None:
-        """Accept texts whose digits are part of a name."""
+        """Accept the numbers in these texts without a check."""
         for text in texts:
             for match in pattern_of([text]).finditer(self.text):
                 self.is_checked[match.start() : match.end()] = True

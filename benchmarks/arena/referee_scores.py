@@ -164,7 +164,7 @@ def check_scores(page: Page, selected_rows: list[Row], arena: list[Row]) -> None
         " of them for classification)",
     )
     page.claim(
-        "*Arena* are ",
+        "The *arena* has ",
         sum(map(len, cells)),
         " cells of `results.csv`, in ",
         len(cells),
@@ -340,7 +340,8 @@ def check_blind_spots(page: Page, groups: Groups, cells: Groups) -> None:
         *share_parts(find_flat_groups(cells, ice, 0.05)),
         " and ",
         *share_parts(find_flat_groups(cells, ice, 0.10)),
-        " of the groups. Where a method gives a single rule, one rule is best by FiRe(1) in ",
+        " of the groups. In groups with a method that returns a single rule, one rule is best by "
+        "FiRe(1) in ",
         *share_parts([best_of(g, fire)["n_rules"] == 1 for g in groups_with_single_rules]),
         ".",
     )

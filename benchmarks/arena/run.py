@@ -250,7 +250,7 @@ def keep_unmeasured(config: BenchConfig, finished: set[tuple[str, str]]) -> Benc
 
 
 def list_jobs(options: argparse.Namespace) -> Iterator[tuple[str, str, str, int, str]]:
-    """Yield the Python, suite, black box, seed and file of each job, breadth first."""
+    """Yield the Python, suite, black box, seed and file of each job; fast methods come first."""
     stems = {path.stem for path in (FOLDER / "methods").glob("*.py")}
     stems &= set(options.methods or stems)
     tiers = [[stem for stem in tier if stem in stems] for tier in TIERS]
@@ -364,7 +364,7 @@ def _is_row_number(column: pd.Series) -> bool:
 
 
 def read_complete_lines(path: Path) -> list[str]:
-    """Return the complete lines of a file after its first one; none if it is missing."""
+    """Return the complete lines of a file after its first one; an empty list without the file."""
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8", errors="replace")

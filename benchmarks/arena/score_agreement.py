@@ -129,7 +129,7 @@ def list_candidates(dataset: Dataset, box: Any, X: Any, y: Any) -> Iterator[tupl
 
 
 def measure_candidates(dataset: Dataset, seconds: float = 20.0) -> Iterator[dict[str, Any]]:
-    """Measure all candidates of a table on half of its rows."""
+    """Yield the measures of the candidates of a table on the held-out half of its rows."""
     stratify = dataset.y if dataset.task == "classification" else None
     X, X_test, y, y_test = train_test_split(
         dataset.X, dataset.y, test_size=0.5, random_state=0, stratify=stratify
@@ -314,7 +314,7 @@ def score_group(score: str, group: pd.DataFrame, weights: dict[str, float]) -> p
 
 
 def find_flat_groups(groups: list[pd.DataFrame]) -> dict[str, list[bool]]:
-    """Return for each group whether ICE(1, 1) hardly distinguishes different rule sets."""
+    """Return by gap in performance (5 or 10 %) which groups have it within 0.02 of the best ICE."""
     indistinct: dict[str, list[bool]] = {"5": [], "10": []}
     for group in groups:
         best = group["ICE"].idxmax()
@@ -343,8 +343,8 @@ def write_page() -> None:
         f"tables ({own_rows.loc[own_rows['task'] == 'classification', 'data'].nunique()} of them "
         "for classification) that explain a random forest: a constant, trees of 2 to 24 leaves, "
         "GridEx, CREAM, ITER, Trepan, REAL and GridREx with their default settings, and for "
-        "regression one linear equation. Half of the rows are held out. The measures are those of "
-        "`skescore.scorers.SET_MEASURES`, with the sign for which greater is better.",
+        "regression one linear equation. Half of the rows are held out. The measures are "
+        "`skescore.scorers.SET_MEASURES`, with signs such that greater is better.",
         "",
     ]
     arena = None
@@ -353,8 +353,8 @@ def write_page() -> None:
         arena_cells = arena_cells.join(score_rows(arena_cells).drop(columns="performance"))
         arena = split_groups(arena_cells, ["suite", "data", "black_box", "seed"])
         lines += [
-            f"*Arena* are {sum(map(len, arena))} cells of `results.csv`, in {len(arena)} groups of "
-            "equal table, black box and split that have at least six methods.",
+            f"The *arena* has {sum(map(len, arena))} cells of `results.csv`, in {len(arena)} "
+            "groups of equal table, black box and split with at least six methods.",
             "",
         ]
     lines += summary_section(groups)
@@ -499,8 +499,8 @@ def blind_spots_section(
             f"- In the arena, these differences occur in {format_share(is_flat['5'])} and "
             f"{format_share(is_flat['10'])} of the groups"
             + (
-                ". Where a method gives a single rule, one rule is best by FiRe(1) in "
-                f"{format_share(is_single_rule)}."
+                ". In groups with a method that returns a single rule, one rule is best by FiRe(1) "
+                f"in {format_share(is_single_rule)}."
                 if is_single_rule
                 else "."
             ),
@@ -525,7 +525,7 @@ def blind_spots_section(
 
 
 def skill(group: pd.DataFrame) -> pd.Series:
-    """Return the improvement over a constant (R² in regression), halved for every 20 terms."""
+    """Return completeness times skill (gain over a constant, or R²), halved for every 20 terms."""
     p = group["performance"]
     if group["task"].iloc[0] == "classification":
         p = 1 - group["loss"] / group.loc[group["candidate"] == "constant", "loss"].iloc[0]

@@ -4,8 +4,8 @@
         [--suites keel-balanced keel-imbalanced regression categorical] [--jobs 1] [--seconds 3600]
         [--missing]
 
-A random forest is explained on one half of a table. The tuned tree is the one of `CARTExtractor`
-with 1 to 32 leaves that has the best mean score on the folds of the search, so both choose by the
+A random forest is explained on one half of a table. Among the trees of `CARTExtractor` with 1 to 32
+leaves, the tuned tree has the best mean score on the folds of the search, so both choose by the
 same held-out rows. Both are scored against the data on the other half of the table. Rows are
 appended to `tuned_trees.csv` immediately with the commit of the package, so an interrupted run
 resumes. With `--missing`, tables measured at earlier commits are skipped as well. At the end,
@@ -92,9 +92,9 @@ def format_page(results: pd.DataFrame) -> str:
         "[tuned_trees.csv](tuned_trees.csv). Both explain the same random forest, choose by the "
         "same score on the same folds of one half of a table, and are scored against the data on "
         "the other half. *Ahead* counts the tables on which the search has the better score. p is "
-        "the p-value of Wilcoxon's signed-rank test over tables. Then come the mean numbers of "
+        "the p-value of Wilcoxon's signed-rank test over tables. *Rules* are the mean numbers of "
         "rules or leaves; a linear equation of the search counts as one rule. *Time* is the median "
-        "CPU time of the search as a multiple of the tuned tree's. "
+        "ratio of the CPU times of the search and of the tuned tree. "
         f"Commit of the search: {commits}.",
         "",
         "| suite | score | tables | ahead | equal | behind | p | rules, search | rules, tree "

@@ -1,7 +1,7 @@
 """The ruleset classifier of iguanas with default settings: rules of boosted trees for one class.
 
-The trees are those of the example in its description. The last rule, which has no condition,
-predicts the other class.
+The trees have the settings of the example in the description of iguanas. The last rule, which has
+no condition, predicts the other class.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""CART with alternative default settings, for comparison with the actual ones."""
+"""CART with alternative default settings, for comparison with the actual default settings."""
 
 METHODS = {
     "CART, 8 leaves": {"name": "cart", "params": {"max_leaf_nodes": 8}},

@@ -1,7 +1,7 @@
 """Trees of scikit-learn: with 2 to 16 leaves, without a limit, and tuned for a score.
 
-A tuned tree has 1 to 32 leaves. Their number maximizes the mean score on five folds of the
-predictions of the black box. The tree is then fitted on all rows.
+A tuned tree has 1 to 32 leaves. The number of leaves maximizes the mean score on five folds,
+measured against the predictions of the black box. The tree is then fitted on all rows.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def _fire_of_numbers(y, y_pred, n_rules):
 
 
 def _limit_leaves(tree, n_leaves):
-    """Return an unfitted tree with a limit of leaves, which scikit-learn only allows from 2."""
+    """Return an unfitted tree with a limit of leaves; scikit-learn itself needs at least 2."""
     tree = clone(tree).set_params(max_leaf_nodes=max(n_leaves, 2))
     return tree.set_params(min_samples_split=2**31 - 1) if n_leaves == 1 else tree
 
@@ -41,13 +41,13 @@ def _limit_leaves(tree, n_leaves):
 class _TreeTuner:
     """Callable that returns the rules of a tuned tree for (X, y, random_state)."""
 
-    def __init__(self, tree, folds, score):
-        self.tree, self.folds, self.score = tree, folds, score
+    def __init__(self, tree, score):
+        self.tree, self.score = tree, score
 
     def __call__(self, X, y, random_state):
-        classifies = isinstance(self.tree, DecisionTreeClassifier)
-        has_small_classes = np.bincount(y).max() < 5 if classifies else True
-        folds = (KFold if has_small_classes else StratifiedKFold)(5, shuffle=True, random_state=0)
+        is_classifier = isinstance(self.tree, DecisionTreeClassifier)
+        can_stratify = is_classifier and np.bincount(y).max() >= 5
+        folds = (StratifiedKFold if can_stratify else KFold)(5, shuffle=True, random_state=0)
         means = []
         for n_leaves in _N_LEAVES:
             tree = _limit_leaves(self.tree, n_leaves).set_params(random_state=random_state)
@@ -64,8 +64,8 @@ class _TreeTuner:
 
 def _tuned_tree(label_score, number_score):
     return {
-        "classification": _TreeTuner(DecisionTreeClassifier(), 5, label_score),
-        "regression": _TreeTuner(DecisionTreeRegressor(), 5, number_score),
+        "classification": _TreeTuner(DecisionTreeClassifier(), label_score),
+        "regression": _TreeTuner(DecisionTreeRegressor(), number_score),
     }
 
 
