@@ -47,7 +47,7 @@ def load_tables(n_tables: int, cache: Path | None) -> list:
 
 
 def unconditional_sizes(rules, X, y, X_test) -> tuple[np.ndarray, np.ndarray]:
-    """Return sizes and sets of conformal prediction with one quantile for all rows."""
+    """Return set sizes and memberships (rows x classes) with one quantile for all rows."""
     classes = list(rules.classes)
     scores = 1 - rules.predict_proba(X)
     label_scores = scores[np.arange(len(y)), [classes.index(label) for label in y]]

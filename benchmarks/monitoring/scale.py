@@ -4,7 +4,7 @@
     python benchmarks/monitoring/scale.py --source postgresql     (needs psycopg and a server)
 
 Both commands run in separate processes, in alternating pairs. `scale.csv` has the CPU time, wall
-time and peak memory of each run. The printed ratios are those of the medians. CPU times include the
+time and peak memory of each run. The printed ratios are ratios of medians. CPU times include the
 server. A temporary server is started with `initdb` and `pg_ctl`; `--server` uses a running server
 instead, for example postgresql://anna@localhost/test, and replaces its table `watch_rows`.
 """

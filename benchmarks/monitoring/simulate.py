@@ -111,7 +111,7 @@ def run_unchanged(
             events, trials = rule_monitor._series(counts_per_run(counts))
             monitors.update(events.ravel(), trials.ravel())
             weighted = rule_monitor._log_prior[:, np.newaxis] + monitors.log_evidence.reshape(shape)
-            # The mean of all e-processes includes the union bound.
+            # The weighted mean raises an alarm whenever a single monitor does by the union bound.
             is_alarmed |= np.logaddexp.reduce(weighted, axis=0) >= -math.log(ALPHA)
     return is_alarmed
 
@@ -119,7 +119,7 @@ def run_unchanged(
 def simulate_false_alarms(n_runs: int, chunk: int = 20, *, resume: bool = False) -> None:
     """Write the frequency of false alarms over 100,000 rows.
 
-    Monitors of errors only use the whole 5 %; all kinds share it. Runs are simulated in chunks.
+    Without other kinds, the monitors of errors use the whole 5 %. Runs are simulated in chunks.
     """
     lines: list[dict] = []
     if resume:

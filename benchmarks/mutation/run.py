@@ -44,7 +44,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 STATE_FOLDER = ROOT / ".mutation"
 EXPLAINED = Path(__file__).with_name("explained.csv")
-#: Source files to mutate, and the tests to run. Those of survival need scikit-survival.
+#: Source files to mutate, and the tests to run. The tests of survival need scikit-survival.
 TARGETS = {
     "metrics": (("metrics",), ("metrics", "scorers", "sources/test_count_decisions.py")),
     "survival": (
@@ -413,7 +413,7 @@ class Trial:
         self._failed |= report.failed
 
     def select_tests(self, mutant: Mutant, items: dict[str, pytest.Item]) -> list[pytest.Item]:
-        """Return the tests that can detect a mutant, fast ones and those of its module first."""
+        """Return the tests that can detect a mutant, with fast and closely related tests first."""
         path = str(ROOT / mutant.path)
         if path not in self._contexts:
             file = self._files.get(path)

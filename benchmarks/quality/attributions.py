@@ -260,7 +260,9 @@ def compare_masks(arguments: argparse.Namespace) -> list[bool]:
                 "0",
             ),
             print_verdict(
-                "better than Shapley values at every arity", all(is_better), str(is_better)
+                "better than Shapley values at every arity",
+                all(is_better),
+                f"{sum(is_better)} of {len(is_better)}",
             ),
         ]
     return verdicts
@@ -285,7 +287,7 @@ def compare_general(arguments: argparse.Namespace) -> list[bool]:
                 table.setdefault(name, []).append(
                     summarize(problems, explain_by_shapley(problems, budget, True))
                 )
-        print_table(f"Three leaves more, {family}, complete rows; arity", arguments.arities, table)
+        print_table(f"Three more leaves, {family}, complete rows; arity", arguments.arities, table)
         print()
         ours, rival = table["certified, sampled"][-1], table["Shapley, as many queries"][-1]
         verdicts += [
@@ -327,7 +329,7 @@ def compare_speed(arguments: argparse.Namespace) -> list[bool]:
     formula = TimedFormula(plain_formula.gates, plain_formula.n_inputs)
     X = all_assignments(12)
     print("\n### CPU time on all assignments of twelve inputs\n")
-    print("| what | rows | seconds | of these the formula's own |\n|---|---|---|---|")
+    print("| method | rows | seconds | seconds in the formula |\n|---|---|---|---|")
     limits = {
         "shared table": ({}, 4096, 5.0),
         "certified": ({"masking": "kleene"}, 4096, 5.0),

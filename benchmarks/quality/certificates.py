@@ -10,7 +10,7 @@ Prints a Markdown table, the smallest tables first, with these columns:
 
 - rows, features, and cuts per feature (the cuts of CART's rules are always added; `--features`
   restricts the cuts to the features with the largest importance in the forest),
-- ICE(1, 1) of the best known rules: those of the solver, or the CART rules with the best size,
+- ICE(1, 1) of the best known rules: the solver's rules, or the CART rules with the best size,
 - the gap: how much larger ICE can be for rules of the same kind and any size (rules larger than the
   searched sizes are assumed to make no errors),
 - the best rules of the kind that any method finds, with arbitrary cuts,
@@ -55,7 +55,7 @@ COLUMNS = ("table", "kind", "cuts", "features", "size", "certified", "gap", "bes
 MIN_CUTS = 8
 #: Largest gap of a certificate that counts.
 MAX_GAP = 0.005
-#: The CART rules have fewer leaves than this.
+#: Numbers of leaves of the CART rules are smaller than this.
 CART_LEAVES = 12
 
 
@@ -151,9 +151,9 @@ def write_page() -> None:
             continue
         n_counted = sum(map(is_counted, part))
         text = (
-            f"{kind.capitalize()}s: {n_counted} of {len(part)} certificates count, which means at "
-            f"least {MIN_CUTS} cuts of every feature, a gap of at most {MAX_GAP}, and no rules of "
-            "any method beyond the bound."
+            f"{kind.capitalize()}s: {n_counted} of {len(part)} certificates count. They have at "
+            f"least {MIN_CUTS} cuts of every feature and a gap of at most {MAX_GAP}, and no rules "
+            "of any method exceed their bound."
         )
         lines += [text, "", "| table | cuts | rules | ICE | gap | best | by | counts |"]
         lines.append("| :-- | --: | --: | --: | --: | --: | :-- | :-- |")
@@ -259,7 +259,7 @@ def main() -> None:
     for kind, count in narrow.items():
         print(
             f"\n{kind}: {count} of {len(tables)} certificates count: at least {MIN_CUTS} cuts of "
-            f"every feature, a gap of at most {MAX_GAP}, no rules of any method beyond the bound."
+            f"every feature, a gap of at most {MAX_GAP}, no rules of any method exceed the bound."
         )
         if options.check is not None:
             print(f"{kind}: the checker confirms {confirmed[kind]} certificates.")

@@ -53,7 +53,7 @@ OTHER_DATA = ("diabetes", "friedman2", "digits", "classification", "moons")
 #: Rules for choosing: the criterion, and the number of standard errors that count as equal.
 CHOICE_RULES = [
     (criterion, errors)
-    for criterion in ("held-out rows", "weighed scores", "weighed measures")
+    for criterion in ("held-out rows", "weighted scores", "weighted measurements")
     for errors in (0.0, 0.5, 1.0)
 ]
 #: Larger distances are clipped to this value.
@@ -222,13 +222,13 @@ def choose_index(measured: list[MeasuredSetting], score: str, criterion: str, er
     values = sign * candidates.scores(kind, **WEIGHTS[score])
     size, n_queries = candidates.means("size"), candidates.means("black_box_rows")
     order = np.lexsort([size, -values.mean(axis=1)])
-    if criterion == "weighed scores":
+    if criterion == "weighted scores":
         on_all_rows = Candidates(
             replace(candidate, folds=(candidate.all_rows or FoldResult({}),))
             for candidate in candidates
         ).scores(kind, **WEIGHTS[score])
         values = mixed(values, sign * on_all_rows)
-    elif criterion == "weighed measures":
+    elif criterion == "weighted measurements":
         values = sign * candidates.scores_with_all_rows(kind, **WEIGHTS[score])
     return int(order[choose_winner(values[order], size[order], n_queries[order], errors)])
 

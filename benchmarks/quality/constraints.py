@@ -1,4 +1,4 @@
-"""Rules under constraints, compared with monotone models and with rules restricted by hand.
+"""Rules under constraints, compared with monotone models and with rules restricted afterwards.
 
     python benchmarks/quality/constraints.py [--tables 20] [--only monotone search] [--leaves 8]
         [--splits 5] [--jobs 1]

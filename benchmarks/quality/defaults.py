@@ -4,7 +4,7 @@
         [--splits 3] [--csv defaults.csv]
 
 Prints a Markdown table. The extractors have default settings, except `random_state`. The black box
-is a random forest. It and the rules are fitted on two thirds of the rows, and the fidelity on the
+is a random forest. Forest and rules are fitted on two thirds of the rows, and the fidelity on the
 other third is averaged over the splits. Values are bold if an extractor makes more than 16 rules or
 is not more faithful than a tree with two leaves. The exit code is 1 if any value is bold.
 
@@ -76,13 +76,13 @@ def make_reader(load: Any) -> Any:
 
 
 def wide() -> tuple[pd.DataFrame, np.ndarray]:
-    """Return a table with 200 columns, of which 4 are informative."""
+    """Return a table with 200 columns; 4 of them are informative."""
     X, y = make_classification(500, 200, random_state=0)
     return pd.DataFrame(X).add_prefix("x"), y
 
 
 def friedman() -> tuple[pd.DataFrame, np.ndarray]:
-    """Return a table with 10 columns, of which 5 are informative."""
+    """Return a table with 10 columns; 5 of them are informative."""
     X, y = make_friedman1(500, n_features=10, noise=1.0, random_state=0)
     return pd.DataFrame(X).add_prefix("x"), y
 

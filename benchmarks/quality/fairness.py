@@ -8,7 +8,7 @@ correctness, and the gap: the difference between two groups, such as women and m
 rows that are predicted as the second class. Categories are 0/1 columns for all methods, because
 PSyKE's fair tree needs numbers. PSyKE is optional.
 
-Rows are appended to `fairness.csv` at once, so that an interrupted run resumes. The page
+Rows are appended to `fairness.csv` immediately, so an interrupted run resumes. The page
 `fairness.md` is written at the end.
 """
 
@@ -41,7 +41,7 @@ FOLDER = Path(__file__).resolve().parent
 N_ROWS = 1200
 MAX_RULES = 8
 MAX_GAP = 0.05
-#: Limit of the mean of the gaps on held-out folds, which small folds inflate.
+#: Limit of the mean gap on held-out folds; it is larger because small folds inflate the gap.
 MAX_GAP_ON_FOLDS = 0.1
 #: Column of the protected attribute, 0 or 1.
 GROUP = "group"
@@ -140,10 +140,10 @@ def search_with_limit(black_box: Any, X: pd.DataFrame) -> RuleSet:
 
 
 def search_with_axis(black_box: Any, X: pd.DataFrame) -> RuleSet:
-    """Return the rules with the least loss among the trade-offs of loss, rules and gap.
+    """Return the rules with the least loss among the trade-offs with a small gap.
 
-    Of the trade-offs with a mean gap on held-out folds of at most :data:`MAX_GAP_ON_FOLDS`; without
-    any, the rules with the smallest gap.
+    The mean gap on held-out folds must be at most :data:`MAX_GAP_ON_FOLDS`. If it is larger for all
+    trade-offs, the rules with the smallest gap are returned.
     """
     axis = f"group_gap:{GROUP}"
     search = ExtractorSearchCV(
@@ -293,7 +293,7 @@ def main() -> int:
 
 
 def _keys(cells: pd.DataFrame) -> list[tuple[str, int, str]]:
-    """Return the tables, splits and methods that are measured."""
+    """Return the table, split and method of each measured cell."""
     return list(zip(cells["table"], cells["split"], cells["method"], strict=True))
 
 

@@ -3,11 +3,11 @@
     pip install pystreed
     python benchmarks/quality/fronts.py [--data iris wine wbc] [--splits 1] [--trials 200]
 
-Prints Markdown tables. Black boxes and halves of the data are those of run.py.
+Prints Markdown tables. Black boxes and halves of the data are the same as in run.py.
 
-1. Training fidelity. The search minimizes the loss (share of rows whose prediction differs from
-   that of the black box) and the number of rules on the training half. STreeD computes optimal
-   decision trees with 2 to 8 leaves for the same predictions. Both fronts are compared by their
+1. Training fidelity. The search minimizes the loss (share of rows on which rules and black box
+   disagree) and the number of rules on the training half. STreeD computes optimal decision trees
+   with 2 to 8 leaves for the same predictions. Both fronts are compared by their
    hypervolume. The reference point is the loss of a single rule (the most frequent class) and 9
    rules, so a front that is no better than a single rule has a hypervolume of 0. STreeD needs
    binary features "x <= t". The thresholds t are
@@ -15,7 +15,7 @@ Prints Markdown tables. Black boxes and halves of the data are those of run.py.
    - otherwise some midpoints per feature, evenly spaced by rank (16 for 4 leaves, 8 for more),
    - and always the bounds of the rules of our fronts and of scikit-learn's trees.
    The depth of trees with up to 5 leaves is not limited; larger trees have a depth of at most 4.
-   "Proved" lists the numbers of leaves for which STreeD finished with the largest set of
+   "Proven sizes" are the numbers of leaves for which STreeD finished with the largest set of
    thresholds. For each number of leaves, the optimal front is the better of STreeD's tree and all
    our trees, so no tree of our front is better. Rules that are not trees (Trepan, REAL) may be
    better.
@@ -44,11 +44,12 @@ from skescore.registry import suitable_extractors
 from skescore.tuning import ExtractorSearchCV, hypervolume, pareto_mask
 
 LEAVES = range(2, 9)
-#: Smallest accepted ratio of our hypervolume to that of optimal trees.
+#: Smallest accepted ratio of our hypervolume to the hypervolume of optimal trees.
 TARGET = 0.98
 #: Largest number of midpoints that are all used as thresholds.
 MAX_CUTS = 1000
-#: Thresholds per feature by number of leaves if there are more; the largest set comes last.
+#: Thresholds per feature to try, by number of leaves, if there are more than `MAX_CUTS` midpoints;
+#: None means all midpoints. The largest set comes last.
 CUTS_PER_FEATURE = {
     2: (16, None),
     3: (16, None),
@@ -153,7 +154,7 @@ def binary_tests(
 def optimal_errors(
     rows: np.ndarray, predictions: np.ndarray, cuts: Iterable[tuple[int, float]], seconds: float
 ) -> tuple[dict[int, int], list[int], list[int]]:
-    """Return the fewest errors by number of leaves, the proved numbers, and the test counts."""
+    """Return the fewest errors by number of leaves, the proven sizes, and the numbers of tests."""
     from pystreed import STreeDClassifier
 
     codes = np.unique(predictions, return_inverse=True)[1]
@@ -185,10 +186,11 @@ def optimal_errors(
 
 def compare_training(options: argparse.Namespace) -> list[float]:
     print("\n### Training fidelity: hypervolume of (loss, rules)\n")
-    print("Errors are those at 2 to 8 rules.\n")
+    print("Errors are listed for 2 to 8 rules.\n")
     print(
-        "| data | split | rows | questions | proved | optimal trees: errors | CART, both criteria "
-        "| search | errors | hypervolume | of the optimal one | 0.98 or more? |"
+        "| data | split | rows | tests | proven sizes | optimal trees: errors "
+        "| CART, both criteria | search | errors | hypervolume | share of the optimum "
+        "| 0.98 or more? |"
     )
     print("| :-- |" + " --: |" * 2 + " :-- |" * 6 + " --: | --: | :-- |", flush=True)
     ratios = []
@@ -244,8 +246,8 @@ def compare_held_out(options: argparse.Namespace) -> int:
     print("\n### Held-out rows: records of PSyKE compared with ours\n")
     print("Points are (rules, agreement with the black box).\n")
     print(
-        "| data | split | search | candidates | our front | records | dominated | chosen blind "
-        "| dominated, without verdict |"
+        "| data | split | search | candidates | our front | records | dominated "
+        "| front by cross-validation | pairs dominated there |"
     )
     print("| :-- | --: | :-- | --: | :-- | --: | :-- | :-- | :-- |", flush=True)
     n_dominated = 0

@@ -1,4 +1,4 @@
-"""Compare our rules with those of other libraries that imitate the same black box.
+"""Compare our rules with rules of other libraries that imitate the same black box.
 
     python benchmarks/quality/peers.py [--data iris wine] [--seeds 0 1 2] [--csv peers.csv]
         [--tables-only]

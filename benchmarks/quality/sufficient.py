@@ -74,7 +74,7 @@ def explain_by_anchor(forest: Any, row: np.ndarray, X: np.ndarray) -> tuple[Any,
     names = [f"x{j}" for j in range(X.shape[1])]
     explainer = AnchorTabularExplainer(list(forest.classes_), names, X.copy())
     sample, mapping = explainer.get_sample_fn(row, forest.predict)
-    settings = {"delta": 0.1, "epsilon": 0.15, "batch_size": 100}  # those of explain_instance
+    settings = {"delta": 0.1, "epsilon": 0.15, "batch_size": 100}  # as in explain_instance
     anchor = AnchorBaseBeam.anchor_beam(sample, desired_confidence=CONFIDENCE, **settings)
     predicates = list(anchor["feature"])
 

@@ -138,7 +138,7 @@ def _differences(score: str, ours: dict[int, float], theirs: dict[int, float]) -
 def _print_tests(search: str, values: Values, rivals: Sequence[str]) -> int:
     print(f"\n### {search}, paired with each rival\n")
     print(
-        "Mean difference over the seeds on which both have a winner (positive: ours is better); "
+        "Mean difference over the seeds for which both have a winner (positive: ours is better); "
         "seeds won, equal and lost; p of Wilcoxon's signed-rank test. Worse means are marked.\n"
     )
     _print_line(["data", "rival", *SCORES], header=True)
@@ -218,7 +218,7 @@ def _print_times(rows: Rows, methods: Sequence[str]) -> int:
 def time_ratio(
     search: str, data: str, seconds: Values, first_score_seconds: Mapping[Any, list[float]]
 ) -> float | None:
-    """Return our mean seconds per search divided by those of PEDRO for the same task."""
+    """Return our mean seconds per search divided by PEDRO's for the same task; None if missing."""
     reference_tuner = (
         "PEDRO GridREx" if (data, "PEDRO GridREx") in first_score_seconds else "PEDRO GridEx"
     )
@@ -233,7 +233,7 @@ def _print_marks(marked: Values, methods: Sequence[str]) -> int:
         "Loss and performance use accuracy for iris, weighted F1 for wine and breast_cancer, and "
         "the mean absolute error and R² in regression.\n"
     )
-    _print_line(["data", "score", "mark", *methods, "beaten by ours"], header=True)
+    _print_line(["data", "score", "reference", *methods, "exceeded by ours"], header=True)
     n_missed = 0
     for data, marks in MARKS.items():
         for score, mark in zip(("fire1", "ice11"), marks, strict=True):

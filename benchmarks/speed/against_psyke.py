@@ -6,8 +6,8 @@
 Both libraries get the same rows, black box and parameters. Ours gets arrays; PSyKE accepts only
 data frames. PSyKE runs in a separate process that is killed after `--time-limit` seconds. Compare
 the ratios of times of the same run: the best of at least three runs (ours), or of up to three runs
-within 30 seconds (PSyKE). By default, both use one thread, and its CPU time is measured
-(`--threads`, `--clock`). With more threads than idle cores, mixtures and neighbor searches are much
+within 30 seconds (PSyKE). By default, both use one thread, and CPU time is measured (`--threads`,
+`--clock`). With more threads than idle cores, mixtures and neighbor searches are much
 slower in both libraries. A row of the table is one extractor on one number of rows.
 """
 
@@ -69,7 +69,7 @@ class Case(NamedTuple):
     kind : {"classes", "numbers", "bins"}
         Kind of problem, see `make_problem`.
     parameters : dict
-        Our parameters; those of PSyKE are in `psyke_worker.make_extractor`.
+        Our parameters; PSyKE's parameters are in `psyke_worker.make_extractor`.
     extract_limit, predict_limit : dict
         Smallest accepted ratio of PSyKE's time to ours, by number of rows.
     same_quality : tuple of int, default=()
@@ -429,7 +429,7 @@ def print_row(row: dict[str, Any]) -> None:
 
 
 def verdict(row: dict[str, Any]) -> str:
-    """Return which limits are satisfied: extraction, prediction, same boxes, cost of the cap."""
+    """Describe which limits on times, boxes, quality and the cost of the cap are satisfied."""
     parts = []
     for operation in ("extract", "predict"):
         limit, ratio = row[f"{operation}_limit"], row[f"{operation}_ratio"]

@@ -32,7 +32,8 @@ from skescore.registry import EXTRACTORS, extractor_class
 N_FEATURES = 10
 N_DOUBLINGS = 4
 TIME_LIMIT, MEMORY_LIMIT = 2.2, 3.0
-#: Parameters that differ from the defaults: a grid over all ten features has a cell per row.
+#: Parameters that differ from the defaults, because a grid over all ten features would have about
+#: one cell per row.
 PARAMETERS: dict[str, dict[str, Any]] = {
     "gridex": {"importance_threshold": 0.3},
     "gridrex": {"importance_threshold": 0.3},

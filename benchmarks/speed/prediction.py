@@ -5,9 +5,9 @@
 A process predicts the same rows by 50 rules and by the tree from which they were read, in turn. It
 reports the ratios of the fastest calls, in wall and CPU time. The first call is not counted,
 because it also loads modules. The results are minimum, median and maximum over the processes.
-`memory` is the growth of the peak resident set during a prediction in MB, without the result. The
-ratio `two_threads` is the time of one thread divided by that of two, and `sum_ratio` the CPU time
-of summing all numbers of the array, which the memory bandwidth limits, divided by ours.
+`memory` is the growth of the peak resident set during a prediction in MB, without the result.
+`two_threads` is the time of one thread divided by the time of two threads. `sum_ratio` is the CPU
+time of summing all numbers of the array, which the memory bandwidth limits, divided by ours.
 `page_faults` and `tree_page_faults` count the page faults of a call per 1,000 rows: new arrays of
 some megabytes come from the system, which clears each page at its first use.
 

@@ -269,7 +269,7 @@ def _write_result(path: Path, result: dict[str, Any]) -> None:
 
 
 def add_predictions(problem: Problem) -> pd.DataFrame:
-    """Return rows with the predictions as last column, of which PSyKE keeps only the name."""
+    """Return rows with the predictions as last column; PSyKE uses only the name of this column."""
     rows = problem.encode_frame(problem.rows)
     return rows.assign(target=problem.black_box(problem.encode_frame).predict(rows))
 

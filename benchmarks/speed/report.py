@@ -2,8 +2,8 @@
 
     python benchmarks/speed/report.py [--quick]
 
-Compare ratios, which are of two times of the same run. The functions are called alternately, and
-the best time of each counts. Memory is the peak that a call allocates in addition to the rows and
+Compare the ratios of two times of the same run. The functions are called alternately, and the best
+time of each counts. Memory is the peak that a call allocates in addition to the rows and
 labels. The exit code is 1 if a limit is exceeded. The limits are for a million rows, so `--quick`
 has none.
 """

@@ -2,7 +2,7 @@
 
     python benchmarks/speed/run.py [--quick] [--output results.csv]
 
-Compare ratios, which are of two times of the same run. Each time is the best of several calls.
+Compare the ratios of two times of the same run. Each time is the best of several calls.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def measure_extraction(report: Report, sizes: list[int]) -> None:
 def measure_growth(report: Report, sizes: list[int], widths: list[int]) -> None:
     """Measure how the time grows with rows and features, with a fast and a typical black box."""
     models = {
-        "free black box (one tree)": make_black_box,
+        "fast black box (one tree)": make_black_box,
         "random forest of 100 trees": lambda d: RandomForestClassifier(random_state=0).fit(
             *uniform_classes(1000, d)
         ),

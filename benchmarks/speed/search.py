@@ -2,10 +2,10 @@
 
     python benchmarks/speed/search.py [--quick]
 
-Prints Markdown tables. The overhead is the time of a search divided by that of a plain loop that
-extracts and scores the same candidates on the same folds (and on all rows, if the search did).
-Both run twice, alternately, and the faster run counts. Workers are processes of `skescore tune` on
-one journal. Their times include the start of Python and the training of the black box.
+Prints Markdown tables. The overhead is the time of a search divided by the time of a plain loop.
+The loop extracts and scores the same candidates on the same folds (and on all rows, if the search
+did). Both run twice, alternately, and the faster run counts. Workers are processes of `skescore
+tune` on one journal. Their times include the start of Python and the training of the black box.
 """
 
 from __future__ import annotations

@@ -121,8 +121,8 @@ FRESH_PACKAGES = (
     "sandwich",
     "vcdExtra",
 )
-#: False alarms in these tables. One person judged all alarms afterwards by the names and values of
-#: the columns: amounts of proteins are not codes. All other alarms are correct. They report columns
+#: False alarms in these tables. All alarms were judged afterwards by the names and values of the
+#: columns: amounts of proteins are not codes. All other alarms are correct. They report columns
 #: computed from others, several rows per subject, codes of places, duplicates, series, and single
 #: outliers such as 0 among values from 60 to 73. In epilepsy and respiratory, the subject is the
 #: target, so the alarms name a column that is constant for each subject but does not number it.
@@ -306,7 +306,7 @@ def _most_distinct_column(X: pd.DataFrame) -> str:
 
 
 def list_alarms(folder: Path, random: np.random.Generator) -> tuple[list[str], list[str], int]:
-    """Return alarms of clean tables, those of held-out halves, and the number of tables."""
+    """Return the alarms of clean tables and of their held-out halves, and the number of tables."""
     alarms, drift_alarms, n_tables = [], [], 0
     for name, dataset in clean_tables(folder):
         n_tables += 1
@@ -381,8 +381,8 @@ def describe_fresh_tables() -> tuple[list[str], bool]:
     n_clean = n_tables - len(tables_with_faults)
     shares = {"table": n_clean, "later rows": n_tables}
     texts = [
-        f"{len(names)} of {shares[rows]} {'clean tables' if rows == 'table' else 'tables'} raise a "
-        f"wrong alarm for {'the table' if rows == 'table' else 'later rows'} "
+        f"wrong alarms for {'the table' if rows == 'table' else 'later rows'}: {len(names)} of "
+        f"{shares[rows]} {'clean tables' if rows == 'table' else 'tables'} "
         f"({percentage(len(names) / shares[rows], digits=1)})"
         for rows, names in false_alarms.items()
     ]
@@ -390,9 +390,9 @@ def describe_fresh_tables() -> tuple[list[str], bool]:
     return [
         f"## {n_tables} fresh tables",
         "",
-        f"Tables of {', '.join(FRESH_PACKAGES)}, with the last column as the target. Nothing was "
-        "chosen on them. After the run, one person judged the alarms by the names and values of "
-        f"the columns: {len(tables_with_faults)} tables have the reported faults, "
+        f"Tables of {', '.join(FRESH_PACKAGES)}, with the last column as the target. They were not "
+        "used to choose anything. After the run, the alarms were judged by the names and values of "
+        f"the columns: {len(tables_with_faults)} tables have the reported faults; "
         f"{'; '.join(texts)}.",
         "",
         *lines,

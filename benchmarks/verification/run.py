@@ -212,8 +212,8 @@ def write_page(path: Path) -> None:
         f"{results['near_before_refine'].mean():.4f} before `refine`, "
         f"{results['near_after_refine'].mean():.4f} after.",
         f"CPU seconds per list: mean {results['cpu_seconds'].mean():.1f}, largest "
-        f"{results['cpu_seconds'].max():.1f}. Rules without a witness: "
-        f"{results['rules_without_witness'].sum()}, with or without disagreement.",
+        f"{results['cpu_seconds'].max():.1f}. Rules without a witness, whether or not they "
+        f"disagree with the model: {results['rules_without_witness'].sum()}.",
         "",
         "*near* and *volume* are the intervals of disagreement with confidence 1 − 10⁻⁶; *trusted* "
         "is the share of rules whose",
@@ -250,15 +250,15 @@ def peer_section(peer: pd.DataFrame) -> list[str]:
         "",
         "Measured by `python benchmarks/verification/veritas_peer.py`: random forests and gradient "
         "boosting of 100 trees, numeric",
-        "columns, 8 leaves of CART, 2 seconds of VERITAS per rule and 10 CPU seconds of ours per "
-        "list. A row counts if it is valid,",
+        "columns, 8 leaves of CART, 2 seconds of VERITAS per rule and 10 CPU seconds of our "
+        "verification per list. A row counts if it is valid,",
         "belongs to the rule, and the model contradicts the rule there. VERITAS maximizes the "
         "output, and many of its solutions are",
         "not integers in integer columns, so this is not a comparison of solvers.",
         "",
         f"VERITAS has a witness for {peer['veritas'].sum()} of {peer['rules'].sum()} rules, our "
-        f"verification for {peer['ours'].sum()}; {peer['only_veritas'].sum()} rules have one of "
-        "VERITAS only.",
+        f"verification for {peer['ours'].sum()}. For {peer['only_veritas'].sum()} rules, only "
+        "VERITAS has one.",
         "",
         "| table | model | rows × columns | rules | VERITAS | ours | VERITAS only |",
         "| --- | --- | --- | --: | --: | --: | --: |",

@@ -1,4 +1,4 @@
-"""Compare the witnesses of VERITAS with those of our verification.
+"""Compare the witnesses of VERITAS with the witnesses of our verification.
 
     python benchmarks/verification/veritas_peer.py [--seconds 10]     (needs dtai-veritas)
 
