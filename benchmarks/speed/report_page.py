@@ -179,7 +179,7 @@ def main() -> int:
         ("size of the file, MB", [size], MEGABYTES),
         ("opens from disk, s", open_seconds, OPEN_SECONDS),
         ("re-rank after a move of a slider, ms", rank_milliseconds, RANK_MILLISECONDS),
-        ("until it is drawn, ms", draw_milliseconds, None),
+        ("until the change is drawn, ms", draw_milliseconds, None),
     ]
     print(f"{options.candidates} candidates, five folds, Chromium {version}\n")
     print("| measured | best | median | limit |\n| :-- | --: | --: | --: |")
