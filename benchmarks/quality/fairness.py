@@ -183,10 +183,10 @@ def measure(source: Source, split: int, methods: list[str]) -> list[dict[str, An
         begin = time.process_time()
         rules = METHODS[method](FrozenEstimator(forest), X_train)
         seconds = time.process_time() - begin
-        answers = rules.predict(X_test)
+        outputs = rules.predict(X_test)
         figures = {
-            "fidelity": np.mean(answers == predictions),
-            "correctness": np.mean(answers == y_test),
+            "fidelity": np.mean(outputs == predictions),
+            "correctness": np.mean(outputs == y_test),
             "gap": group_gap(rules, X_test, groups),
             "gap_of_forest": gap_of_forest,
             "rules": len(rules),

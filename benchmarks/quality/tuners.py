@@ -112,7 +112,7 @@ def run_psyke(data: str, seed: int, method: str, options: argparse.Namespace) ->
     """Run one of PSyKE's tuners; yield one row per score, without a value if there is no winner."""
     request = {"data": data, "seed": seed, "method": method, "seconds": options.time_limit}
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "answer.json"
+        path = Path(folder) / "result.json"
         try:
             process = subprocess.run(
                 [

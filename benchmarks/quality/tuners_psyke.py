@@ -1,7 +1,7 @@
 r"""Run one of PSyKE's tuners on one problem, in a separate process.
 
     python benchmarks/quality/tuners_psyke.py \
-        '{"method": "CRASH", "data": "iris", "seed": 0, "seconds": 150}' answer.json
+        '{"method": "CRASH", "data": "iris", "seed": 0, "seconds": 150}' result.json
 
 `tuners.py` starts this script with a Python interpreter that has PSyKE 1.0.4. The tuner's winner is
 extracted again, read by our importer, and scored by the same scorers as all methods.

@@ -194,7 +194,7 @@ def run_ours(
             "calls": extractor.oracle_.n_calls,
             "rows": extractor.oracle_.n_rows,
             "black_box": model.predict(problem.fresh),
-            "training_answers": model.predict(problem.rows),
+            "training_predictions": model.predict(problem.rows),
         }
         result["fingerprint"] = problem.fingerprint(result["black_box"])
         result["predictions"] = predict_covered(extractor, problem.fresh)
@@ -317,7 +317,7 @@ def same_boxes(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
     if not np.allclose(sort_bounds(table.lower, table.upper), psyke_bounds, rtol=0, atol=2e-6):
         return False
     predictions, rounded = theirs["predictions"], ours["rounded_predictions"]
-    covered_rows = [i for i, answer in enumerate(predictions) if answer is not None]
+    covered_rows = [i for i, value in enumerate(predictions) if value is not None]
     box_predictions = np.array([predictions[i] for i in covered_rows])
     if box_predictions.dtype.kind in "US":
         return bool((box_predictions == rounded[covered_rows]).all())
@@ -332,7 +332,7 @@ def compare(
     if runs and theirs["fingerprint"] != ours["fingerprint"]:
         raise RuntimeError(f"{name}: the two libraries had different rows or black boxes.")
     n_fresh = len(ours["black_box"])
-    black_box_predictions = ours["black_box"], ours["training_answers"]
+    black_box_predictions = ours["black_box"], ours["training_predictions"]
     runs_with_predictions = [run for run in runs if "predictions" in run]
     row: dict[str, Any] = {
         "extractor": name,

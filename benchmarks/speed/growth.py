@@ -119,7 +119,7 @@ def measure(name: str, task: str, n: int) -> dict[str, float]:
         "memory": memory,
         "n_rules": extractor.n_rules_,
         "calls": extractor.oracle_.n_calls,
-        "asked": extractor.oracle_.n_rows,
+        "queried_rows": extractor.oracle_.n_rows,
     }
 
 
@@ -196,7 +196,7 @@ def print_row(row: dict[str, Any]) -> None:
     ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f}"
     print(
         f"{head}| {row['seconds']:.4f} | {ratio} | {row['memory']:.2f} | {row['n_rules']} "
-        f"| {row['calls']} ({row['asked']}) |",
+        f"| {row['calls']} ({row['queried_rows']}) |",
         flush=True,
     )
 

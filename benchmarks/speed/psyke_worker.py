@@ -1,6 +1,6 @@
 """Run one extraction by PSyKE in a separate process that can be killed.
 
-    python benchmarks/speed/psyke_worker.py '{"extractor": "GridEx", "n": 1000}' answer.json
+    python benchmarks/speed/psyke_worker.py '{"extractor": "GridEx", "n": 1000}' result.json
 
 `against_psyke.py` starts this script with a Python that has PSyKE 1.0.4. It also imports this
 module for the data and the black box, so only `main` needs PSyKE. The result is written after the
