@@ -137,13 +137,9 @@ def describe_coverage() -> str:
                 f"{np.average(sizes[size], weights=sizes['rows']):.3f}",
             ]
         )
-    header = [
-        "calibration",
-        "coverage",
-        "tables that reach the level",
-        "rules that reach the level",
-    ]
-    table = format_table(rows, [*header, "mean set size", "mean set size, all rules"])
+    header = ["calibration", "coverage", "tables that reach the level"]
+    header += ["rules that reach the level", "mean set size", "mean set size, all rules"]
+    table = format_table(rows, header)
     n_tables, n_splits = frame["table"].nunique(), frame["split"].nunique()
     return (
         f"{n_tables} tables, {n_splits} splits. {len(large_rules)} of {len(frame)} rules have at "
