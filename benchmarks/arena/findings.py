@@ -540,8 +540,7 @@ def losses_section(table: pd.DataFrame) -> list[str]:
     for search, tree, score in SEARCHES_AND_TREES:
         values = successful.set_index(keys)[["method", score]]
         gap = values[score][values["method"] == search] - values[score][values["method"] == tree]
-        # The cells of one table are not independent.
-        gap = gap.dropna().groupby(["suite", "data"]).mean()
+        gap = gap.dropna().groupby(["suite", "data"]).mean()  # cells of one table are dependent
         if len(gap):
             counts, p = count_gains(gap if score == "ice" else -gap)
             ahead, behind = counts.split(", ")
