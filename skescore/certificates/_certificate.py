@@ -557,7 +557,7 @@ class Certificate:
             interval, gap = self.interval(kind), self.gap(kind)
             space = self._describe_space(frontier)
             if self.covers_all_sizes(kind):
-                space += " (or of more)"
+                space += f" (or with more {'leaves' if kind == 'tree' else 'rules'})"
             best = "the best" if interval.incumbent == interval.bound else "the best found"
             incumbent = f"{best} has {spec.label} {interval.incumbent:.4f}"
             if gap <= 0:

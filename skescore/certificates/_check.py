@@ -1609,7 +1609,7 @@ class _Check:
         perfect = 1.0 if self.metric in PERFORMANCES else 0.0
         n_more = len(frontier["lower"]) + 1
         if sign * self._complete_score(perfect, n_more) <= best_found:
-            space += " (or of more)"
+            space += f" (or with more {'leaves' if kind == 'tree' else 'rules'})"
         rounding = _SCORE_ROUNDING * abs(verified)
         best = "the best" if verified - best_found <= rounding else "the best found"
         incumbent = f"{best} has {label} {sign * best_found:.4f}"

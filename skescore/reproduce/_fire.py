@@ -210,7 +210,7 @@ def reproduce_fire(
         "'half, seed 0' is the split of PSyKE's public demonstrations, train_test_split(test_size="
         "0.5, random_state=0). On this split, rows outside the box around the training rows count "
         "as uncovered, except for CART, whose tree has no outer bounds.",
-        "The iris data are those of scikit-learn, in which rows 35 and 38 have the values that "
+        "The iris data come from scikit-learn, where rows 35 and 38 have the values that "
         "Fisher published. They differ in the UCI file that the paper cites.",
     ]
     return {

@@ -154,7 +154,7 @@ def test_to_text_describes_space(certificate: Certificate) -> None:
     text = str(certificate)
     assert text.startswith("On these 150 rows, against the black box's predictions, 3 rules have")
     assert "decision tree of at most 4 leaves over 8 cuts per feature" in text
-    assert "(or of more)" in text  # A larger size bounds the ICE.
+    assert "(or with more leaves)" in text  # A larger size bounds the ICE.
     assert text.endswith("It holds for these rows, not for new ones.")
     view = certificate._repr_html_()
     assert all(escape(line) in view for line in text.split("\n"))
