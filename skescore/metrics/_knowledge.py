@@ -67,8 +67,7 @@ def fire_score(
     ValueError
         If an argument is NaN, infinite or outside its domain, or the shapes do not broadcast.
     TypeError
-        If an argument is not numeric (booleans included), or `completeness` is missing, as in a
-        scorer made by :func:`sklearn.metrics.make_scorer`.
+        If an argument is not numeric (booleans included).
 
     Notes
     -----
@@ -95,7 +94,15 @@ def fire_score(
     >>> fire_score([0.5, 0.25], 1).tolist()
     [0.5, 0.25]
     """
-    return _score("fire", loss, n_rules, psi=psi)
+    try:
+        return _score("fire", loss, n_rules, psi=psi)
+    except (TypeError, ValueError) as error:
+        if np.ndim(loss) != 1 or np.ndim(n_rules) != 1:
+            raise
+        raise type(error)(
+            f"{error} If these are labels and predictions that a scorer passes: for GridSearchCV, "
+            "write scoring=skescore.scorers.make_fire_scorer() instead of make_scorer(fire_score)."
+        ) from None
 
 
 def _explain_missing_completeness(score: _Function) -> _Function:
