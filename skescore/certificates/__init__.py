@@ -15,6 +15,7 @@ from skescore.certificates._certificate import (
 )
 from skescore.certificates._certify import certify
 from skescore.certificates._check import CheckResult, check_certificate
+from skescore.certificates._check_schema import certificate_schema
 from skescore.certificates._problem import (
     CertifiedRows,
     GivenRules,
@@ -31,6 +32,7 @@ __all__ = [
     "HeldOut",
     "ScoreBounds",
     "bound_weighted_f1",
+    "certificate_schema",
     "certify",
     "check_certificate",
     "measure_incumbent",

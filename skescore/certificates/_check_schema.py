@@ -1,16 +1,18 @@
 """Schema of certificates, and limits of their check.
 
 :func:`parse_certificate` accepts only texts of limited size with finite numbers, unique names and
-exactly the fields that ``_CERTIFICATE`` declares. The declaration documents the format;
-``docs/guide/certificates.md`` explains the fields.
+exactly the fields that ``_CERTIFICATE`` declares. :func:`certificate_schema` returns the
+declaration as JSON Schema; ``docs/guide/certificates.md`` explains the fields.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 #: Largest number of bytes of memory per character of JSON.
@@ -97,12 +99,54 @@ def parse_certificate(text: str, budget: Budget) -> Any:
         )
     except (RecursionError, ValueError) as error:
         raise RejectedError(f"it is not JSON ({str(error)[:100]})") from error
-    _CERTIFICATE(data, "the certificate", budget)
+    _CERTIFICATE.check(data, "the certificate", budget)
     return data
 
 
-#: Function of a value, its location and the budget that raises a RejectedError for invalid values.
-_Schema = Callable[[Any, str, Budget], None]
+def certificate_schema() -> dict[str, Any]:
+    """Return the format of certificates as JSON Schema (draft 2020-12).
+
+    The checker has further requirements: unique names of fields, finite numbers, integers without
+    a decimal point, conditions that some number satisfies and that are at most 50 deep, and an `m`
+    of at most the number of conditions.
+
+    Returns
+    -------
+    dict
+        The schema.
+
+    Examples
+    --------
+    >>> from skescore.certificates import certificate_schema
+    >>> certificate_schema()["required"]
+    ['format', 'version', 'score', 'settings', 'rows', 'given', 'frontiers']
+    """
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "skescore.Certificate",
+        **_CERTIFICATE.document,
+        "$defs": {
+            "condition": {"anyOf": [schema.document for schema in _CONDITIONS.values()]},
+            "f1_node": _either(_F1_BRANCHES, _F1_LEAF).document,
+        },
+    }
+
+
+@dataclass(frozen=True)
+class _Schema:
+    """Declaration of a value of a certificate.
+
+    Parameters
+    ----------
+    document : dict
+        The declaration as JSON Schema.
+    check : callable
+        Function of a value, its location and the budget that raises a RejectedError for invalid
+        values.
+    """
+
+    document: dict[str, Any]
+    check: Callable[[Any, str, Budget], None]
 
 
 def _refuse(location: str, rule: str, value: Any) -> NoReturn:
@@ -116,7 +160,8 @@ def _number(low: float = -1.8e308, high: float = 1.8e308, *, whole: bool = False
             kind = "an integer" if whole else "a number"
             _refuse(location, f"{kind} from {low:g} to {high:g}", value)
 
-    return check
+    kind = "integer" if whole else "number"
+    return _Schema({"type": kind, "minimum": low, "maximum": high}, check)
 
 
 def _text(max_length: int = 10_000) -> _Schema:
@@ -124,7 +169,7 @@ def _text(max_length: int = 10_000) -> _Schema:
         if not isinstance(value, str) or len(value) > max_length:
             _refuse(location, f"a text of at most {max_length} characters", value)
 
-    return check
+    return _Schema({"type": "string", "maxLength": max_length}, check)
 
 
 def _choice(*choices: Any) -> _Schema:
@@ -132,7 +177,7 @@ def _choice(*choices: Any) -> _Schema:
         if not any(type(value) is type(choice) and value == choice for choice in choices):
             _refuse(location, f"one of {choices}", value)
 
-    return check
+    return _Schema({"enum": list(choices)}, check)
 
 
 def _either(*schemas: _Schema) -> _Schema:
@@ -141,12 +186,12 @@ def _either(*schemas: _Schema) -> _Schema:
     def check(value: Any, location: str, budget: Budget) -> None:
         for schema in schemas[:-1]:
             try:
-                return schema(value, location, budget)
+                return schema.check(value, location, budget)
             except RejectedError:
                 continue
-        return schemas[-1](value, location, budget)
+        return schemas[-1].check(value, location, budget)
 
-    return check
+    return _Schema({"anyOf": [schema.document for schema in schemas]}, check)
 
 
 def _list(item: _Schema, least: int = 0, most: float = math.inf) -> _Schema:
@@ -155,9 +200,10 @@ def _list(item: _Schema, least: int = 0, most: float = math.inf) -> _Schema:
             _refuse(location, f"a list of {least} to {most} items", value)
         budget.check_time()
         for i, one in enumerate(value):
-            item(one, f"{location}[{i}]", budget)
+            item.check(one, f"{location}[{i}]", budget)
 
-    return check
+    document = {"type": "array", "items": item.document, "minItems": least}
+    return _Schema(document if most == math.inf else document | {"maxItems": most}, check)
 
 
 def _record(required: Mapping[str, _Schema], **optional: _Schema) -> _Schema:
@@ -170,46 +216,54 @@ def _record(required: Mapping[str, _Schema], **optional: _Schema) -> _Schema:
             schema = required.get(name) or optional.get(name)
             if schema is None:
                 raise RejectedError(f"{location} has the unknown field {name[:60]!r}")
-            schema(one, f"{location}.{name}", budget)
+            schema.check(one, f"{location}.{name}", budget)
 
-    return check
+    properties = {name: schema.document for name, schema in {**required, **optional}.items()}
+    document = {"type": "object", "properties": properties, "additionalProperties": False}
+    return _Schema(document | {"required": list(required)}, check)
 
 
-def _table(item: _Schema, is_name: Callable[[str], bool], rule: str) -> _Schema:
+def _table(item: _Schema, pattern: str, rule: str) -> _Schema:
     """Return a schema of an object with any number of fields of the same kind."""
 
     def check(value: Any, location: str, budget: Budget) -> None:
         if not isinstance(value, dict):
             _refuse(location, "an object", value)
         for name, one in value.items():
-            if not is_name(name):
+            if not re.fullmatch(pattern, name):
                 _refuse(f"a field of {location}", rule, name)
-            item(one, f"{location}.{name[:60]}", budget)
+            item.check(one, f"{location}.{name[:60]}", budget)
 
-    return check
+    names = {"pattern": f"^{pattern}$"}
+    document = {"type": "object", "propertyNames": names, "additionalProperties": item.document}
+    return _Schema(document, check)
 
 
-def _condition(value: Any, location: str, budget: Budget, depth: int = 0) -> None:
+def _check_condition(value: Any, location: str, budget: Budget, depth: int = 0) -> None:
     """Check the schema of a condition, which may contain other conditions."""
     is_known = isinstance(value, dict) and str(value.get("type")) in _CONDITIONS
     if not is_known or depth > 50:
         _refuse(location, f"a condition of type {list(_CONDITIONS)}, at most 50 deep", value)
-    _CONDITIONS[value["type"]](value, location, budget)
+    _CONDITIONS[value["type"]].check(value, location, budget)
     if value["type"] == "at_least":
-        _number(1, len(value["conditions"]), whole=True)(value["m"], f"{location}.m", budget)
+        m = _number(1, len(value["conditions"]), whole=True)
+        m.check(value["m"], f"{location}.m", budget)
         for i, one in enumerate(value["conditions"]):
-            _condition(one, f"{location}.conditions[{i}]", budget, depth + 1)
+            _check_condition(one, f"{location}.conditions[{i}]", budget, depth + 1)
     low, high = value.get("lower", -math.inf), value.get("upper", math.inf)
     is_closed = bool(value.get("lower_closed") and value.get("upper_closed"))
     if low > high or (low == high and not is_closed):
         _refuse(location, "a condition that some number satisfies", value)
 
 
+_CONDITION = _Schema({"$ref": "#/$defs/condition"}, _check_condition)
+#: Schema of conditions inside of another one, which `_check_condition` checks with their depth.
+_INNER_CONDITION = _Schema(_CONDITION.document, lambda *_: None)
 _FLAG = _choice(False, True)
 _COUNT = _number(0, 2**53, whole=True)
 _WEIGHT = _number(0)
 _LABEL = _either(_FLAG, _text(), _number())
-_TERM = _list(_either(_number()), 2, 2)
+_TERM = _list(_number(), 2, 2)
 _BOUNDS = {
     "lower": _number(),
     "lower_closed": _FLAG,
@@ -218,17 +272,17 @@ _BOUNDS = {
 }
 _LINEAR = _record({"intercept": _number(), "terms": _list(_TERM)})
 _CONDITIONS: dict[str, _Schema] = {
-    "interval": _record({"type": _text(), "feature": _COUNT}, **_BOUNDS, missing=_FLAG),
+    "interval": _record({"type": _choice("interval"), "feature": _COUNT}, **_BOUNDS, missing=_FLAG),
     "one_of": _record(
-        {"type": _text(), "feature": _COUNT, "values": _list(_LABEL, 1)},
+        {"type": _choice("one_of"), "feature": _COUNT, "values": _list(_LABEL, 1)},
         negated=_FLAG,
         missing=_FLAG,
     ),
-    "missing": _record({"type": _text(), "feature": _COUNT}, negated=_FLAG),
+    "missing": _record({"type": _choice("missing"), "feature": _COUNT}, negated=_FLAG),
     "at_least": _record(
-        {"type": _text(), "m": _COUNT, "conditions": _list(lambda *_: None, 1)},
+        {"type": _choice("at_least"), "m": _COUNT, "conditions": _list(_INNER_CONDITION, 1)},
     ),
-    "linear": _record({"type": _text(), "terms": _list(_TERM, 1)}, **_BOUNDS),
+    "linear": _record({"type": _choice("linear"), "terms": _list(_TERM, 1)}, **_BOUNDS),
 }
 _STATISTICS = _record(
     {"n_rows": _WEIGHT},
@@ -241,7 +295,7 @@ _STATISTICS = _record(
     weighted=_FLAG,
 )
 _RULE = _record(
-    {"if": _list(_condition), "then": _either(_LABEL, _LINEAR)},
+    {"if": _list(_CONDITION), "then": _either(_LABEL, _LINEAR)},
     weight=_either(_number(), _LINEAR),
     statistics=_STATISTICS,
 )
@@ -276,7 +330,7 @@ _RULES = _record(
         ),
     ),
 )
-_FEATURES_TABLE = (lambda name: name.isdecimal() and len(name) < 10, "the index of a column")
+_FEATURES_TABLE = ("[0-9]{1,9}", "the index of a column")
 _CUTS = _record(
     {
         "n_features": _COUNT,
@@ -302,24 +356,25 @@ _SPACES = {
 }
 
 
-def _f1_node(value: Any, location: str, budget: Budget) -> None:
+def _check_f1_node(value: Any, location: str, budget: Budget) -> None:
     """Check the schema of the nodes of a proof."""
     nodes = [value]
     while nodes:
         node = nodes.pop()
         budget.check_time()
         if isinstance(node, dict) and "branches" in node:
-            _F1_BRANCHES(node, location, budget)
+            _F1_BRANCHES.check(node, location, budget)
             nodes += node["branches"]
         else:
-            _F1_LEAF(node, location, budget)
+            _F1_LEAF.check(node, location, budget)
 
 
+_F1_NODE = _Schema({"$ref": "#/$defs/f1_node"}, _check_f1_node)
 _F1_BRANCHES = _record(
     {
         "class": _COUNT,
         "between": _list(_number(), 2, 2),
-        "branches": _list(lambda *_: None, 2, 2),
+        "branches": _list(_Schema(_F1_NODE.document, lambda *_: None), 2, 2),
     }
 )
 #: Schema of leaves, which are empty for infeasible nodes; larger multipliers would be inaccurate.
@@ -328,7 +383,7 @@ _F1_LEAF = _either(
     _record({"linear": _list(_COUNT), "multipliers": _list(_number(-1e6, 1e6))}),
 )
 _F1_PROOF = _record(
-    {"classes": _list(_LABEL, 1), "target": _number(0, 1e6), "root": _f1_node},
+    {"classes": _list(_LABEL, 1), "target": _number(0, 1e6), "root": _F1_NODE},
 )
 _SHARE = _number(0, 1)
 _METRIC_VALUES = {
@@ -394,7 +449,7 @@ _CERTIFICATE = _record(
             {
                 "metric": _choice(*LOSS_OF_METRIC),
                 "completeness": _choice("volume", "instances"),
-                "weights": _table(_number(5e-324), str.isidentifier, "a name"),
+                "weights": _table(_number(5e-324), r"[^\W\d]\w*", "a name"),
                 "cuts_per_feature": _either(_NONE, _number(1, 2**31 - 1, whole=True)),
             },
             stated_cuts=_FLAG,

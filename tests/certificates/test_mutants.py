@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from functools import reduce
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from certificate_oracle import EXAMPLES, Case, Oracle, example_cases
 
-from skescore.certificates import Certificate, check_certificate
+from skescore.certificates import Certificate, certificate_schema, check_certificate
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "_static" / "schemas" / "certificate.json"
 
 #: Names and texts that the format knows, which replace each other.
 NAMES = (
@@ -134,6 +139,33 @@ def check_mutants(n: int, offset: int) -> dict[str, int]:
         assert not false_claims, (case.name, path, value, false_claims, str(result))
         verdicts[result.verdict] += 1
     return verdicts
+
+
+def test_json_schema_agrees_with_checker() -> None:
+    # For JSON Schema, 1.0 is an integer; for the checker, it is not.
+    standard = jsonschema.Draft202012Validator
+    types = standard.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    validator = jsonschema.validators.extend(standard, type_checker=types)
+    schema = validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert schema.schema == certificate_schema(), "write certificate_schema() to the file again"
+    of_format = re.compile("the certificate.* (must be|lacks|has the unknown field) |a field of ")
+    # The schema cannot state that numbers are finite and that some number satisfies a condition.
+    further = re.compile(r"finite|some number satisfies|too large|\d deep|not [12]\.0")
+    counts = {"valid": 0, "invalid": 0, "further": 0}
+    step = sum(1 for _ in mutants()) // 800
+    for case, path, value in islice(mutants(), 5, None, step):
+        text = mutated_text(case, path, value)
+        is_valid = schema.is_valid(json.loads(text))
+        # One row is enough, as the format is checked first.
+        finding = check_certificate(text, case.X[:1], case.y[:1]).findings[0]
+        if of_format.match(finding.removeprefix("Wrong: ")) or "finite" in finding:
+            counts["further" if is_valid else "invalid"] += 1
+            assert not is_valid or further.search(finding), (path, value, finding)
+        else:
+            counts["valid"] += 1
+            assert is_valid, (path, value, finding)
+    assert min(counts.values()) > 0
+    assert counts["invalid"] > 400
 
 
 def test_checker_confirms_no_false_mutant() -> None:
