@@ -197,7 +197,8 @@ def _either(*schemas: _Schema) -> _Schema:
 def _list(item: _Schema, least: int = 0, most: float = math.inf) -> _Schema:
     def check(value: Any, location: str, budget: Budget) -> None:
         if not isinstance(value, list) or not least <= len(value) <= most:
-            _refuse(location, f"a list of {least} to {most} items", value)
+            size = f"at least {least}" if most == math.inf else f"{least} to {most}"
+            _refuse(location, f"a list of {size} items", value)
         budget.check_time()
         for i, one in enumerate(value):
             item.check(one, f"{location}[{i}]", budget)
