@@ -185,7 +185,7 @@ def interval_accepts_missing(bounds: Any) -> Any:
 
 
 def with_missing(condition: Interval | OneOf | Missing, accepts_missing: bool) -> Any:
-    """Return a condition that is the same for observed values and as stated for missing values.
+    """Return a copy that accepts or rejects missing values and is the same for other values.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ def _are_decimals(values: np.ndarray) -> bool:
 
 
 def _comparable(values: Iterable[Any], kind: str) -> np.ndarray:
-    """Return the values that a column of this kind can hold without rounding."""
+    """Return the values that a NumPy array of this kind can hold without rounding."""
     numbers = [value for value in values if not isinstance(value, str)]
     if kind in "iu":
         integers = [int(value) for value in numbers if value == int(value)]
@@ -426,9 +426,8 @@ class OneOf:
         ):
             warnings.warn(
                 f"Rules compare x{self.feature} with {ours} such as {self.values[0]!r}, but it "
-                f"holds {theirs} such as {python_value(column[~missing][0])!r}, which equal no "
-                f"{ours.removesuffix('s')}. Convert that column to {ours}, or use {theirs} in the "
-                "rules.",
+                f"holds {theirs} such as {python_value(column[~missing][0])!r}, which never equal "
+                f"{ours}. Convert that column to {ours}, or use {theirs} in the rules.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -1,8 +1,7 @@
-"""Rule sets in which all rules that hold predict together.
+"""Predictions of rule sets, by one rule per row or by all rules that hold (voting).
 
-In forests, boosted rules and additive models, the votes of rules are added. Sums start with 0 and
-are computed in the order of the rules, so that all implementations (this module, SQL, Prolog,
-Python) have the same rounding errors.
+Sums over voting rules start with 0 and are computed in the order of the rules, so that all
+implementations (this module, SQL, Prolog, Python) have the same rounding errors.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skescore._text import listed
+from skescore._text import listed, plural
 from skescore.rules._boxes import nearest_box
 from skescore.rules._conditions import Missing
 from skescore.rules._domain import Fallback, label_array
@@ -90,7 +89,7 @@ def _split_outputs(values: Any) -> tuple[np.ndarray, dict[int, LinearOutput]]:
 
 
 def class_sums(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
-    """Sum votes, counts or log odds per row and class; also return a mask of covered rows."""
+    """Return the sums of weighted votes, shape (n_rows, n_classes), and a mask of covered rows."""
     n_classes = len(ruleset.classes or ())
     sums, covered = np.zeros((len(table), n_classes)), np.zeros(len(table), dtype=bool)
     constants, functions = _split_outputs(ruleset.weights)
@@ -115,7 +114,7 @@ def class_sums(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarra
 
 
 def class_probabilities(voting: str, sums: np.ndarray) -> np.ndarray:
-    """Convert sums to class probabilities; the largest gets probability 1 if that is impossible."""
+    """Convert sums to probabilities; if impossible, the class with the largest sum gets 1."""
     winner = np.eye(sums.shape[1])[sums.argmax(axis=1)]
     with np.errstate(over="ignore", invalid="ignore"):
         total = sums.sum(axis=1, keepdims=True)
@@ -129,7 +128,7 @@ def class_probabilities(voting: str, sums: np.ndarray) -> np.ndarray:
 
 
 def numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
-    """Predict numbers, with NaN for rows without a prediction; return a mask of the others, too.
+    """Return predicted numbers, NaN for rows without a prediction, and a mask of predicted rows.
 
     A row has no prediction if no rule holds, or if the weights of a mean sum to 0 or less.
     """
@@ -151,18 +150,18 @@ def numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
 
 
 def assigned_rule(ruleset: RuleSet, table: RowTable) -> np.ndarray:
-    """Return the rule of each row, which may be the nearest; -1 if there is none."""
+    """Return the index of each row's rule, or of the nearest rule if the fallback is; else -1."""
     index = ruleset.assign(table)
     fallback = ruleset.fallback
     if fallback is not None and fallback.policy == "nearest" and len(ruleset):
-        lost = np.flatnonzero(index < 0)
-        if len(lost):
+        uncovered = np.flatnonzero(index < 0)
+        if len(uncovered):
             scale, squares = distance_units(ruleset)
             features = np.flatnonzero(ruleset.boxes.bounded.any(axis=0)).tolist()
-            rows = table.matrix(lost, features)
-            more = _count_known_values(ruleset, table, lost)
-            more = None if more is None else more * squares
-            index[lost] = nearest_box(ruleset.boxes, rows, np.asarray(scale), more)
+            rows = table.matrix(uncovered, features)
+            penalties = _count_known_values(ruleset, table, uncovered)
+            penalties = None if penalties is None else penalties * squares
+            index[uncovered] = nearest_box(ruleset.boxes, rows, np.asarray(scale), penalties)
     return index
 
 
@@ -181,7 +180,7 @@ def distance_units(ruleset: RuleSet) -> tuple[tuple[float, ...], float]:
 
 
 def _count_known_values(ruleset: RuleSet, table: RowTable, rows: np.ndarray) -> np.ndarray | None:
-    """Count the observed values that each rule requires to be missing."""
+    """Count, per row and rule, observed values that must be missing; None if rules are boxes."""
     if ruleset.boxes_only:
         return None
     result = np.zeros((len(rows), len(ruleset)))
@@ -192,10 +191,10 @@ def _count_known_values(ruleset: RuleSet, table: RowTable, rows: np.ndarray) -> 
     return result
 
 
-def _fallback_for(ruleset: RuleSet, table: RowTable, lost: np.ndarray) -> Fallback:
+def _fallback_for(ruleset: RuleSet, table: RowTable, uncovered: np.ndarray) -> Fallback:
     if ruleset.fallback is None:
         used = sorted(ruleset.used_features)
-        gaps = [j for j in used if table.missing(j, slice(None))[lost].any()]
+        gaps = [j for j in used if table.missing(j, slice(None))[uncovered].any()]
         hint = ""
         if gaps:
             hint = (
@@ -205,8 +204,8 @@ def _fallback_for(ruleset: RuleSet, table: RowTable, lost: np.ndarray) -> Fallba
                 "a model without support for missing values, such as those of imodels, impute them."
             )
         raise ValueError(
-            f"No rule holds for {len(lost)} row{'s' if len(lost) > 1 else ''} and the rule set has "
-            "no fallback. Use covers(X) to find those rows, or give the rule set one: "
+            f"No rule holds for {plural(len(uncovered), 'row')} and the rule set has "
+            "no fallback. Use covers(X) to find those rows, or give the rule set a fallback: "
             f"ruleset.replace(fallback=Fallback(output)).{hint}"
         )
     return ruleset.fallback
@@ -216,10 +215,10 @@ def _vote(ruleset: RuleSet, table: RowTable) -> np.ndarray:
     """Predict every row by voting rules."""
     if ruleset.task == "regression":
         values, predicted = numbers(ruleset, table)
-        lost = np.flatnonzero(~predicted)
-        if len(lost):
-            fallback = _fallback_for(ruleset, table, lost)
-            values[lost] = np.nan if fallback.policy == "abstain" else fallback.output
+        uncovered = np.flatnonzero(~predicted)
+        if len(uncovered):
+            fallback = _fallback_for(ruleset, table, uncovered)
+            values[uncovered] = np.nan if fallback.policy == "abstain" else fallback.output
         return values
     sums, covered = class_sums(ruleset, table)
     return _labeled(ruleset, table, sums.argmax(axis=1), np.flatnonzero(~covered))
@@ -237,15 +236,15 @@ def predict(ruleset: RuleSet, table: RowTable, n_jobs: int | None = None) -> np.
     ):
         return _constants_of(ruleset, table, n_jobs)
     index = assigned_rule(ruleset, table)
-    lost = np.flatnonzero(index < 0)
+    uncovered = np.flatnonzero(index < 0)
     if ruleset.task == "regression":
         result = _numbers(ruleset, table, index)
-        if len(lost):
-            fallback = _fallback_for(ruleset, table, lost)
-            result[lost] = np.nan if fallback.policy == "abstain" else fallback.output
+        if len(uncovered):
+            fallback = _fallback_for(ruleset, table, uncovered)
+            result[uncovered] = np.nan if fallback.policy == "abstain" else fallback.output
         return result
     codes = np.append(ruleset.conclusions.outputs.astype(np.intp), 0)[index]
-    return _labeled(ruleset, table, codes, lost)
+    return _labeled(ruleset, table, codes, uncovered)
 
 
 def _constants_of(ruleset: RuleSet, table: RowTable, n_jobs: int | None) -> np.ndarray:
@@ -258,30 +257,32 @@ def _constants_of(ruleset: RuleSet, table: RowTable, n_jobs: int | None) -> np.n
     if ruleset.fallback is not None:
         outputs[-1] = ruleset.fallback.output
     result = np.empty(len(table), dtype=outputs.dtype)
-    lost: list[np.ndarray] = []
+    uncovered: list[np.ndarray] = []
 
     def fill(rows: slice) -> None:
         first = ruleset.first(table, rows)
         outputs.take(first, out=result[rows], mode="clip")
         if ruleset.fallback is None and first.size and first.max() >= len(ruleset):
-            lost.append(np.flatnonzero(first >= len(ruleset)) + rows.start)
+            uncovered.append(np.flatnonzero(first >= len(ruleset)) + rows.start)
 
     run_in_chunks(fill, len(table), n_jobs)
-    if lost:
-        _fallback_for(ruleset, table, np.concatenate(lost))  # raises an error
+    if uncovered:
+        _fallback_for(ruleset, table, np.concatenate(uncovered))  # raises an error
     return result
 
 
-def _labeled(ruleset: RuleSet, table: RowTable, codes: np.ndarray, lost: np.ndarray) -> np.ndarray:
+def _labeled(
+    ruleset: RuleSet, table: RowTable, codes: np.ndarray, uncovered: np.ndarray
+) -> np.ndarray:
     """Return the labels of class codes, and the label of the fallback for uncovered rows."""
     labels: list[Any] = list(ruleset.classes or ())
-    if len(lost):
-        fallback = _fallback_for(ruleset, table, lost)
+    if len(uncovered):
+        fallback = _fallback_for(ruleset, table, uncovered)
         if fallback.policy == "abstain":
-            codes[lost] = len(labels)
+            codes[uncovered] = len(labels)
             labels.append(fallback.abstention(labels))
         else:
-            codes[lost] = labels.index(fallback.output)
+            codes[uncovered] = labels.index(fallback.output)
     return label_array(labels)[codes]
 
 
@@ -291,14 +292,16 @@ def predict_proba(ruleset: RuleSet, table: RowTable) -> np.ndarray:
     if ruleset.voting is not None:
         sums, covered = class_sums(ruleset, table)
         result = class_probabilities(ruleset.voting, sums)
-        lost = np.flatnonzero(~covered)
+        uncovered = np.flatnonzero(~covered)
     else:
         index = assigned_rule(ruleset, table)
         nothing = np.full((1, n_classes), np.nan)
         result = np.vstack([ruleset.conclusions.class_probabilities(n_classes), nothing])[index]
-        lost = np.flatnonzero(index < 0)
-    if len(lost):
-        result[lost] = _fallback_probabilities(ruleset, _fallback_for(ruleset, table, lost))
+        uncovered = np.flatnonzero(index < 0)
+    if len(uncovered):
+        result[uncovered] = _fallback_probabilities(
+            ruleset, _fallback_for(ruleset, table, uncovered)
+        )
     return result
 
 

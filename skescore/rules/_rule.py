@@ -168,14 +168,14 @@ class RuleStatistics:
 
     Notes
     -----
-    Equality ignores the last four attributes, because rules are learned without the target.
+    Equality ignores the last four attributes, so rules are equal with or without counts of the
+    target.
     """
 
     n_rows: float
     class_counts: tuple[float, ...] | None = None
     mean: float | None = None
     standard_deviation: float | None = None
-    # Rules are learned without the target, so equality ignores these fields.
     target_counts: tuple[float, ...] | None = field(default=None, compare=False)
     model_error: float | None = field(default=None, compare=False)
     target_error: float | None = field(default=None, compare=False)
@@ -223,8 +223,8 @@ class RuleStatistics:
 def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleStatistics | None:
     """Combine the statistics of two rules; return None if one of them has none.
 
-    Numbers of rows and class counts are added. Means and errors are weighted by their rows, and
-    standard deviations are pooled. Both rules must have the same output.
+    Numbers of rows and class counts are added. Means and errors are weighted by the numbers of
+    rows, and standard deviations are pooled. Both rules must have the same output.
     """
     if one is None or other is None:
         return None
@@ -306,7 +306,7 @@ class Rule:
     >>> print(rule.to_text(["petal length (cm)"]))
     IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]
 
-    A rule of a rule set is written with the feature names of the set and like its line in the set.
+    A rule of a rule set is printed like its line in the set, with the feature names of the set.
     """
 
     conditions: tuple[Condition, ...]
@@ -340,12 +340,12 @@ class Rule:
 
     @property
     def n_literals(self) -> int:
-        """Number of comparisons in the premise; a two-sided interval counts as two."""
+        """Number of literals in the premise: comparisons, listed values, and terms of sums."""
         return sum(condition.n_literals for condition in self.conditions)
 
     @property
     def n_terms(self) -> int:
-        """Number of literals in the premise and of features in a linear output."""
+        """Number of literals in the premise plus the number of terms in a linear output."""
         terms = self.output.terms if isinstance(self.output, LinearOutput) else ()
         return self.n_literals + len(terms)
 
@@ -398,8 +398,8 @@ class Rule:
         """Write the statistics, such as ``50 rows, 100 % of this class``; empty if there are none.
 
         For a rule of a rule set, the set's `reference` determines how shares are described: ``50
-        rows, 98 % agree with the model, 96 % right (data)``, or only one of both shares. The text
-        begins with the weight of the rule if `weighted`; by default if it is not 1.
+        rows, 98 % agree with the model, 96 % right (data)``, or only one of these shares. The text
+        begins with the weight of the rule if `weighted`; by default if the weight is not 1.
         """
         if self.weight != 1.0 if weighted is None else weighted:
             counted = self.statistics_text(output_index, weighted=False)
@@ -435,21 +435,21 @@ class Rule:
         """Return the share of the training rows whose target is the output of the rule.
 
         None if the target was not counted separately from the predictions of the black box. If the
-        reference of the rule set is ``"data"``, the class counts are those of the target.
+        reference of the rule set is ``"data"``, :meth:`purity` is this share.
         """
         statistics = self.statistics
         counts = None if statistics is None else statistics.target_counts
         if statistics is None or counts is None or not statistics.n_rows > 0:
             return None
-        # The target may have labels that are not classes of the rules.
         index = output_index
         if index is None:
             index = int(np.argmax(statistics.class_counts or counts))
+        # The counts may sum to less: the target may have labels that are not classes of the rules.
         return counts[index] / statistics.n_rows
 
     @property
     def reference(self) -> str | None:
-        """Labels that the statistics were counted from, if the rule is part of a set."""
+        """Labels that the statistics were counted from; None outside a rule set."""
         return None if self._home is None else self._home[0].reference
 
     def weight_text(self, names: Sequence[str] | None = None) -> str:
@@ -495,7 +495,7 @@ class Rule:
         domain : Domain, optional
             Domain of the rule, which determines the number of digits of a linear output.
         first : bool, default=True
-            Whether to write ``IF`` instead of ``ELSE IF``, as in the first line of an ordered list.
+            Whether the line begins with ``IF`` instead of ``ELSE IF``, like that of a first rule.
         weighted : bool, optional
             Whether to write the weight; by default if it is not 1.
         """
@@ -510,7 +510,7 @@ class Rule:
         statistics = self.statistics_text(output_index, names, weighted=weighted)
         return f"{text}   [{statistics}]" if statistics else text
 
-    def at_home(self, ruleset: Any, position: int) -> Rule:
+    def in_ruleset(self, ruleset: Any, position: int) -> Rule:
         """Return an equal rule with a reference to its rule set.
 
         Parameters
@@ -684,8 +684,7 @@ class Conclusions:
         stray = [i for i in self.linear if not 0 <= i < n_rules or n_classes is not None]
         if stray:
             raise ValueError(
-                f"linear gives rule {stray[0]} an affine output, but there is no such rule of a "
-                "regression."
+                f"linear has the key {stray[0]}, which is not the index of a rule for regression."
             )
         if n_classes is None:
             unknown = ~np.isfinite(self.outputs)
@@ -706,7 +705,7 @@ class Conclusions:
 
     @classmethod
     def from_rules(cls, rules: Sequence[Rule], classes: Sequence[Any] | None) -> Conclusions:
-        """Collect the outputs and weights of rules, without their statistics."""
+        """Collect the outputs and class counts of rules, without weights and other statistics."""
         if classes is not None:
             code = {label: i for i, label in enumerate(classes)}
             outputs = np.fromiter((code[r.output] for r in rules), np.intp, count=len(rules))
@@ -738,7 +737,7 @@ class Conclusions:
         return Rule(boxes.intervals(index), output, statistics, weight)
 
     def class_probabilities(self, n_classes: int) -> np.ndarray:
-        """Return the class probabilities of each rule; without counts, 1 for its output."""
+        """Return the class probabilities of each rule; without counts, its class has 1."""
         certain = np.zeros((len(self.outputs), n_classes))
         certain[np.arange(len(self.outputs)), self.outputs] = 1.0
         if self.class_counts is None:

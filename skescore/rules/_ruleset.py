@@ -58,14 +58,14 @@ class RuleSet(Sequence[Rule]):
     domain : Domain, optional
         Box for which the rules are intended; required for completeness by volume.
     ordered : bool, default=True
-        True: the first rule that holds predicts. False: rules are independent. If several rules
-        hold, the one with the highest share of its class predicts, then that with the most rows.
+        True: the first rule that holds predicts. False: the order does not matter. If several rules
+        hold, the one with the highest purity predicts, or among equals the one with the most rows.
     disjoint : bool, default=False
         Whether no two rules can hold for the same row, which makes volumes fast to compute.
     fallback : Fallback, optional
         Prediction for uncovered rows; without it, :meth:`predict` raises a ValueError for them.
     voting : {"votes", "probabilities", "logistic", "mean", "sum"}, optional
-        Method by which all rules that hold predict together, each with its weight; requires
+        Method that combines all rules that hold into one prediction, by their weights; requires
         ``ordered=False``. None: a single rule predicts. In classification, the class with the
         largest sum is predicted (the first if equal): ``"votes"`` adds each rule's weight to
         its class, ``"probabilities"`` distributes the weight in proportion to the rule's class
@@ -299,7 +299,7 @@ class RuleSet(Sequence[Rule]):
             assert self._conclusions is not None
             classes, boxes, make_rule = self.classes, self.boxes, self._conclusions.rule
             rules = (make_rule(i, boxes, classes) for i in range(len(self)))
-        return tuple(rule.at_home(self, i) for i, rule in enumerate(rules))
+        return tuple(rule.in_ruleset(self, i) for i, rule in enumerate(rules))
 
     def __len__(self) -> int:
         return len(self._rules) if self._rules is not None else len(self.boxes)
@@ -317,7 +317,7 @@ class RuleSet(Sequence[Rule]):
         return iter(self.rules)
 
     def replace(self, **changes: Any) -> RuleSet:
-        """Return a copy with some parameters of the class changed."""
+        """Return a copy in which the given constructor parameters have new values."""
         settings = {name: getattr(self, name) for name in self._fields[3:]}
         if self._rules is None and not changes.keys() & {"rules", "task", "classes"}:
             return RuleSet.from_boxes(self.boxes, self.conclusions, **(settings | changes))
@@ -335,7 +335,7 @@ class RuleSet(Sequence[Rule]):
     def with_boxes(
         self, boxes: BoxTable, non_intervals: Sequence[Sequence[Any]] | None = None
     ) -> RuleSet:
-        """Return a copy with other intervals.
+        """Return a copy with different interval conditions.
 
         Parameters
         ----------
@@ -378,12 +378,12 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def n_literals(self) -> int:
-        """Number of comparisons in all rules; a two-sided interval counts as two."""
+        """Number of literals in all premises: comparisons, listed values, and terms of sums."""
         return sum(rule.n_literals for rule in self.rules)
 
     @cached_property
     def n_terms(self) -> int:
-        """Number of literals in all premises and of features in all linear outputs."""
+        """Number of literals in all premises plus the number of terms in all linear outputs."""
         return sum(rule.n_terms for rule in self.rules)
 
     @cached_property
@@ -405,14 +405,14 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def conclusions(self) -> Conclusions:
-        """Outputs of all rules as arrays."""
+        """Outputs and class counts of all rules as arrays."""
         if self._conclusions is not None:
             return self._conclusions
         return Conclusions.from_rules(self.rules, self.classes)
 
     @cached_property
     def boxes_only(self) -> bool:
-        """True if all conditions are intervals, so that :attr:`boxes` is the whole premise."""
+        """True if all conditions are intervals, so that :attr:`boxes` contains all premises."""
         return self._rules is None or not any(rule.non_intervals for rule in self._rules)
 
     @cached_property
@@ -580,7 +580,7 @@ class RuleSet(Sequence[Rule]):
         """
         if self.voting is not None:
             raise ValueError(
-                f"{purpose} needs rules of which one predicts each row, but in this rule set "
+                f"{purpose} requires that one rule predicts each row, but in this rule set "
                 f"(voting={self.voting!r}) all rules that hold predict together. match(X) and "
                 "covers(X) return which rules hold; replace(voting=None) lets the rule with the "
                 "highest purity predict."
@@ -629,7 +629,7 @@ class RuleSet(Sequence[Rule]):
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features), optional
             Rows whose predictions must not change. By default no prediction in the domain may
-            change; without a domain, no prediction for any row, including missing values.
+            change or, without a domain, no prediction for any row, with or without missing values.
         tolerance : float, default=0.0
             Share of the rows of X whose predictions may change, at least 0 and less than 1. In
             regression, this is 1 - R² with respect to the predictions of the original rules.
@@ -652,8 +652,8 @@ class RuleSet(Sequence[Rule]):
         This is proven, not sampled. The following steps are repeated until none applies:
 
         - A rule is removed if it never holds, if earlier rules cover it, or if later rules with
-          the same output cover it. A single later rule of an ordered list gets its rows and class
-          counts; several rules that may get its rows lose their statistics.
+          the same output cover it. If a single later rule of an ordered list takes over its rows,
+          their statistics are added; if several rules may do so, these lose their statistics.
         - Two rules with the same output are merged if their union is a box, or if they differ only
           in the values of one categorical feature, unless this affects a rule with another output
           between them. Statistics are pooled. In unordered sets a merge changes priorities, so
@@ -669,15 +669,16 @@ class RuleSet(Sequence[Rule]):
         only neighbors in the list are merged.
 
         With X, predictions for other rows may change. The search is greedy: it first takes steps
-        that change no prediction, then those that save most rules and comparisons per changed
+        that change no prediction, then those that remove the most rules and comparisons per changed
         prediction. A step removes a rule, drops a condition, or replaces two rules by the smallest
         box around both. In regression their outputs may differ, and the merged rule gets the mean
         prediction. A row that becomes covered or uncovered counts as changed, even if its
         prediction is the same; in regression it counts at least as much as an error of one standard
         deviation. Rules declared disjoint remain disjoint.
 
-        With X, a rule whose assigned rows change keeps no statistics but their number. In an
-        unordered set whose rules may overlap, all are kept, because they determine the priority.
+        With X, a rule whose assigned rows change keeps only their number as statistics. In an
+        unordered set whose rules may overlap, all statistics are kept, because they determine the
+        priority.
 
         Examples
         --------
@@ -827,7 +828,7 @@ class RuleSet(Sequence[Rule]):
         return standalone(self)
 
     def shorten(self, X: Any, *, reach: float | None = None) -> RuleSet:
-        """Shorten the bounds of all conditions to the fewest digits that do not affect given rows.
+        """Shorten all bounds to the fewest digits with which conditions hold for the same rows.
 
         Use it before rules are displayed or exported: ``x ≤ 2.449999988`` becomes ``x ≤ 2`` if no
         row of `X` lies between these bounds.
@@ -837,8 +838,8 @@ class RuleSet(Sequence[Rule]):
         X : array-like or DataFrame of shape (n_rows, n_features)
             Rows for which the truth of every condition must not change, usually the training rows.
         reach : float, optional
-            Largest move of a bound as a share of the range of the bounded values in X, such as
-            0.001. By default bounds may move up to the next row.
+            Largest change of a bound as a share of the range of the bounded values in X, such as
+            0.001. By default a bound may change as long as it passes no value in X.
 
         Returns
         -------
@@ -853,9 +854,9 @@ class RuleSet(Sequence[Rule]):
 
         Notes
         -----
-        A bound gets the fewest possible decimals, or among whole numbers the fewest digits before
-        trailing zeros; among equally short numbers, the nearest is used. It does not change if no
-        shorter number is possible or X holds no numbers in the column.
+        A bound gets the fewest possible decimals; a whole number gets the fewest digits before its
+        trailing zeros. Among equally short numbers, the nearest is used. A bound does not change if
+        no shorter number is possible or X holds no numbers in the column.
 
         Equal bounds of a feature remain equal and other bounds keep their order, so boxes touch,
         overlap or are separate as before. If the fallback is the nearest rule, bounds move less
@@ -912,7 +913,7 @@ class RuleSet(Sequence[Rule]):
         feature that affect an interval or a list of values; the smallest change that satisfies each
         rule; and pairs of such changes if no single one suffices. Linear conditions are not solved.
         In regression, a prediction counts as changed if it comes from other rules and differs by
-        more than rounding errors. Values lie slightly inside of open bounds and have few digits.
+        more than rounding errors. New values lie slightly inside open bounds and have few digits.
 
         References
         ----------
@@ -937,7 +938,7 @@ class RuleSet(Sequence[Rule]):
         return explain(self, x)
 
     def domain_around(self, X: Any, sample_weight: Any = None) -> Domain:
-        """Return the smallest domain that contains rows.
+        """Return the smallest domain that contains all given rows.
 
         Use it for rules of other libraries, which do not store the range of their training rows:
         ``rules.replace(domain=rules.domain_around(X))``.
@@ -952,7 +953,8 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         Domain
-            Columns of text, and those that rules compare with lists of values, are categorical.
+            The domain. Columns of text, and columns that rules compare with lists of values, are
+            categorical.
 
         Raises
         ------
@@ -1063,7 +1065,7 @@ class RuleSet(Sequence[Rule]):
     def to_tree_text(self, *, number: NumberFormat | None = None) -> str:
         """Write a rule set as an indented tree.
 
-        Use it for rules with common conditions, such as those of a tree, which are written once.
+        Use it for rules that share conditions, such as those of a tree: each is written once.
 
         Parameters
         ----------
@@ -1149,7 +1151,7 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         standalone : bool, default=False
-            Whether to write a complete page with styles, without scripts and network access.
+            Whether to write a complete page, which needs neither scripts nor network access.
         title : str, optional
             Title of the page; by default a description of the rules.
         limit : int, optional
@@ -1188,10 +1190,10 @@ class RuleSet(Sequence[Rule]):
         -------
         pandas.DataFrame
             Indexed by rule number from 1, with the columns ``premise``, ``output``, ``conditions``
-            and ``rows``. In classification, ``purity`` and ``correctness`` are the shares of the
-            rule's class among the labels of its `reference` and of the target, if both were
-            counted. In regression, further columns are ``mean`` and ``standard_deviation`` of the
-            labels, ``model_error`` and ``target_error``.
+            and ``rows``. In classification, ``purity`` is the share of the rule's class among the
+            labels of the `reference`, and ``correctness`` its share among the target, if counted
+            separately. In regression, further columns are ``mean`` and ``standard_deviation`` of
+            the labels, ``model_error`` and ``target_error``.
         """
         from skescore.rules.exporters import to_frame
 
@@ -1212,7 +1214,7 @@ class RuleSet(Sequence[Rule]):
         Raises
         ------
         ValueError
-            If a condition or an output cannot be written in a cell, or the fallback is no constant.
+            If a condition, output or fallback cannot be written in a cell.
 
         Notes
         -----
@@ -1286,12 +1288,12 @@ class RuleSet(Sequence[Rule]):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RuleSet:
-        """Read a file of :meth:`save` or of ``skescore tune --output``, without running code.
+        """Read a file that :meth:`save` or ``skescore tune`` wrote, without running code.
 
         Parameters
         ----------
         path : str or path-like
-            The file, or the output folder of a run with its ``rules.json``.
+            The file, or the output folder of ``skescore tune``, which contains ``rules.json``.
 
         Returns
         -------
@@ -1311,7 +1313,7 @@ class RuleSet(Sequence[Rule]):
         try:
             content = file.read_bytes()
         except FileNotFoundError:
-            raise FileNotFoundError(f"There is no file {file}; pass one of RuleSet.save.") from None
+            raise FileNotFoundError(f"There is no file {file}; pass a file of rules.") from None
         except IsADirectoryError:
             raise ValueError(f"{file} is a folder without rules.json; pass a file.") from None
         if content[:1] == b"\x80" or content[:2] == b"PK":  # a pickle, or a ZIP file of skops
@@ -1323,7 +1325,7 @@ class RuleSet(Sequence[Rule]):
             return cls.from_json(content.decode("utf-8-sig"))
         except ValueError as error:
             raise ValueError(
-                f"{file} holds no rules of RuleSet.save: {error} Read rules of other tools with "
+                f"{file} was not written by RuleSet.save: {error} Read rules of other tools with "
                 "skescore.as_ruleset, or on the command line with skescore import."
             ) from error
 
@@ -1404,7 +1406,7 @@ class RuleSet(Sequence[Rule]):
         dialect : str, optional
             ``"duckdb"``, ``"postgres"`` and ``"sqlite"`` are written directly; other dialects of
             sqlglot (``"spark"``, ``"bigquery"``, ``"snowflake"``, ``"tsql"``, ``"mysql"``,
-            ...) needs the extra ``sql``. By default standard SQL.
+            ...) need the extra ``sql``. By default standard SQL.
         table : str or sequence of str, optional
             Table to query, or its path such as ``("schema", "table")``. By default only the
             expression is written, which can be used in any query.
@@ -1416,7 +1418,7 @@ class RuleSet(Sequence[Rule]):
         output_name : str, optional
             Name of the added column, by default ``"prediction"`` or ``"rule"``; requires `table`.
         columns : mapping of str to str, optional
-            Columns of the table for features that have other names in the table.
+            Column names by feature name, for features that have other names in the table.
         booleans : sequence of str, optional
             Features with BOOLEAN columns. Because few databases compare these with numbers, they
             are converted to 0 and 1 in conditions such as ``smoker > 0.5``. Other columns are
@@ -1448,15 +1450,15 @@ class RuleSet(Sequence[Rule]):
         -----
         NULL and the floating-point NaN are missing values, which satisfy only ``or missing`` and
         ``is missing``. Many databases sort NaN above all numbers; with ``exact=True``, ``x > 2.5``
-        is then written as ``0e0 - x < -2.5e0``, which NaN does not satisfy. The prediction for
-        uncovered rows is that of the fallback. It is NULL without a fallback, if rules for
-        regression abstain, and if a required value is missing.
+        is then written as ``0e0 - x < -2.5e0``, which NaN does not satisfy. Uncovered rows get the
+        fallback's output. The prediction is NULL without a fallback, if rules for regression
+        abstain, and if a required value is missing.
 
         Outputs and summands have an exponent (``2.5e0``), which makes them floating-point numbers
-        in standard SQL. So have bounds of more than 15 digits and, with ``exact=True``, all bounds
-        that are not whole. The database must compare DECIMAL and BIGINT columns after conversion to
-        DOUBLE, like the rules; if it compares them exactly, values with more than 15 digits that
-        nearly equal a bound may fall on its other side. Columns that rules compare with numbers
+        in standard SQL. The same is true of bounds with more than 15 digits and, with
+        ``exact=True``, of all bounds that are not whole. Rules compare DECIMAL and BIGINT columns
+        as DOUBLE; in a database that compares them exactly, a value with more than 15 digits close
+        to a bound may fall on its other side. Columns that rules compare with numbers
         must be numeric or listed in `booleans`. Text must equal only the same text (choose a binary
         collation in MySQL and SQL Server).
 

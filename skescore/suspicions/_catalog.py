@@ -35,7 +35,7 @@ SUSPICION_CHECKS = (
         facts=TableFacts,
         find=tables.find_duplicates,
         remedy="Copies are in the training rows and in the held-out rows, so scores are too "
-        "optimistic; keep them together with a column of groups, or leave them out",
+        "optimistic; keep them together by a column of groups, or leave them out",
     ),
     SuspicionCheck(
         name="contradictory_rows",
@@ -52,7 +52,7 @@ SUSPICION_CHECKS = (
         facts=TableFacts,
         find=tables.find_repeated_groups,
         remedy="Rows of one {subject} are in the training rows and in the held-out rows, so scores "
-        "are too optimistic for new ones; keep them together",
+        "are too optimistic for other values of {subject}; keep such rows together",
     ),
     SuspicionCheck(
         name="shuffled_time",
@@ -64,8 +64,8 @@ SUSPICION_CHECKS = (
     ),
     SuspicionCheck(
         name="integer_codes",
-        when="an integer feature is named like a code, or the target does not depend on the order "
-        "of its values",
+        when="an integer feature, or the target, is named like a code, or its values matter but "
+        "their order does not",
         facts=TableFacts,
         find=tables.find_integer_codes,
         remedy="If they are codes without a meaningful order, read them as categories",
@@ -82,15 +82,15 @@ SUSPICION_CHECKS = (
         when="there are fewer than 30 rows",
         facts=TableFacts,
         find=tables.find_few_rows,
-        remedy="Scores of so few rows are hardly more than chance; collect more rows, or "
-        "repeat the cross-validation",
+        remedy="Scores of so few rows vary widely by chance; collect more rows, or repeat the "
+        "cross-validation",
     ),
     SuspicionCheck(
         name="few_test_rows",
         when="there are fewer than 30 test rows",
         facts=TableFacts,
         find=tables.find_few_test_rows,
-        remedy="Scores of so few rows are hardly more than chance; test on more rows, or rely on "
+        remedy="Scores of so few rows vary widely by chance; test on more rows, or rely on "
         "the held-out rows of the cross-validation, which are all rows of the table",
     ),
     SuspicionCheck(
@@ -122,7 +122,7 @@ SUSPICION_CHECKS = (
 
 
 def count_reports(suspicions: Iterable[Suspicion]) -> dict[str, int]:
-    """Return the number of suspicions that each check reported, 0 if it reported none.
+    """Count the suspicions that each check reported.
 
     Parameters
     ----------
@@ -132,7 +132,8 @@ def count_reports(suspicions: Iterable[Suspicion]) -> dict[str, int]:
     Returns
     -------
     dict of str to int
-        Number of suspicions by name of the check, for all checks in :data:`SUSPICION_CHECKS`.
+        Number of suspicions, 0 or more, by the name of each check. The entry with this name in
+        :data:`SUSPICION_CHECKS` states in `when` what the check reports.
 
     Examples
     --------

@@ -32,7 +32,7 @@ _UNITS_SHARE = 0.9
 _MIN_WHOLE = 20
 #: Assumed number of training rows if it is unknown.
 _MANY_ROWS = 1000
-#: Names of features derived from dates, and of those that recur.
+#: Names of features derived from dates, and of those whose values recur.
 _OF_DATE = re.compile(r"(?i:(?:^|[\W_])year$)|: (?:month|hour|days since \d{4}-\d\d-\d\d)$")
 _RECURRING = re.compile(r": (?:month|hour)$")
 #: Factors between usual units.
@@ -64,7 +64,7 @@ class ColumnProfile:
     is_whole: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, without those that are None."""
+        """Return the fields as plain values for JSON, without unset ones."""
         values = {name: value for name, value in asdict(self).items() if value or value == 0.0}
         if not self.is_whole:
             values.pop("is_whole")
@@ -74,7 +74,7 @@ class ColumnProfile:
 
     @classmethod
     def from_limits(cls, low: float, high: float, missing: float = 0.0) -> ColumnProfile:
-        """Create a profile from only the smallest and largest number and the share of gaps."""
+        """Create a profile from the smallest and largest number and the share of missing values."""
         return cls(_MANY_ROWS, missing, (low, high))
 
     @classmethod
@@ -178,8 +178,8 @@ def find_drift(profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame) -> lis
     Returns
     -------
     list of str
-        A message for each column with more values outside the training range, or a larger
-        difference of distributions, than expected by chance.
+        Messages about columns whose range, distribution, fractions, categories or missing values
+        differ from the training rows by more than expected by chance.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def find_drift(profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame) -> lis
 def _column_drift(
     name: str, profile: ColumnProfile, column: pd.Series, level: float
 ) -> Iterable[str]:
-    """Yield only the most specific difference of a column."""
+    """Yield the most specific difference of a column's values, and of its missing values."""
     is_missing = column.isna()
     if profile.quantiles is not None:
         values = pd.to_numeric(column, errors="coerce").dropna().to_numpy(float)
@@ -226,7 +226,7 @@ def _column_drift(
 
 
 def _range_drift(name: str, profile: ColumnProfile, values: np.ndarray, level: float) -> str | None:
-    """Describe numbers beyond the training range that are more or farther than by chance."""
+    """Describe numbers beyond the training range if they are too many or too far for chance."""
     assert profile.quantiles is not None
     low, high = profile.quantiles[0], profile.quantiles[-1]
     margin = _FAR * (high - low) or math.inf
@@ -235,7 +235,8 @@ def _range_drift(name: str, profile: ColumnProfile, values: np.ndarray, level: f
     is_far = (values < low - margin) | (values > high + margin)
     n_far = sum(_tail_share(profile, value) * n_rows < level for value in values[is_far])
     n_outside = n_below + n_above
-    # The share of values beyond limits of as many training rows follows a beta distribution.
+    # The probability that a new value lies outside the range of training rows has a beta
+    # distribution.
     is_rare = stats.betabinom.sf(n_outside - 1, n_rows, 2, max(profile.n_rows - 1, 1)) < level
     is_frequent = n_outside >= 0.05 * n_rows and is_rare
     if not n_outside or not (n_far or is_frequent):
@@ -282,7 +283,7 @@ def _tail_share(profile: ColumnProfile, value: float) -> float:
 
 
 def _factor_text(median: float, training_median: float) -> str:
-    """Describe the ratio of medians if it is that of common units, otherwise both medians."""
+    """Describe the ratio of medians if it is usual between units, otherwise both medians."""
     if not training_median or not median or median * training_median < 0:
         return ""
     ratio = median / training_median

@@ -18,7 +18,7 @@ _MAX_ROWS = 5000
 
 @dataclass(frozen=True, eq=False)
 class TableFacts:
-    """Table of the rows of a search, and how its folds treat them.
+    """Rows of a search, and how its folds treat them.
 
     Parameters
     ----------

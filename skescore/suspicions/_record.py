@@ -11,7 +11,7 @@ __all__ = ["Evidence", "Suspicion", "SuspicionCheck", "SuspiciousDataWarning"]
 
 
 class SuspiciousDataWarning(UserWarning):
-    """Warning about data or results that are probably not as they seem.
+    """Warning about suspicious data or results.
 
     Use it as a category to ignore these warnings, or to turn them into errors.
 
@@ -57,9 +57,9 @@ class SuspicionCheck:
     name : str
         Name of the check, such as ``"leakage"``.
     when : str
-        Condition for a report.
+        Condition under which the check reports a suspicion, in words.
     facts : type
-        Class of the facts that it examines: :class:`TableFacts` or :class:`ResultFacts`.
+        Class of the facts that the check examines: :class:`TableFacts` or :class:`ResultFacts`.
     find : callable
         Function of the facts that yields the evidence.
     remedy : str
@@ -105,7 +105,7 @@ class Suspicion:
     Parameters
     ----------
     name : str
-        Name of the check.
+        Name of the check in :data:`SUSPICION_CHECKS`, such as ``"leakage"``.
     evidence : str
         Observation.
     remedy : str
@@ -172,7 +172,7 @@ class Suspicion:
 _OF_THE_SEARCH = ("--storage", "--study", "--pick")
 #: Options that may be repeated.
 _REPEATABLE = ("--drop", "--category", "--numeric", "--na-values")
-#: Options that exclude other options.
+#: Options that an option replaces, because it excludes them.
 _REPLACED_WITH = {"--scoring": ("--reference", "--performance")}
 
 

@@ -32,18 +32,19 @@ _ROWS_PER_LEAF, _MAX_LEAVES = 10, 64
 _N_ORDERS = 1000
 #: Maximum p-value of the relation of codes to the target, and minimum share of its variance.
 _CODES_P_VALUE, _CODES_VARIANCE = 1e-4, 0.02
-#: Maximum p-value of the difference between codes and ranges or a curve, and its maximum sum over
-#: the features.
+#: Maximum p-value of the difference between codes and ranges or a curve, for one feature and
+#: multiplied by the number of tested features.
 _REST_P_VALUE, _REST_P_VALUES = 0.02, 0.1
-#: Minimum p-values of codes: of the order of the target, of the numbers of rows, and of both.
+#: Minimum p-values of codes: `order_p_value`, `count_p_value`, and their product.
 _ORDER_P_VALUE, _COUNT_P_VALUE, _BOTH_P_VALUES = 0.005, 0.002, 5e-4
-#: Minimum number of rows of a value that counts.
+#: Minimum number of rows of a value that is used.
 _MIN_CODE_ROWS = 4
-#: Minimum share of integers between the smallest and the largest one that are codes, unless all
-#: have the same number of digits, and minimum number of digits.
+#: Minimum share of the integers in the range of codes that occur, unless all codes have the same
+#: number of digits; and minimum number of these digits.
 _DENSITY, _MIN_DIGITS = 0.25, 3
 #: Number of ranges, and of powers of a curve, that are compared with all values; and maximum share
-#: of the variance explained by codes that these may explain, in general and for few codes.
+#: of the variance explained by codes that ranges or a curve may explain, in general and for few
+#: codes.
 _N_RANGES, _SMOOTH_SHARE, _FEW_SMOOTH_SHARE = 3, 0.9, 0.75
 _FEW_CODES = 10
 #: Minimum deviation from chance of the resemblance of rows, in standard deviations.
@@ -61,11 +62,11 @@ _SUBJECT_COLUMNS, _MIN_SUBJECT_COLUMNS = 0.5, 3
 class OrderMeasures(NamedTuple):
     """Relation of integers to a target.
 
-    `variance` is the share of the target's variance between the values, `p_value` that of the
-    relation, `order_p_value` the share of random orders in which the target is as smooth as in the
-    numeric order, and `count_p_value` the same for the number of rows of each value. Three ranges
-    of the values, or a cubic curve, explain `smooth_share` of what all values explain;
-    `rest_p_value` is that of the difference, and `n_values` the number of values.
+    The integers explain the share `variance` of the target's variance, with the p-value `p_value`.
+    `order_p_value` is the share of random orders of the integers in which the target is at least as
+    smooth as in numeric order; `count_p_value` is the same for the number of rows of each integer.
+    Three ranges, or a cubic curve, explain `smooth_share` of what all `n_values` integers explain;
+    `rest_p_value` is the p-value of the difference.
     """
 
     variance: float
@@ -92,16 +93,16 @@ class OrderMeasures(NamedTuple):
         Returns
         -------
         bool
-            False also if one of this many features would look like this by chance.
+            The answer, corrected for the number of tested features.
         """
         is_related = self.p_value < _CODES_P_VALUE and self.variance >= _CODES_VARIANCE
         is_rough = self.order_p_value >= _ORDER_P_VALUE and self.count_p_value >= _COUNT_P_VALUE
         product = self.order_p_value * self.count_p_value
         limit = _FEW_SMOOTH_SHARE if self.n_values < _FEW_CODES else _SMOOTH_SHARE
-        is_named = self.smooth_share <= limit and self.rest_p_value < min(
+        is_nominal = self.smooth_share <= limit and self.rest_p_value < min(
             _REST_P_VALUE, _REST_P_VALUES / n_features
         )
-        return is_related and is_rough and product >= _BOTH_P_VALUES and is_named
+        return is_related and is_rough and product >= _BOTH_P_VALUES and is_nominal
 
 
 def count_errors(column: pd.Series, codes: np.ndarray) -> int:
@@ -143,7 +144,8 @@ def count_tree_errors(values: np.ndarray, codes: np.ndarray) -> int:
     Returns
     -------
     int
-        Number of errors on these rows, with slightly more leaves than classes.
+        Number of errors on these rows of a tree with at most two leaves more than classes; the
+        number of rows if all values are missing.
     """
     from sklearn.tree import DecisionTreeClassifier
 
@@ -169,7 +171,7 @@ def measure_tree_r2(values: np.ndarray, target: np.ndarray) -> float:
     Returns
     -------
     float
-        The larger R² of both.
+        The larger R² of both; 0 if the target is constant or the feature has too few values.
     """
     from sklearn.tree import DecisionTreeRegressor
 
@@ -202,19 +204,19 @@ def measure_order(values: np.ndarray, outcomes: Sequence[np.ndarray]) -> OrderMe
     OrderMeasures
         Measures for all outcomes together.
     """
-    best = OrderMeasures(0.0, 1.0, 0.0, 0.0)
+    unrelated = OrderMeasures(0.0, 1.0, 0.0, 0.0)
     observed_values, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     frequent = observed_values[counts >= _MIN_CODE_ROWS]
     observed = np.isin(values, frequent)
     codes, uniques = pd.factorize(values[observed], sort=True)
     sizes = np.bincount(codes).astype(float)
     if len(uniques) < 5 or sizes.max() > sizes.sum() / 2:
-        return best
+        return unrelated
     count_p_value = _order_p_value(np.log(sizes)[:, None], np.ones(len(sizes)))
     y = np.column_stack([outcome[observed] for outcome in outcomes])
     y = y[:, y.std(axis=0) > 0]
     if not y.shape[1]:
-        return best
+        return unrelated
     sums = np.zeros((len(uniques), y.shape[1]))
     np.add.at(sums, codes, y)
     means = sums / sizes[:, None]
@@ -283,8 +285,8 @@ def are_spaced_like_codes(values: np.ndarray) -> bool:
     Returns
     -------
     bool
-            False for a few values in steps of more than 1, such as 10, 20 and 30, which are
-            amounts. Steps of many values count as 1: 10, 20, 40 and 50 are as dense as 1, 2, 4, 5.
+        False for fewer than 10 values with a common step above 1, such as 10, 20 and 30, which are
+        amounts. For more values, the common step counts as 1 in the density.
     """
     steps = np.diff(values).astype(np.int64)
     if len(steps) == 0 or values[0] < 0:
@@ -298,7 +300,7 @@ def are_spaced_like_codes(values: np.ndarray) -> bool:
 
 
 def _order_p_value(means: np.ndarray, sizes: np.ndarray) -> float:
-    """Return the share of random orders of values in which neighbors are as similar."""
+    """Return the share of random orders of values in which neighbors are at least as similar."""
     generator = np.random.default_rng(0)
     orders = generator.permuted(np.tile(np.arange(len(means)), (_N_ORDERS, 1)), axis=1)
     orders = np.vstack([np.arange(len(means)), orders])
@@ -322,8 +324,8 @@ def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> dict[str, 
     -------
     dict of str to float
         Resemblance by column: 1 if rows of a group are equal, 0 if they differ as much as rows of
-        different groups. Columns without a significant difference are omitted, and so are those
-        that identify the groups in other words.
+        different groups. Columns without a significant difference are omitted, and so are columns
+        with exactly one distinct value for each group.
     """
     generator = np.random.default_rng(0)
     first, second, same = _neighboring_rows(labels)
@@ -338,8 +340,8 @@ def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> dict[str, 
         if expected == 0 or deviation == 0:
             continue
         resemblance = 1 - float(near.mean()) / expected
-        is_clear = resemblance * expected * np.sqrt(len(near)) / deviation
-        if is_clear >= _RESEMBLANCE_DEVIATIONS and not _is_alias(labels, column):
+        z_score = resemblance * expected * np.sqrt(len(near)) / deviation
+        if z_score >= _RESEMBLANCE_DEVIATIONS and not _is_alias(labels, column):
             result[str(name)] = resemblance
     return result
 
@@ -359,12 +361,12 @@ def count_subject_columns(
     columns : DataFrame of shape (n_rows, n_columns)
         Other features, and the target.
     distances : mapping of column name to callable
-        Result of :func:`row_distances` for each column, which many features share.
+        Result of :func:`row_distances` for each column.
 
     Returns
     -------
     tuple of (int, int)
-        Number of such columns and of different integers; 0 if the integers cannot be subjects.
+        Number of such columns and of different integers; both 0 if integers do not number subjects.
     """
     observed = np.flatnonzero(np.isfinite(values))
     labels, uniques = pd.factorize(values[observed], sort=True)
@@ -374,7 +376,7 @@ def count_subject_columns(
     if np.bincount(labels).max() > _MAX_SUBJECT_SHARE * len(labels):
         return 0, 0
     if len(observed) > _MAX_COMPARED_ROWS:
-        # Neighboring subjects remain neighbors.
+        # A range of subjects is compared, so that neighboring subjects remain neighbors.
         n_compared = int(_MAX_COMPARED_ROWS / n_rows_each)
         start = (len(uniques) - n_compared) // 2
         is_compared = (labels >= start) & (labels < start + n_compared)

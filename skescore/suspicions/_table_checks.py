@@ -32,10 +32,10 @@ from skescore.suspicions._single_features import (
 
 #: Minimum number of rows for checks that compare features with the target.
 _MIN_ROWS = 50
-#: Maximum share of errors of a feature that determines the target, among all rows and relative to
-#: the errors of a constant.
+#: Maximum number of errors of a feature that determines the target, as a share of all rows and of
+#: the errors of a constant prediction.
 _LEAK_ERRORS, _LEAK_RELATIVE_ERRORS = 0.01, 0.1
-#: Maximum share of the errors of a constant that an identifier may have.
+#: Maximum number of errors of an identifier, as a share of the errors of a constant prediction.
 _IDENTIFIER_RELATIVE_ERRORS = 0.05
 #: Maximum share of features that are reported as leaks; if there are more, the classes are easy.
 _LEAK_FEATURE_SHARE = 0.2
@@ -46,14 +46,14 @@ _LEAK_R2 = 0.985
 #: Minimum share of repeated rows, and their minimum ratio to the number expected by chance.
 _DUPLICATE_SHARE, _DUPLICATE_RATIO = 0.05, 5.0
 #: Minimum share of the copies that belong to rows with at most three occurrences, and maximum
-#: growth of the number of equal rows if one column is ignored.
+#: factor by which the number of copies grows if one column is ignored.
 _RARE_PATTERNS, _NEAR_RATIO = 0.7, 1.3
 #: Minimum number and share of rows that contradict another one.
 _MIN_CONTRADICTIONS, _CONTRADICTION_SHARE = 3, 0.01
 #: Minimum number of different rows in a table in which every row is repeated on purpose.
 _MIN_PATTERNS = 20
-#: Minimum share of rows with an identifier, or with another text outside the features, that
-#: occurred before; and minimum number of different identifiers.
+#: Minimum share of rows whose identifier, or whose other text outside the features, occurs in an
+#: earlier row; and minimum number of different identifiers.
 _REPEATED_SHARE, _REPEATED_NAMES_SHARE, _MIN_IDENTIFIERS = 0.1, 0.4, 8
 #: Minimum resemblance of rows with the same identifier, from 0 (none) to 1 (equal).
 _RESEMBLANCE = 0.5
@@ -75,7 +75,7 @@ _MAX_LISTED = 3
 
 
 def find_leaks(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield the features each of which determines the target alone."""
+    """Yield each feature that alone determines the target."""
     if facts.y is None or len(facts.X) < _MIN_ROWS:
         return
     rows = facts.sampled_rows
@@ -132,7 +132,7 @@ def find_identifier_targets(facts: TableFacts) -> Iterator[Evidence]:
             if r2 >= _LEAK_R2:
                 text = (
                     f"The identifier {name!r} determines {facts.target_name!r} (R² {r2:.3f}), "
-                    "because rows are numbered in its order"
+                    "because rows are numbered in the order of the target"
                 )
                 yield Evidence(text, name, options)
             continue
@@ -214,7 +214,7 @@ def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
 
 
 def _named_subjects(facts: TableFacts) -> Iterator[tuple[str, pd.Series]]:
-    """Yield text identifiers without digits; subjects with different names may be equal."""
+    """Yield columns of names outside the features; rows with different names are not copies."""
     if facts.identifiers is None:
         return
     for name, column in facts.identifiers.items():
@@ -225,19 +225,19 @@ def _named_subjects(facts: TableFacts) -> Iterator[tuple[str, pd.Series]]:
 
 
 def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> bool:
-    """Return whether repeated rows are copies and not equal by chance.
+    """Return whether repeated rows are copies rather than equal by chance.
 
-    Signs of equality by chance: Rows also repeat after the values of columns are permuted. Many
-    more rows are equal if one column with few values is ignored. Most repeat a few frequent rows.
+    Rows are equal by chance if many also repeat after the values of columns are permuted, if many
+    more are equal without one column of few values, or if most repeat a few frequent rows.
     """
     generator = np.random.default_rng(0)
     varying = [name for name, column in table.items() if column.nunique() > 1]
-    is_fine = [table[name].nunique() > max(20, len(table) / 20) for name in varying]
-    fine = {name for name, is_one in zip(varying, is_fine, strict=True) if is_one}
+    least = max(20, len(table) / 20)
+    many_valued = {name for name in varying if table[name].nunique() > least}
     permuted = {
         name: _permute_unusual(table[name], generator)
         for name in varying
-        if name in fine or not fine
+        if name in many_valued or not many_valued
     }
     by_chance = int(table.assign(**{str(n): v for n, v in permuted.items()}).duplicated().sum())
     if by_chance * _DUPLICATE_RATIO > n_repeated:
@@ -245,9 +245,9 @@ def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> boo
     without_one = {
         name: int(table.drop(columns=[name]).duplicated().sum())
         for name in varying
-        if name not in fine
+        if name not in many_valued
     }
-    if fine:
+    if many_valued:
         return max(without_one.values(), default=0) <= _NEAR_RATIO * n_repeated
     in_few = float((counts[(counts > 1) & (counts <= 3)] - 1).sum()) / n_repeated
     if in_few < _RARE_PATTERNS:
@@ -256,11 +256,10 @@ def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> boo
 
 
 def _permute_unusual(column: pd.Series, generator: np.random.Generator) -> np.ndarray:
-    """Permute the values of a column, except the most frequent value, such as 0."""
+    """Permute a column; if it has many values, rows with the most frequent one do not change."""
     values = column.to_numpy(dtype=object)
-    is_fine = column.nunique() > _MIN_PATTERNS
     positions = np.flatnonzero((column != column.mode().iloc[0]).to_numpy(bool, na_value=True))
-    if not is_fine or not len(positions):
+    if column.nunique() <= _MIN_PATTERNS or not len(positions):
         positions = np.arange(len(column))
     result = values.copy()
     result[positions] = values[generator.permutation(positions)]
@@ -268,7 +267,7 @@ def _permute_unusual(column: pd.Series, generator: np.random.Generator) -> np.nd
 
 
 def find_contradictory_rows(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield the number of rows with the features of another class, unless equal by chance."""
+    """Yield the number of rows that equal a row of another class, unless by chance."""
     if facts.y is None or facts.task == "regression" or len(facts.X) < _FEW_ROWS:
         return
     table = facts.X
@@ -302,8 +301,8 @@ def find_repeated_test_rows(facts: TableFacts) -> Iterator[Evidence]:
     train, test = facts.X[names].drop_duplicates(), facts.test[names]
     all_rows = pd.concat([train, test], ignore_index=True)
     is_repeated = all_rows.duplicated(keep="first").to_numpy()[len(train) :]
-    first_in_test = test.duplicated().to_numpy()
-    n_repeated = int((is_repeated & ~first_in_test).sum())
+    is_copy_in_test = test.duplicated().to_numpy()
+    n_repeated = int((is_repeated & ~is_copy_in_test).sum())
     share_within = 1 - len(train) / len(facts.X)
     if n_repeated < _DUPLICATE_SHARE * len(test) or share_within > n_repeated / len(test) / 2:
         return
@@ -314,7 +313,7 @@ def find_repeated_test_rows(facts: TableFacts) -> Iterator[Evidence]:
 
 
 def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield columns with values that occur in several rows, which resemble each other."""
+    """Yield columns whose values identify groups of rows that resemble each other."""
     if facts.groups is not None:
         return
     named = list(_named_groups(facts))
@@ -324,7 +323,7 @@ def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
 
 
 def _named_groups(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield identifier columns with values that occur in several rows, which resemble each other.
+    """Yield identifier columns whose values occur in several rows that resemble each other.
 
     Rows of one subject, such as a patient, must not be split between training and held-out rows.
     """
@@ -343,7 +342,7 @@ def _named_groups(facts: TableFacts) -> Iterator[Evidence]:
             other_columns = other_columns.assign(**{"the target": facts.y.to_numpy()})
         resemblance = measure_resemblance(labels, other_columns[observed])
         similar = [alike for alike, value in resemblance.items() if value >= _RESEMBLANCE]
-        # Different people with the same name agree in a few columns, such as the sex. Rows of one
+        # Different people with the same name agree in a few columns, such as sex. Rows of one
         # subject agree in most columns.
         is_subject = is_identifier_name(name) or 2 * len(similar) >= other_columns.shape[1]
         if similar and is_subject:
@@ -358,7 +357,7 @@ def _named_groups(facts: TableFacts) -> Iterator[Evidence]:
 
 
 def _unnamed_group(facts: TableFacts) -> Evidence | None:
-    """Return the integer feature that most clearly numbers subjects, regardless of its name."""
+    """Return the integer feature, if any, that most clearly numbers subjects, by its values."""
     columns = facts.X
     if facts.y is not None:
         columns = columns.assign(**{"the target": facts.y.to_numpy()})
@@ -407,7 +406,7 @@ def find_shuffled_time(facts: TableFacts) -> Iterator[Evidence]:
 def _time_features(facts: TableFacts) -> set[str | None]:
     """Return the features derived from the time column by which the rows are sorted.
 
-    If folds ignore the order, a target that changes slowly seems to depend on them.
+    If folds ignore the order, a target that changes slowly seems to depend on these features.
     """
     times = [str(evidence.subject) for evidence in find_shuffled_time(facts)]
     return {
@@ -419,7 +418,7 @@ def _time_features(facts: TableFacts) -> set[str | None]:
 
 
 def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield integer features with names of codes, or with an order unrelated to the target."""
+    """Yield integer features, or the target, that are named like codes or have no useful order."""
     if facts.task == "regression" and facts.y is not None:
         codes = list(_code_target(facts))
         yield from codes
@@ -427,7 +426,8 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
             return  # the order of a feature cannot be compared with a target of codes
     groups = list(find_repeated_groups(facts))
     rows = _independent_rows(facts, groups)
-    candidates = _possible_codes(facts, len(rows) / max(len(facts.sampled_rows), 1))
+    independent_share = len(rows) / max(len(facts.sampled_rows), 1)
+    candidates = _possible_codes(facts, independent_share)
     unnamed = []
     subjects = {evidence.subject for evidence in groups}
     for name, n_values in candidates.items():
@@ -453,15 +453,16 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
             )
 
 
-def _possible_codes(facts: TableFacts, share: float) -> dict[str, int]:
-    """Return integer features with several independent rows per value, and the number of values."""
+def _possible_codes(facts: TableFacts, independent_share: float) -> dict[str, int]:
+    """Return the number of values of integer features with several independent rows per value."""
     candidates = {}
     for name, values in facts.numeric_features.items():
         observed = values[~np.isnan(values)]
         if not len(observed) or (observed != np.floor(observed)).any():
             continue
         n_values = len(np.unique(observed))
-        if n_values >= _MIN_CODES and n_values * _MIN_ROWS_PER_CODE <= share * len(observed):
+        n_independent = independent_share * len(observed)
+        if n_values >= _MIN_CODES and n_values * _MIN_ROWS_PER_CODE <= n_independent:
             candidates[name] = n_values
     return candidates
 
@@ -483,7 +484,7 @@ def _is_arbitrary_by_category(facts: TableFacts, name: str, rows: np.ndarray) ->
 def _independent_rows(facts: TableFacts, repeated_groups: Sequence[Evidence]) -> np.ndarray:
     """Return one of the sampled rows for each group or repeated identifier.
 
-    If a subject had several rows, the target would seem to depend on each of its values.
+    With several rows of a subject, the target would seem to depend on whatever identifies it.
     """
     rows = facts.sampled_rows
     subjects = [] if facts.groups is None else [pd.Series(np.ravel(np.asarray(facts.groups)))]
@@ -497,7 +498,7 @@ def _independent_rows(facts: TableFacts, repeated_groups: Sequence[Evidence]) ->
 
 
 def _measure_order(facts: TableFacts, name: str, rows: np.ndarray) -> OrderMeasures:
-    """Measure whether the target depends on integers, and on their order."""
+    """Measure whether the target depends on an integer feature, and on its order."""
     assert facts.y is not None
     values = facts.numeric_features[name]
     target = facts.y.to_numpy()[rows]
@@ -531,7 +532,7 @@ def _is_even(counts: np.ndarray) -> bool:
 
 
 def _has_groups(facts: TableFacts, values: np.ndarray) -> bool:
-    """Return whether a feature depends on the target's values, and none on their order."""
+    """Return whether a feature depends on the target's values, and no feature on their order."""
     rows = facts.sampled_rows
     measures = [
         measure_order(values[rows], [feature[rows]])

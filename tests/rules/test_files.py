@@ -38,10 +38,10 @@ def test_load_skips_byte_order_mark(tmp_path: Path) -> None:
     [
         (pickle.dumps({"a": 1}), "holds a saved model, not rules. Load it with"),
         (b"PK\x03\x04model", "holds a saved model, not rules"),
-        (b"\xff\xfe1", "holds no rules of RuleSet.save: .*as_ruleset"),
-        (b'{"meta": {}, "rules": []}', "holds no rules of RuleSet.save: .*skescore import"),
-        (b"IF x THEN y", "holds no rules of RuleSet.save: "),
-        (b"", "holds no rules of RuleSet.save: "),
+        (b"\xff\xfe1", "was not written by RuleSet.save: .*as_ruleset"),
+        (b'{"meta": {}, "rules": []}', "was not written by RuleSet.save: .*skescore import"),
+        (b"IF x THEN y", "was not written by RuleSet.save: "),
+        (b"", "was not written by RuleSet.save: "),
     ],
 )
 def test_load_rejects_other_files(tmp_path: Path, content: bytes, message: str) -> None:
@@ -52,7 +52,7 @@ def test_load_rejects_other_files(tmp_path: Path, content: bytes, message: str) 
 
 
 def test_load_reports_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"There is no file .*none.json; pass one of"):
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*none.json; pass a file"):
         RuleSet.load(tmp_path / "none.json")
     with pytest.raises(ValueError, match=r"is a folder without rules\.json"):
         RuleSet.load(tmp_path)

@@ -297,9 +297,9 @@ def test_voting_rejects_contradictory_settings(changes: dict[str, object], messa
 
 
 def test_voting_rejects_operations_on_one_rule_per_row():
-    with pytest.raises(ValueError, match="assign needs rules of which one predicts each row"):
+    with pytest.raises(ValueError, match="assign requires that one rule predicts each row"):
         VOTES.assign(ROWS)
-    with pytest.raises(ValueError, match="simplify needs rules"):
+    with pytest.raises(ValueError, match="simplify requires that one rule"):
         VOTES.simplify()
     with pytest.raises(ValueError, match="prune needs rules"):
         prune(VOTES, ROWS, ["a"] * len(ROWS))

@@ -247,7 +247,7 @@ def test_identifier_target_reports_identifiers_sorted_by_number():
     table = table.sort_values("outcome").assign(record_id=3 * np.arange(N_ROWS) + 17)
     text = report(table.sample(frac=1, random_state=0))["identifier_target"]
     assert "determines 'outcome' (R² 0.99" in text
-    assert "numbered in its order" in text
+    assert "numbered in the order" in text
 
 
 @pytest.mark.parametrize("name", ["time", "year"])

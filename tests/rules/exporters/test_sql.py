@@ -626,7 +626,7 @@ def test_sql_shortens_numbers_with_rows():
         (
             one_rule(ordered=False, voting="sum"),
             {"kind": "assign"},
-            "needs rules of which one predicts",
+            "requires that one rule predicts",
         ),
         (
             one_rule(1.0, Interval(0, 1), fallback=Fallback(1.0, "nearest")),

@@ -331,7 +331,7 @@ def test_tree_text_describes_small_rule_sets():
 
 def test_tree_text_rejects_voting_rules():
     ruleset = RuleSet([Rule([], 1.0)], ["x"], task="regression", ordered=False, voting="sum")
-    with pytest.raises(ValueError, match="A tree needs rules of which one predicts"):
+    with pytest.raises(ValueError, match="A tree requires that one rule predicts"):
         ruleset.to_tree_text()
 
 

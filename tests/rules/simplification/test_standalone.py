@@ -171,7 +171,7 @@ def test_standalone_keeps_disjoint_rules():
 def test_standalone_rejects_votes_and_hundreds_of_parts():
     rules = [Rule([Interval(0, upper=1)], "a")]
     voting = RuleSet(rules, NAMES, task="classification", ordered=False, voting="votes")
-    with pytest.raises(ValueError, match="standalone needs rules of which one predicts"):
+    with pytest.raises(ValueError, match="standalone requires that one rule predicts"):
         voting.standalone()
     names = [f"x{j}" for j in range(40)]
     many = [Rule([Interval(j, 0, 1), Interval(j + 1, 0, 1)], "a") for j in range(39)]
