@@ -188,12 +188,12 @@ def accepted_states(
 
 
 def nearest_box(
-    boxes: BoxTable, X: np.ndarray, scale: np.ndarray, more: np.ndarray | None = None
+    boxes: BoxTable, X: np.ndarray, scale: np.ndarray, penalties: np.ndarray | None = None
 ) -> np.ndarray:
     """Return the index of the nearest box for each row; the first of equally near boxes.
 
-    Distances are divided by `scale`; features with scale 0 and missing values are ignored. `more`
-    holds further squared distances between rows and boxes, shape (n_rows, n_rules).
+    Distances are divided by `scale`; features with scale 0 and missing values are ignored.
+    `penalties`, of shape (n_rows, n_rules), are added to the squared distances.
     """
     used = np.flatnonzero((scale > 0) & np.isfinite(scale) & boxes.bounded.any(axis=0))
     lower, upper, scale = boxes.lower[:, used], boxes.upper[:, used], scale[used]
@@ -201,7 +201,9 @@ def nearest_box(
     size = max(1, int(4e6 // (len(boxes) * max(1, len(used)))))
     for begin in range(0, len(X), size):
         rows = X[begin : begin + size, used][:, None, :]
-        part = np.zeros((len(rows), len(boxes))) if more is None else more[begin : begin + size]
+        part = np.zeros((len(rows), len(boxes)))
+        if penalties is not None:
+            part = penalties[begin : begin + size]
         with np.errstate(over="ignore", invalid="ignore"):
             gap = np.maximum(np.maximum(lower - rows, rows - upper), 0)
             # The distance of an infinite value from an unbounded side is 0.
@@ -224,10 +226,10 @@ _LARGEST_SQUARE = 1e300
 
 
 def _scaled_distances(
-    rows: np.ndarray, lower: np.ndarray, upper: np.ndarray, scale: np.ndarray, more: np.ndarray
+    rows: np.ndarray, lower: np.ndarray, upper: np.ndarray, scale: np.ndarray, penalties: np.ndarray
 ) -> np.ndarray:
     """Return squared distances that over- or underflow, scaled by a power of two per row."""
-    nowhere = 10**6  # exceeds the exponent of every float
+    huge_power = 10**6  # exceeds the exponent of every float
     with np.errstate(over="ignore", invalid="ignore"):
         gap = np.maximum(np.maximum(lower - rows, rows - upper), 0)
         half = np.maximum(np.maximum(lower / 2 - rows / 2, rows / 2 - upper / 2), 0)
@@ -235,11 +237,11 @@ def _scaled_distances(
         size, power = np.frexp(np.nan_to_num(np.where(long, half, gap), nan=0.0, posinf=math.inf))
         unit, unit_power = np.frexp(scale)
         size, power = size / unit, power.astype(np.int64) + long - unit_power
-        power = np.where(size == 0, -nowhere, np.where(np.isinf(size), nowhere, power))
-        extra = np.where(more > 0, np.frexp(more)[1] // 2, -nowhere)
-        greatest = np.max(power, axis=2, initial=-nowhere)
+        power = np.where(size == 0, -huge_power, np.where(np.isinf(size), huge_power, power))
+        extra = np.where(penalties > 0, np.frexp(penalties)[1] // 2, -huge_power)
+        greatest = np.max(power, axis=2, initial=-huge_power)
         first = np.maximum(greatest, extra).min(axis=1, keepdims=True)
-        total = np.ldexp(more, np.clip(-2 * first, -2000, 2000).astype(np.int32))
+        total = np.ldexp(penalties, np.clip(-2 * first, -2000, 2000).astype(np.int32))
         shift = np.clip(power - first[:, :, None], -2000, 2000).astype(np.int32)
         for k in range(size.shape[2]):
             total += np.ldexp(size[:, :, k], shift[:, :, k]) ** 2

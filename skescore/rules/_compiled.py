@@ -110,7 +110,7 @@ def _transpose(block, begin, n_rows, columns, values):  # type: ignore[no-untype
 def _add_digit_of_four(  # type: ignore[no-untyped-def]
     values, k, n_rows, thresholds, start, missing, index
 ):
-    """Append the bin of each value to the index of its row, as a digit; four thresholds."""
+    """Append the bin of each value to the index of its row, as a digit, for four thresholds."""
     # Integers with the width of the values, and 31-bit factors, allow vector instructions.
     lane = index.dtype.type
     mask = lane(0x7FFFFFFF)
@@ -127,7 +127,7 @@ def _add_digit_of_four(  # type: ignore[no-untyped-def]
 def _add_digit_of_eight(  # type: ignore[no-untyped-def]
     values, k, n_rows, thresholds, start, missing, index
 ):
-    """Append the bin of each value to the index of its row, as a digit; eight thresholds.
+    """Append the bin of each value to the index of its row, as a digit, for eight thresholds.
 
     `_add_reached` adds further thresholds, which missing values do not reach.
     """
@@ -149,7 +149,7 @@ def _add_digit_of_eight(  # type: ignore[no-untyped-def]
 def _add_digit(  # type: ignore[no-untyped-def]
     values, k, n_rows, thresholds, start, stop, missing, index
 ):
-    """Append the bin of each value to the index of its row, as a digit; any number of thresholds.
+    """Append the bin of each value to the index of its row, as a digit, for any thresholds.
 
     The number of thresholds is a multiple of four, padded with NaN, which no value reaches. The bin
     of missing values is `missing`.

@@ -190,9 +190,10 @@ class Fallback:
         ``"default"`` predicts `output`; ``"nearest"`` predicts by the rule with the nearest box (in
         units of the features' ranges); ``"abstain"`` predicts `abstain_label`.
     class_counts : tuple of float, optional
-        Classification: numbers of the black box's predictions of each class for these rows.
+        Classification: numbers of the black box's predictions of each class for the same rows.
     abstain_label : str, int or float, optional
-        Prediction of an abstaining rule set; NaN in regression.
+        Prediction of an abstaining rule set in classification, by default ``"no rule"`` or -1; in
+        regression it is always NaN.
     """
 
     output: Any
@@ -330,8 +331,8 @@ def text_features(ruleset: RuleSet) -> dict[str, list[str] | None]:
 
     Returns
     -------
-    dict of str to list of str
-        Values by feature name; None if the domain does not list them.
+    dict of str to list of str, or to None
+        Known values by feature name; None if the domain does not list them.
     """
     pairs = list(ruleset.domain.categories) if ruleset.domain is not None else []
     domain_categories = dict(pairs)

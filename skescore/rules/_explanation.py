@@ -33,7 +33,7 @@ __all__ = ["Change", "CheckedCondition", "Counterfactual", "Explanation", "Match
 
 #: Numbers of changed rows that are predicted at a time and in the whole search for pairs.
 _BATCH, _COMBINED = 1 << 10, 1 << 14
-#: Distance from a bound, as a share of the feature's range, within which digits are saved.
+#: Largest distance of a value from a bound, as a share of the feature's range, to save digits.
 _BEYOND = 0.01
 
 
@@ -86,7 +86,7 @@ class CounterfactualSearch:
         used: set[int] = set()
         self.cuts: dict[int, set[float]] = {}
         self.lists: dict[int, set[Any]] = {}
-        self.asked: set[int] = set()
+        self.tested: set[int] = set()
         for rule in ruleset.rules:
             for part in (rule.output, rule.weight):
                 if isinstance(part, LinearOutput):
@@ -99,7 +99,7 @@ class CounterfactualSearch:
         for j in self.used:
             value = python_value(table.column(j)[0])
             self.values[j] = None if pd.isna(value) else value
-        changeable = sorted(self.cuts.keys() | self.lists.keys() | self.asked)
+        changeable = sorted(self.cuts.keys() | self.lists.keys() | self.tested)
         self.options = {j: self.choices(j, table) for j in changeable}
 
     def note(self, condition: Condition) -> None:
@@ -113,7 +113,7 @@ class CounterfactualSearch:
         elif isinstance(condition, OneOf):
             self.lists.setdefault(condition.feature, set()).update(condition.values)
         elif isinstance(condition, Missing):
-            self.asked.add(condition.feature)
+            self.tested.add(condition.feature)
 
     def choices(self, j: int, table: RowTable) -> _Options:
         """Return the values of a feature that may change the prediction, by distance.
@@ -166,7 +166,7 @@ class CounterfactualSearch:
         return _prediction.assigned_rule(self.ruleset, table)
 
     def by_rules(self, table: RowTable) -> np.ndarray:
-        """Return whether rules predict each row, not the fallback."""
+        """Return a mask of the rows that rules predict, not the fallback."""
         if self.ruleset.voting is None:
             return np.asarray(self.assigned(table) >= 0)
         sums = _prediction.class_sums if self.ruleset.classes is not None else _prediction.numbers
@@ -198,7 +198,7 @@ class CounterfactualSearch:
         return [{j: k} for j, options in self.options.items() for k in range(1, len(options.costs))]
 
     def entries(self) -> Iterator[dict[int, int]]:
-        """Yield the smallest change that satisfies the intervals and value lists of each rule."""
+        """Yield, by rule, the smallest change that satisfies its conditions on single features."""
         for rule in self.ruleset.rules:
             satisfied: dict[int, Any] = {}
             for condition in rule.conditions:
@@ -210,7 +210,7 @@ class CounterfactualSearch:
                 yield {j: int(holds.argmax()) for j, holds in satisfied.items() if not holds[0]}
 
     def nearest(self, prediction: Any) -> Counterfactual | None:
-        """Return the smallest change that leads to another prediction."""
+        """Return the smallest change found that leads to another prediction, or None."""
         singles = self.by_distance(self.singles())
         candidates = self.by_distance([*singles, *(c for c in self.entries() if len(c) > 1)])
         change = self.first(candidates, prediction)
@@ -237,7 +237,7 @@ class CounterfactualSearch:
         return sorted(changes, key=lambda change: (self.cost(change), len(change)))
 
     def first(self, changes: list[dict[int, int]], prediction: Any) -> dict[int, int] | None:
-        """Return the first change that leads to another prediction."""
+        """Return the first change that leads to another prediction, or None."""
         for begin in range(0, len(changes), _BATCH):
             batch = changes[begin : begin + _BATCH]
             hits = np.flatnonzero(self.changes_prediction(batch, prediction))
@@ -333,7 +333,7 @@ class Explanation:
         Source of the prediction: the first rule that holds, the purest rule that holds, the vote of
         all rules that hold, the nearest rule, or the fallback.
     conditions : tuple of CheckedCondition
-        Conditions of the assigned rule. All conditions hold, unless it is only the nearest rule.
+        Conditions of the assigned rule. All of them hold unless the rule is only the nearest one.
     sums : mapping of label to float, or None
         Votes per class (log odds for ``voting="logistic"``); None without a vote on classes.
     counterfactual : Counterfactual or None

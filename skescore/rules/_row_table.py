@@ -56,8 +56,8 @@ class RowTable:
 
     Parameters
     ----------
-    X : array-like, sparse matrix, pandas or polars DataFrame of shape (n_rows, n_features)
-        The rows. Columns of a frame are identified by name, so their order does not matter and
+    X : array-like, sparse matrix, DataFrame or Arrow table of shape (n_rows, n_features)
+        The rows. Columns of a table are identified by name, so their order does not matter and
         other columns are ignored. Columns of an array, or of a frame whose column names are 0, 1,
         2, ..., are identified by position.
     names : sequence of str
@@ -89,7 +89,7 @@ class RowTable:
                 return
             if not _are_positions(columns):
                 remedy = rename_hint(missing, column_names) or (
-                    " Add them; columns that no rule tests may be empty, as those that "
+                    " Add them; columns that no rule tests may be empty, such as those that "
                     "X.reindex(columns=rules.feature_names) adds."
                 )
                 raise ValueError(
@@ -348,7 +348,7 @@ def _as_array(X: Any) -> np.ndarray:
 
 
 def _are_positions(columns: Any) -> bool:
-    """Return whether the column names of a frame are 0, 1, 2, ..., which are no names."""
+    """Return whether the column names of a frame are only their positions: 0, 1, 2, ..."""
     return all(
         isinstance(column, Integral) and not isinstance(column, bool | np.bool_) and column == i
         for i, column in enumerate(columns)

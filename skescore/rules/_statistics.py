@@ -14,7 +14,7 @@ from skescore.rules._ruleset import RuleSet
 
 
 def with_statistics(ruleset: RuleSet, X: Any, labels: np.ndarray) -> RuleSet:
-    """Set the statistics of rules from rows.
+    """Compute the statistics of rules on rows.
 
     In an ordered or disjoint rule set, a row counts for the rule that predicts it; otherwise for
     every rule that covers it.

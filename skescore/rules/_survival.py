@@ -17,7 +17,7 @@ from skescore.rules.importers._as_ruleset import as_ruleset
 __all__ = [
     "SurvivalCurve",
     "SurvivalRules",
-    "moments_of",
+    "as_times",
     "read_outcomes",
 ]
 
@@ -223,7 +223,7 @@ class SurvivalCurve:
             If a time is not a number.
         """
         steps = np.append(1.0, self.survival)
-        return np.asarray(steps[np.searchsorted(self.times, moments_of(times), side="right")])
+        return np.asarray(steps[np.searchsorted(self.times, as_times(times), side="right")])
 
     def outcomes(self) -> tuple[Floats, Flags]:
         """Return the times and events of the rows, sorted by time.
@@ -266,7 +266,7 @@ class SurvivalCurve:
         return f"<SurvivalCurve: {self}>"
 
 
-def moments_of(times: ArrayLike) -> Floats:
+def as_times(times: ArrayLike) -> Floats:
     """Convert evaluation times of curves to floats."""
     array = np.asarray(times)
     if array.dtype.kind not in "iuf" or np.isnan(array).any():
@@ -299,7 +299,7 @@ class SurvivalRules:
     Raises
     ------
     ValueError
-        If the number of curves is not that of the rules.
+        If the numbers of curves and rules differ.
 
     Notes
     -----
@@ -307,7 +307,7 @@ class SurvivalRules:
     each estimated from all rows that the rule covers, as in RuleKit. In an ordered set, the first
     rule that holds predicts, and its curve is estimated from the rows assigned to it.
 
-    Rules without rows do not count. Rows that only they cover get the curve of all rows.
+    Rules without rows do not count. Rows that only such rules cover get the curve of all rows.
 
     References
     ----------
@@ -349,7 +349,7 @@ class SurvivalRules:
 
         Parameters
         ----------
-        ruleset : RuleSet or what :func:`skescore.as_ruleset` reads
+        ruleset : RuleSet or object that :func:`skescore.as_ruleset` reads
             The premises.
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
@@ -410,20 +410,20 @@ class SurvivalRules:
         ValueError
             If the times are not a list of numbers, or X does not match the rules.
         """
-        moments = moments_of(times)
-        if moments.ndim != 1:
-            raise ValueError(f"times must be a list of numbers, got shape {moments.shape}.")
+        time_points = as_times(times)
+        if time_points.ndim != 1:
+            raise ValueError(f"times must be a list of numbers, got shape {time_points.shape}.")
         members = self.members(X) & np.array([c is not None for c in self.curves], dtype=bool)
-        steps = np.zeros((len(self), len(moments)))
+        steps = np.zeros((len(self), len(time_points)))
         for number, curve in enumerate(self.curves):
             if curve is not None:
-                steps[number] = curve.at(moments)
-        result = np.empty((len(members), len(moments)))
+                steps[number] = curve.at(time_points)
+        result = np.empty((len(members), len(time_points)))
         for start in range(0, len(members), _ROWS_PER_BATCH):
             rows = slice(start, start + _ROWS_PER_BATCH)
             shares = members[rows] / np.maximum(members[rows].sum(axis=1, keepdims=True), 1)
             result[rows] = np.minimum(shares @ steps, 1.0)  # rounded shares may sum to more than 1
-        result[~members.any(axis=1)] = self.fallback.at(moments)
+        result[~members.any(axis=1)] = self.fallback.at(time_points)
         return result
 
     def to_text(self) -> str:

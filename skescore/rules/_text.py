@@ -165,8 +165,8 @@ def line(ruleset: RuleSet, position: int) -> str:
     )
 
 
-def can_be_lost(ruleset: RuleSet) -> bool:
-    """Return False if some rule always predicts, so that the fallback is never used."""
+def may_need_fallback(ruleset: RuleSet) -> bool:
+    """Return whether rows may get the fallback; False if some rule always predicts."""
     always = any(not rule.conditions for rule in ruleset.rules)
     if ruleset.voting == "mean":
         positive = all(isinstance(rule.weight, float) and rule.weight > 0 for rule in ruleset.rules)
@@ -178,7 +178,7 @@ def closing_lines(ruleset: RuleSet) -> list[str]:
     """Write the lines below the rules: the voting and the fallback, if any."""
     lines = [f"together: {VOTING_TEXTS[ruleset.voting]}"] if ruleset.voting else []
     fallback = ruleset.fallback
-    if fallback is None or not can_be_lost(ruleset):
+    if fallback is None or not may_need_fallback(ruleset):
         return lines
     if fallback.policy == "nearest" and len(ruleset):
         prediction = "the rule whose box is nearest"

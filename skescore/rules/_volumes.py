@@ -91,8 +91,8 @@ def adjacent_pairs(
     Notes
     -----
     The hash of a box is a sum of random words, one per feature and interval. Subtracting one
-    summand gives the hash of all other features. Boxes with equal hashes are compared exactly. The
-    cost is that of n_features sorts instead of comparing all pairs.
+    summand gives the hash of all other features. Boxes with equal hashes are compared exactly. This
+    takes n_features sorts instead of a comparison of all pairs.
     """
     low, high = as_boxes(lower, upper)
     with_flags = lower_closed is not None or upper_closed is not None
@@ -393,11 +393,11 @@ _FEW_BOXES = 12  # up to this number, all (at most 4095) sets of rules are affor
 _MOST_PARTS = 4_000_000  # boxes times parts of a feature; with more, cutting boxes is faster
 _WORDS_PER_FRAGMENT = 50
 _GRID_CELLS = 50_000_000
-_MANY_CELLS, _FEW_FRAGMENTS = 1_000_000, 5_000  # with more cells, so many fragments are faster
+_MANY_CELLS, _FEW_FRAGMENTS = 1_000_000, 5_000  # fragments up to a limit are faster than many cells
 _GRID_CHUNK = 1_000_000  # cells in memory at a time
 _FLOATS_IN_MEMORY = 20_000_000
 _FLOATS_PER_FRAGMENT = 5000  # limit of processed numbers, which limits the time
-_CALL_COST = 10_000  # a step on small arrays takes as long as processing so many numbers
+_CALL_COST = 10_000  # a step on small arrays takes as long as processing this many numbers
 _RELATIVE_ERROR = 1e-9
 
 
@@ -712,7 +712,7 @@ def volume_outside(
 ) -> float | None:
     """Return the volume of a product of boxes outside other products; None beyond the limit.
 
-    The other boxes with the same `rule` form a product, too; see :func:`union_volume`.
+    Each group of other boxes with the same `rule` is a product, too; see :func:`union_volume`.
     """
     met = (lower < high.max(axis=0)).all(axis=1) & (upper > low.min(axis=0)).all(axis=1)
     rules = np.concatenate([np.full(len(low), rule.min(initial=0) - 1), rule[met]])

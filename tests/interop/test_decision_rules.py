@@ -280,7 +280,7 @@ def test_decision_rules_read_zero_bounds_as_evaluated(bounds: tuple[float, float
     X["length"] = [-1.0, -0.25, 0.25, 1.0, np.nan]
     hit = 0.0 in bounds and bounds[0] > -np.inf
     if hit:
-        with pytest.warns(UserWarning, match="ignores lower bounds next to a 0"):
+        with pytest.warns(UserWarning, match="ignores a lower bound if a bound is 0"):
             ours = as_ruleset(theirs)
     else:
         ours = as_ruleset(theirs)

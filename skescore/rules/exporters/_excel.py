@@ -69,15 +69,7 @@ def _literal(value: Any) -> str:
 
 
 class _Formulas:
-    """Conditions and outputs as formulas on the cells of a row.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    columns : mapping of int to str
-        Letters of each feature's column.
-    """
+    """Conditions and outputs as formulas on the cells of a row, given by feature."""
 
     def __init__(self, ruleset: RuleSet) -> None:
         check_one_rule_per_row(ruleset, "Excel")
@@ -220,8 +212,8 @@ def to_excel_formula(ruleset: RuleSet, row: int = 2) -> str:
     Returns
     -------
     str
-        The formula, with an equals sign, English function names and commas. LibreOffice and Google
-        Sheets read it too.
+        The formula, beginning with an equals sign, with English function names and commas.
+        LibreOffice and Google Sheets read it, too.
 
     Raises
     ------
@@ -393,7 +385,12 @@ def to_excel(ruleset: RuleSet, n_rows: int = 100) -> bytes:
     ImportError
         If openpyxl is not installed.
     ValueError
-        As :func:`to_excel_formula`, which also states how Excel compares numbers.
+        If a rule is too long, if rules vote, if the fallback is the nearest rule, or if a feature
+        is compared with numbers and texts.
+
+    See Also
+    --------
+    to_excel_formula : Its notes state how Excel compares numbers.
 
     Examples
     --------

@@ -127,7 +127,7 @@ def counted_tiles(ruleset: RuleSet, rows_name: str) -> list[tuple[str, str, str]
     Returns
     -------
     list of tuple of str
-        Tiles; empty if rules may share rows, or have no counts.
+        Figure, meaning and rows of each tile; empty if rules may share rows, or have no counts.
     """
     counted = [rule.statistics for rule in ruleset if rule.statistics is not None]
     if ruleset.classes is None or not (ruleset.ordered or ruleset.disjoint) or ruleset.voting:
@@ -186,7 +186,7 @@ def _rows_bar(ruleset: RuleSet, position: int) -> str:
 
 
 def _bar_key(ruleset: RuleSet) -> list[Html]:
-    """Return the meaning of the colors of the bars."""
+    """Return the legend of the bars; empty if they show only numbers of rows."""
     statistics = [rule.statistics for rule in ruleset if rule.statistics is not None]
     if ruleset.classes is None or not any(one.class_counts for one in statistics):
         return []

@@ -12,7 +12,7 @@ from skescore._validation import check_instance, check_sequence
 from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf, truth_table
 from skescore.rules._domain import label_array
 from skescore.rules._rule import LinearOutput, Rule
-from skescore.rules._text import can_be_lost, feature_name
+from skescore.rules._text import feature_name, may_need_fallback
 from skescore.rules.exporters._common import class_labels, elementary, to_ascii
 
 if TYPE_CHECKING:
@@ -502,7 +502,7 @@ class _Theory:
             rule_head = self._head(everything, "Said", "_rule")
             lines = prediction_goals(ruleset, self.predicate, rule_head)
             yield self._clause(self._head(everything), lines)
-        if can_be_lost(ruleset):
+        if may_need_fallback(ruleset):
             or_weightless = " or the weights add up to 0 or less"
             yield from self._fallback(
                 "otherwise, where no rule holds"

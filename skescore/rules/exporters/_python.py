@@ -314,7 +314,7 @@ class _Function:
             f'        raise ValueError(f"row must hold {count}, got {{len(row)}}.")',
         ]
         if variables:
-            lines.append("    given: Any = row  # asked by name or by place")
+            lines.append("    given: Any = row  # indexed by name or by position")
         for name, feature, as_number in variables:
             key = literal(self.ruleset.feature_names[feature])
             helper = "number" if as_number else "label"
@@ -391,7 +391,7 @@ class _Function:
     def _nearest(self) -> list[str]:
         boxes, rules = self.ruleset.boxes, self.ruleset.rules
         lines = [
-            "    # No rule holds: the one whose box is nearest predicts, in units of the ranges.",
+            "    # No rule holds: the rule with the nearest box predicts, in units of the ranges.",
             f"    values = {tuple_text(map(self.names.number, self.box_features)) or '()'}",
             "    boxes = (",
         ]
@@ -428,7 +428,7 @@ class _Function:
             "            distance += gap * gap",
             "        if distance < least:",
             "            nearest, least = i, distance",
-            "    if not 0.0 < least <= 1e300:  # squares that are no floats: once more, exactly",
+            "    if not 0.0 < least <= 1e300:  # squares over- or underflow: compute exactly",
             "        from fractions import Fraction",
             "",
             '        nearest, least = 0, float("inf")',

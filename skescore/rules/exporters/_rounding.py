@@ -70,7 +70,7 @@ def shorten_numbers(ruleset: RuleSet, X: Any, reach: float | None = None) -> Rul
 
 
 def readable_bounds(ruleset: RuleSet, X: np.ndarray) -> RuleSet:
-    """Round the bounds of rules so that every training row stays on its side of them.
+    """Round the bounds of rules so that every training row stays on the same side of each bound.
 
     Columns of whole numbers get whole bounds, conditions on columns with two values name one of
     them, and all other bounds get the fewest digits within 1/2000 of the feature's range. The text
@@ -465,7 +465,7 @@ def _shortest(bound: float, low: float, high: float) -> float:
 def _whole_numbers(bound: float) -> Iterator[list[float]]:
     """Yield whole numbers below and above, with one digit before trailing zeros, then two, ..."""
     integer_part = math.floor(bound)
-    # The number of digits is that of the number: -1000, which is below -999.5, has one more.
+    # The digits of the bound count: the integer below -999.5, which is -1000, has one more.
     for zeros in range(len(str(abs(int(bound)))) - 1, -1, -1):
         step = 10**zeros
         yield _neighbors(integer_part // step * step, step)

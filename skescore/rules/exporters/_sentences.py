@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf, truth_table
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._text import (
-    can_be_lost,
     exact_number,
     feature_name,
     format_label,
     format_number,
+    may_need_fallback,
     output_number,
     percent_text,
 )
@@ -29,11 +29,11 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _OUR_WORDS = re.compile(r"\b(and|or|nor|missing|known)\b")
 _VOTING = {
     "votes": "All rules that hold vote together: each gives its weight to its class, and the class "
-    "with most is the prediction.",
+    "with the largest sum is the prediction.",
     "probabilities": "All rules that hold vote together: each divides its weight among the classes "
-    "as it has seen them, and the class with most is the prediction.",
+    "in proportion to its rows, and the class with the largest sum is the prediction.",
     "logistic": "All rules that hold vote together: each adds its weight to the log odds of its "
-    "class, and the class with most is the prediction.",
+    "class, and the class with the largest sum is the prediction.",
     "mean": "All rules that hold predict together: the prediction is the weighted mean of their "
     "outputs.",
     "sum": "All rules that hold predict together: the prediction is the sum of their outputs, each "
@@ -79,7 +79,7 @@ def _lines(ruleset: RuleSet) -> Iterator[str]:
 def last_sentence(ruleset: RuleSet) -> str:
     """Describe the fallback; return "" if there is none or a rule holds for every row."""
     fallback = ruleset.fallback
-    if fallback is None or not can_be_lost(ruleset):
+    if fallback is None or not may_need_fallback(ruleset):
         return ""
     where = "Where no rule holds"
     if ruleset.voting == "mean":
@@ -97,7 +97,7 @@ def _sentence(ruleset: RuleSet, position: int) -> str:
     output = _output(ruleset, rule.output)
     premise = _premise(rule.conditions, names)
     if ruleset.voting:
-        verb = "says" if ruleset.classes is None else "votes for"
+        verb = "predicts" if ruleset.classes is None else "votes for"
         conclusion = f"{verb} {output} with weight {_function(rule.weight, names)}."
         text = f"If {premise}, then it {conclusion}" if premise else f"It always {conclusion}"
     else:

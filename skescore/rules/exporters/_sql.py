@@ -68,7 +68,10 @@ class ColumnKindError(ValueError):
 
 @dataclass(frozen=True)
 class Dialect:
-    """SQL dialect for names and values; standard SQL if the name is None."""
+    """SQL dialect for names and values; standard SQL if the name is None.
+
+    `exact` is the parameter of :meth:`RuleSet.to_sql`.
+    """
 
     name: str | None = None
     exact: bool = False
@@ -146,7 +149,7 @@ class Dialect:
                     f"SQLite does not read the number {value!r} exactly: it must be 0 or at least "
                     f"{_LEAST_IN_SQLITE} in magnitude. Rescale that feature."
                 )
-            # SQLite rounds twice when it reads numbers. Further digits avoid an effect of this.
+            # SQLite rounds twice when it reads numbers. Further digits avoid a wrong result.
             error = abs(Fraction(text) - Fraction(value)) / Fraction(math.ulp(value))
             if error > Fraction(1, 2) - Fraction(1, 256):
                 text = f"{value:.17e}"
@@ -598,8 +601,8 @@ def sql_parts(
     """Write the premises of all rules, the prediction, and the linear outputs of rules.
 
     `kinds` are the kinds of the columns of a table, see :class:`Terms`. Missing values are handled
-    as in :meth:`RuleSet.to_sql` with ``exact=True``. If a single rule predicts a class, the
-    prediction is the number of the assigned rule.
+    as in :meth:`RuleSet.to_sql` with ``exact=True``. If rules vote, `rule_number` is None. If a
+    single rule predicts a class, `prediction` is None, because the rule number determines it.
     """
     style = find_dialect(dialect, exact=True)
     booleans = [name for name, kind in (kinds or {}).items() if kind == "flag"]
@@ -639,7 +642,7 @@ class _Writer:
     def __init__(self, ruleset: RuleSet, style: Dialect, terms: Terms) -> None:
         self.ruleset, self.style, self.terms = ruleset, style, terms
         self.rules = rules_in_order(ruleset)
-        self.sure = always_predicts(ruleset)
+        self.always_predicts = always_predicts(ruleset)
         self.classes = class_labels(ruleset)
 
     def rule_number(self) -> str:
@@ -692,11 +695,11 @@ class _Writer:
     def _fallback(self) -> str | None:
         """Write the prediction for rows that no rule covers; None stands for NULL."""
         fallback, classes = self.ruleset.fallback, self.ruleset.classes
-        if fallback is None or (self.sure and self.ruleset.voting != "mean"):
+        if fallback is None or (self.always_predicts and self.ruleset.voting != "mean"):
             return None
         if fallback.policy == "nearest" and len(self.ruleset):
             raise ValueError(
-                "SQL cannot say which rule's box is nearest, but the fallback has "
+                "SQL cannot find the rule with the nearest box, but the fallback has "
                 "policy='nearest'. Choose another one: ruleset.replace(fallback=Fallback("
                 f"{fallback.output!r})) predicts {fallback.output!r} if no rule holds."
             )
@@ -707,8 +710,8 @@ class _Writer:
         return self._class(classes.index(fallback.output))
 
     def _where_any(self, prediction: str) -> str:
-        """Write a prediction for covered rows, and that of the fallback for others."""
-        if self.sure:
+        """Write a prediction for covered rows, and the fallback's output for other rows."""
+        if self.always_predicts:
             return prediction
         if not self.rules:
             return self._fallback() or "NULL"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Line of a tree."""
+    """Line of a tree: a condition, and at a leaf its rules with their remaining conditions."""
 
     depth: int
     condition: Interval | None
@@ -38,7 +38,7 @@ class Node:
 
 
 def split_tree(boxes: BoxTable) -> Iterator[Node]:
-    """Split boxes by comparisons until every part contains one box, if possible.
+    """Yield the nodes of a tree of comparisons that separates all boxes, if possible.
 
     Notes
     -----
@@ -177,7 +177,7 @@ def _branches(
     number: NumberFormat,
     depth: int,
 ) -> Iterator[str]:
-    """Yield the lines of rules, each below the first conditions shared with the rule before."""
+    """Yield the lines of rules, each below the first conditions it shares with the rule before."""
     names = ruleset.feature_names
     before: Sequence[Condition] = ()
     for position, conditions in rules:

@@ -47,7 +47,7 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
     - tables of conditions, see :meth:`RuleSet.to_conditions`;
     - scikit-learn's searches over any of these, its FrozenEstimator, and Pipelines that end in one.
       Scalers of a Pipeline are inverted, so the rules are in the units of the Pipeline's input.
-      Conditions include missing values if they hold for the value that an imputer replaces them by.
+      A condition includes missing values if it holds for the value that an imputer inserts.
 
     Add other kinds of models with ``@as_ruleset.register(TheirClass)``.
 
@@ -72,8 +72,8 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
 
     Notes
     -----
-    Rules predict exactly like the model. Their bounds are therefore those of the model, often with
-    many digits (scikit-learn's trees round rows to 32 bits: ``x ≤ 0.8000000417232512``).
+    Rules predict exactly like the model. Their bounds therefore equal the model's, often with many
+    digits (scikit-learn's trees round rows to 32 bits: ``x ≤ 0.8000000417232512``).
     :meth:`RuleSet.shorten` rounds them without moving rows of the data to the other side.
 
     Examples

@@ -265,7 +265,7 @@ class _SplitFeatures:
 def _atoms(
     column: Mapping[str, Any], text: Mapping[int, str], X: Any
 ) -> list[tuple[CategorySet, int | None]]:
-    """Return the categories of a feature with their hashes; the last, with None, are all others."""
+    """Return the categories of a feature with their hashes; the last entry is for all others."""
     position = int(column["flat_feature_index"])
     values = X.iloc[:, position] if hasattr(X, "iloc") else np.asarray(X, dtype=object)[:, position]
     distinct = map(python_value, pd.unique(pd.Series(values, dtype=object).dropna()))

@@ -151,8 +151,8 @@ class Premises:
             )
         if self.overlooked:
             warnings.warn(
-                f"decision-rules ignores lower bounds next to a 0 ({listed(self.overlooked, 3)}),"
-                " and so do the converted rules. Pass zero_bounds='written' to use these bounds.",
+                "decision-rules ignores a lower bound if a bound is 0, and so do the converted rules "
+                f"({listed(self.overlooked, 3)}). Pass zero_bounds='written' to use these bounds.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -214,11 +214,11 @@ def read_decision_rules(
         Rule set for classification or regression.
     strategy : {"vote", "best_rule", "first"}, optional
         Method of prediction, which is not in the JSON: all rules vote with their weights, the rule
-        with the largest weight predicts, or the first rule that holds. By default that of the rule
-        set; ``"vote"`` for JSON.
+        with the largest weight predicts, or the first rule that holds. By default the rule set's
+        strategy; ``"vote"`` for JSON.
     categories : mapping from str to sequence, optional
-        Values of categorical features, by name. Each text in the JSON is replaced by the value of
-        which it is ``str(value)``. By default values are texts, except for features of a rule set
+        Values of categorical features, by name. Each text in the JSON is replaced by the value that
+        ``str`` converts to it. By default values are texts, except for features of a rule set
         that are compared with sets of numbers (``DiscreteSetCondition``). ``NominalCondition``
         converts all values to text, so its numbers must be passed here.
     zero_bounds : {"evaluated", "written"}, default="evaluated"

@@ -61,7 +61,7 @@ def read_ebm(model: Any) -> RuleSet:
 
 
 def _axis(model: Any, feature: int, n_features: int) -> list[tuple[int, Condition]]:
-    """Return the index and the condition of each bin of a feature with this number of terms."""
+    """Return the index and condition of each bin of a feature in a term of `n_features`."""
     resolutions = model.bins_[feature]
     bins = resolutions[min(len(resolutions), n_features) - 1]
     bins_by_index: list[tuple[int, Condition]] = [(0, Missing(feature))]

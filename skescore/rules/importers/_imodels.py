@@ -103,7 +103,7 @@ def labels(model: Any) -> list[Any]:
 def conjunction(conditions: Iterable[Interval]) -> tuple[Interval, ...] | None:
     """Join the intervals on each feature; return None if no number satisfies them all.
 
-    Rules of imodels may never hold, because it rounds thresholds and moves the cuts of grown trees.
+    Some rules never hold, because imodels rounds thresholds and moves the cuts of grown trees.
     """
     joined: dict[int, Interval] = {}
     for condition in conditions:
@@ -408,7 +408,7 @@ def _sum_in_order(added: np.ndarray) -> np.ndarray:
     return total
 
 
-def _least_removed(added: np.ndarray) -> np.ndarray:
+def _subtract_smallest(added: np.ndarray) -> np.ndarray:
     """Subtract the smallest value of each leaf from the values of all its classes."""
     return np.asarray(added - added.min(axis=1, keepdims=True))
 
@@ -416,10 +416,11 @@ def _least_removed(added: np.ndarray) -> np.ndarray:
 def _short_form_predicts_alike(
     trees: Sequence[Sequence[Leaf]], decide: Decide, scale: float, *, unknown: bool
 ) -> bool:
+    """Return whether the short form predicts like the model; `unknown` if that takes too long."""
     added = _combinations(trees)
     if added is None:
         return unknown
-    short = _sum_in_order(scale * _least_removed(added)).argmax(axis=1)
+    short = _sum_in_order(scale * _subtract_smallest(added)).argmax(axis=1)
     return bool((short == decide(added)).all())
 
 

@@ -195,7 +195,7 @@ def _assign_labels(
 
 
 def _fits(info: Mapping[str, Any] | None, n_codes: int) -> bool:
-    """Return whether a column can have that many codes; information lacks on constant columns."""
+    """Return whether a column can have that many codes; constant columns have no `info`."""
     if info is None:
         return True
     if info["values"]:

@@ -122,7 +122,10 @@ def decimals() -> int:
 
 
 class Labels:
-    """Mapping from PSyKE's labels to the classes of the rule set, which include `further`."""
+    """Mapping from PSyKE's labels to the classes of the rule set.
+
+    Without the user's `classes`, the classes include the `further` labels.
+    """
 
     def __init__(
         self, reading: Reading, classes: Mapping[Any, Any] | None, further: Sequence[Any]
@@ -316,12 +319,12 @@ _EVERYTHING: _Region = [((-math.inf, 0), (math.inf, 1))]
 Literal: TypeAlias = tuple[str, bool]
 
 
-def _without(region: _Region) -> _Region:
+def _complement(region: _Region) -> _Region:
     cuts = [(-math.inf, 0), *(cut for piece in region for cut in piece), (math.inf, 1)]
     return [(a, b) for a, b in zip(cuts[::2], cuts[1::2], strict=True) if a < b]
 
 
-def _common(one: _Region, other: _Region) -> _Region:
+def _intersection(one: _Region, other: _Region) -> _Region:
     pieces = [(max(a, c), min(b, d)) for a, b in one for c, d in other]
     return sorted((a, b) for a, b in pieces if a < b)
 
@@ -339,7 +342,7 @@ def _region_of_value(value: Any) -> _Region | None:
         return [((low[0], int(value.standard)), (math.inf, 1))]
     if kind in ("Between", "Outside"):
         inside = [(low, high)] if low < high else []
-        return inside if kind == "Between" else _without(inside)
+        return inside if kind == "Between" else _complement(inside)
     raise TypeError(
         f"A DiscreteFeature must have values of PSyKE's kinds (LessThan, GreaterThan, Between, "
         f"Outside, Constant), got {value!r}."
@@ -403,7 +406,7 @@ class Discretization:
     def conditions(
         self, literals: Iterable[Literal], feature_index: Mapping[str, int]
     ) -> tuple[Condition, ...] | None:
-        """Convert literals on columns to conditions on features; None if they contradict."""
+        """Convert literals on columns to conditions on features; None if these never hold."""
         required_values = dict(literals)
         conditions: list[Condition] = []
         for feature in self.features:
@@ -425,7 +428,7 @@ class Discretization:
         return tuple(conditions)
 
     def domain(self, names: Sequence[str], X: Any) -> Domain | None:
-        """Return the box around rows; None if a column has values that are not numbers."""
+        """Return the box around rows; None without rows, or if a number is missing or a text."""
         table = RowTable(X, names)
         by_name = {str(feature.name): feature for feature in self.features}
         matrix, categories = np.zeros((len(table), len(names))), {}
@@ -463,7 +466,7 @@ def _of_numbers(feature: int, requirements: Sequence[tuple[Any, bool]]) -> list[
         if part is None:
             number = float(_constant(value))
             part = [((number, 0), (number, 1))]
-        region = _common(region, part if is_required else _without(part))
+        region = _intersection(region, part if is_required else _complement(part))
     if not region:
         return None
     pieces = [_piece(feature, start, stop) for start, stop in region]
@@ -611,10 +614,10 @@ def checked_target(units: Units, column_names: Sequence[str], notes: list[str]) 
 
 
 def _ignored(extractor: Any, cubes: Sequence[Any], notes: list[str]) -> set[str]:
-    """Return the features that PSyKE's predict ignores.
+    """Return the features whose bounds the rules ignore, as PSyKE's predict does.
 
-    GridEx, GridREx and HEx store every feature that some level of the grid does not divide. They
-    also ignore the bounds on this feature from other levels.
+    GridEx, GridREx and HEx also ignore bounds on a feature that only some levels of the grid do not
+    divide. The rules keep these bounds, which is added to the notes.
     """
     ignored = {str(name) for name in extractor._dimensions_to_ignore}
     if "GridEx" not in kinds(extractor):
@@ -846,7 +849,7 @@ def read_cart(
             drafts.append(
                 Draft(conditions, output, _cart_statistics(rule, predictor, labels, units))
             )
-    notes += _missing(len(rules) - len(drafts), len(rules), "CART")
+    notes += _dropped_note(len(rules) - len(drafts), len(rules), "CART")
     return Reading(
         columns,
         tuple(drafts),
@@ -902,11 +905,11 @@ def _cart_statistics(
     )
 
 
-def _missing(n_missing: int, n_rules: int, name: str) -> list[str]:
-    if not n_missing:
+def _dropped_note(n_dropped: int, n_rules: int, name: str) -> list[str]:
+    if not n_dropped:
         return []
     return [
-        f"{n_missing} of the {n_rules} rules of PSyKE's {name} cannot hold for any row and were "
+        f"{n_dropped} of the {n_rules} rules of PSyKE's {name} cannot hold for any row and were "
         "dropped; this changes no prediction."
     ]
 
@@ -945,7 +948,7 @@ def read_literals(
             )
         if conditions is not None:
             drafts.append(Draft(conditions, label))
-    notes = _missing(len(rules) - len(drafts), len(rules), name)
+    notes = _dropped_note(len(rules) - len(drafts), len(rules), name)
     labels = known_labels(extractor.predictor, [label for _, label in rules])
     domain = None
     if not discretization.features:
@@ -1021,12 +1024,12 @@ def read_psyke(
         GridEx, GridREx, ITER, HEx, DiViNE, COSMiK, GInGER, CReEPy, CART, REAL or Trepan after its
         ``extract``, or ExACT or CREAM after its ``fit``. It is not changed.
     feature_names : sequence of str, optional
-        Names of the features of the rules; by default PSyKE's names, in PSyKE's order. Names that
-        include all of these are the columns of your table, in order. Otherwise, there must be one
-        new name for each of PSyKE's columns, in PSyKE's order.
+        Names of the features of the rules; by default PSyKE's names, in PSyKE's order. If they
+        include all of PSyKE's names, they are the columns of your table, in order. Otherwise, they
+        are new names for all of PSyKE's columns, in PSyKE's order.
     classes : mapping, optional
-        Your label for each label of PSyKE, which are text, such as ``{"0": 0, "1": 1}``. By default
-        PSyKE's labels are used.
+        Your label for each of PSyKE's labels, which are texts, such as ``{"0": 0, "1": 1}``. By
+        default PSyKE's labels are used.
     X : array-like or DataFrame, optional
         Rows with the features of the rules, usually the training rows, for statistics.
     y_black_box : array-like, optional

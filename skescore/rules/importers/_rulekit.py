@@ -154,8 +154,8 @@ def _engine(model: Any) -> Any:
             "feature_names=..., task='survival'), and fit their curves by SurvivalRules.fit."
         )
         raise ValueError(
-            "model must be a classification or a regression, got one of RuleKit whose rules are "
-            f"{kind if contrast is None else 'contrast sets'}."
+            "model must be for classification or regression, got a RuleKit model with rules of the "
+            f"kind {kind if contrast is None else 'contrast sets'}."
             f"{remedy if kind == 'SurvivalRuleSet' and contrast is None else ''}"
         )
     if kind == "RegressionRuleSet" and hasattr(model, "label_unique_values"):
@@ -165,7 +165,7 @@ def _engine(model: Any) -> Any:
         )
     if not engine.getIsVoting():
         raise ValueError(
-            "model must have rules that vote, got a RuleKit model of which one predicts."
+            "model must have rules that vote, got a RuleKit model in which a single rule predicts."
         )
     return engine
 

@@ -91,7 +91,7 @@ def shortened_paths(leaves: dict[int, list[_Step]]) -> dict[int, list[_Step]]:
 def _conditions(
     path: Iterable[_Step], splits: Mapping[int, tuple[int, float, bool | None]]
 ) -> tuple[Condition, ...] | None:
-    """Return the conditions of a path; None if only uncovered missing values follow it.
+    """Return the conditions of a path; None if only uncovered missing values take the path.
 
     A split has a feature, a threshold, and whether missing values go left (None: to neither side).
     """
@@ -111,7 +111,7 @@ def _conditions(
     for (feature, missing), (low, high) in bounds.items():
         if low < high:
             conditions.append(Interval(feature, low, high, missing=missing))
-        elif missing:  # thresholds between the same float32 numbers part missing values only
+        elif missing:  # thresholds between the same float32 numbers separate only missing values
             conditions.append(Missing(feature))
         else:
             return None
@@ -146,8 +146,9 @@ def tree_to_ruleset(
         earlier rules make redundant; its last rule always holds.
     missing : bool, optional
         Whether conditions state to which side the tree sends missing values: ``age ≤ 30 or
-        missing``. By default for features with missing values in the domain; without a domain, if
-        the tree must have been fitted on missing values, and in lists, see Notes.
+        missing``. By default True for the features with missing values in the domain. If there are
+        none, True if the tree must have been fitted on missing values, and for a list without a
+        domain; see Notes.
     **settings
         Other parameters of :class:`RuleSet`.
 
@@ -291,8 +292,8 @@ def learned_from_missing(model: Any) -> bool:
     rows, left, right = tree.n_node_samples, tree.children_left, tree.children_right
     # For splits without missing values, scikit-learn stores the side of most rows.
     expected = rows[left[inner]] > rows[right[inner]]
-    noted = np.asarray(tree.missing_go_to_left)[inner].astype(bool)
-    return bool((noted != expected).any() or np.isinf(tree.threshold[inner]).any())
+    goes_left = np.asarray(tree.missing_go_to_left)[inner].astype(bool)
+    return bool((goes_left != expected).any() or np.isinf(tree.threshold[inner]).any())
 
 
 def _features_with_missing(model: Any, domain: Domain | None, simplify: bool) -> np.ndarray:
@@ -311,7 +312,7 @@ FORESTS = (
 )
 BOOSTED = (GradientBoostingClassifier, GradientBoostingRegressor, AdaBoostClassifier)
 #: Reasons why other ensembles of scikit-learn cannot be converted.
-_UNSPEAKABLE = {
+_UNSUPPORTED = {
     "AdaBoostRegressor": "predicts the weighted median of its trees, which is not a vote of rules",
     "RandomTreesEmbedding": "encodes rows by its trees but does not predict",
 }
@@ -344,8 +345,9 @@ def read_forest(
 
     Parameters
     ----------
-    model : RandomForestClassifier, RandomForestRegressor, ExtraTrees... of either kind
-        A fitted forest with one output.
+    model : forest
+        A fitted RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier or
+        ExtraTreesRegressor with one output.
     feature_names : sequence of str, optional
         Names of the features in the rules; by default those that the forest was fitted with, or
         ``x0``, ``x1``, ...
@@ -481,7 +483,7 @@ def _check_kind(model: Any, kinds: tuple[type, ...]) -> None:
     """Raise a TypeError for models whose trees cannot be converted to voting rules."""
     if not isinstance(model, kinds):
         kind_names = ", ".join(kind.__name__ for kind in kinds)
-        why = _UNSPEAKABLE.get(type(model).__name__, "is not one of these models")
+        why = _UNSUPPORTED.get(type(model).__name__, "is not one of these models")
         raise TypeError(
             f"{type(model).__name__} {why}, so there is no rule set that predicts alike. "
             f"Supported are {kind_names}."

@@ -24,7 +24,7 @@ def simplify(ruleset: RuleSet, X: Any, tolerance: float) -> RuleSet:
     if X is None:
         if tolerance > 0:
             raise ValueError(
-                f"tolerance={tolerance!r} is a share of rows, so it needs them: pass X, or "
+                f"tolerance={tolerance!r} is a share of the rows of X: pass X, or "
                 "tolerance=0 to change no prediction at all."
             )
         return simplify_exactly(ruleset, ruleset.domain)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 # The bounds of all boxes divide the axis of each feature into bins. A box with open or closed
 # bounds becomes a half-open range of bins per feature, so a proof for bins is valid for all
 # floating-point numbers. Missing values have their own bin at one end of the axis: after the
-# numbers, or before them if more boxes are ranges then. A side that accepts missing values and
-# numbers that are not adjacent to their bin is not a range of bins; it becomes an extra condition.
+# numbers, or before them if this makes more boxes ranges. A side that accepts missing values, and
+# numbers not adjacent to the bin of missing values, is not a range; it becomes an extra condition.
 
 #: Largest number of box subtractions in a simplification, and in each of its checks.
 _STEPS, _STEPS_PER_CHECK = 100_000, 500
@@ -99,7 +99,7 @@ class Sides:
             tests_missing = tests_missing | (np.asarray(domain.missing) > 0)
         return cls(boxes, observed, missing, np.asarray(tests_missing & numeric), extra_conditions)
 
-    def first_pieces(self) -> np.ndarray:
+    def place_missing(self) -> np.ndarray:
         """Choose the end of each axis at which missing values are placed.
 
         Sides that are then not ranges of bins become extra conditions. The result is True for
@@ -126,7 +126,7 @@ class Sides:
 
 def cell_boxes(sides: Sides, domain: Domain | None) -> CellBoxes:
     """Convert boxes to ranges of bins between the bounds of all boxes."""
-    before = sides.first_pieces()
+    before = sides.place_missing()
     boxes = sides.boxes
     start, stop = boxes.half_open_bounds()
     free_below, free_above = boxes.lower == -np.inf, boxes.upper == np.inf
@@ -348,8 +348,8 @@ class ExactRules:
             self.statistics[merged_into] = statistics
 
     def sharing(self, rule: int, ranks: tuple[float, float]) -> list[int]:
-        """Return the rules between two ranks that may predict rows of a rule as it does."""
-        if self.by_priority or self.ruleset.disjoint:  # these count all rows that they cover
+        """Return the rules between two ranks with the same output that may get rows of a rule."""
+        if self.by_priority or self.ruleset.disjoint:  # statistics count all covered rows
             return []
         return [
             m
@@ -464,7 +464,7 @@ def simplify_exactly(ruleset: RuleSet, domain: Domain | None) -> RuleSet:
 
 
 def _nearest_among_gaps(ruleset: RuleSet) -> bool:
-    """Return whether the fallback is the nearest rule and values may be missing."""
+    """Return whether the fallback is the nearest rule and a rule tests for missing values."""
     nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
     return nearest and any(
         isinstance(c, Missing) for rule in ruleset.rules for c in rule.non_intervals
@@ -674,7 +674,7 @@ def _may_move(
             continue
         if table.by_priority:
             return False
-        # Only the region in which that rule predicts matters.
+        # Rows that earlier rules cover do not matter.
         low = np.maximum(table.low[part], table.low[m])
         high = np.minimum(table.high[part], table.high[m])
         limit = int(table.rank[m] if was_before[m] else table.rank[part])
@@ -686,7 +686,7 @@ def _may_move(
 
 
 def unite_missing(table: ExactRules) -> bool:
-    """Merge rules with the same output that differ in a feature that one requires to be missing."""
+    """Merge rules that require a missing value with rules that differ only in this condition."""
     changed = False
     for j in np.flatnonzero(table.tests_missing).tolist():
         for rule in table.open.tolist():

@@ -123,7 +123,7 @@ def without_implied(conditions: Conditions) -> Conditions:
 
 
 def without_covered_values(ruleset: RuleSet) -> RuleSet:
-    """Drop the values of categories that cannot matter, as an earlier rule of a list covers them.
+    """Drop the values of categories that cannot matter because an earlier rule covers them.
 
     In ``IF color = red THEN a ELSE IF color in {blue, red} THEN b``, the second `red` is dropped.
     """
@@ -147,7 +147,7 @@ def without_covered_values(ruleset: RuleSet) -> RuleSet:
 def _uncovered_values(
     condition: OneOf, others: Sequence[Condition], earlier: Sequence[Rule]
 ) -> tuple[Any, ...]:
-    """Return the values for which no earlier rule covers all rows, but at least one value."""
+    """Return the values whose rows no earlier rule fully covers; if none, the first value."""
     features = {feature for c in (condition, *others) for feature in c.features}
     premises = [
         rule.conditions

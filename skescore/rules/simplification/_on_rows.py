@@ -579,19 +579,19 @@ def _exactly_simplified(ruleset: RuleSet, table: RowTable) -> RuleSet:
     short = simplify_exactly(ruleset, None)
     if short is ruleset:
         return short
-    assigned_before, then = ruleset.assign(table), short.assign(table)
+    assigned_before, assigned_after = ruleset.assign(table), short.assign(table)
     # Statistics that were not changed are the same objects as in the original rules.
-    givers_of: dict[int, list[int]] = {}
+    indices_of: dict[int, list[int]] = {}
     for i, rule in enumerate(ruleset.rules):
-        givers_of.setdefault(id(rule.statistics), []).append(i)
+        indices_of.setdefault(id(rule.statistics), []).append(i)
     stale = []
     for i, rule in enumerate(short.rules):
-        own_rows, sources = then == i, givers_of.get(id(rule.statistics), [])
+        own_rows, sources = assigned_after == i, indices_of.get(id(rule.statistics), [])
         is_lost = rule.statistics is None and not sources
-        is_same = any(np.array_equal(own_rows, assigned_before == giver) for giver in sources)
+        is_same = any(np.array_equal(own_rows, assigned_before == source) for source in sources)
         if is_lost or (rule.statistics is not None and sources and not is_same):
             stale.append(i)
-    return _with_row_counts(short, then, stale)
+    return _with_row_counts(short, assigned_after, stale)
 
 
 def _with_row_counts(ruleset: RuleSet, assigned: np.ndarray, stale: list[int]) -> RuleSet:
@@ -626,15 +626,15 @@ class _ErrorBudget:
         if self.by_nearest:
             self.predicted = rows.ruleset.predict(rows.table)
         #: Prediction for uncovered rows; NaN without a fallback, or if it is the nearest rule.
-        self.instead = math.nan
+        self.uncovered_value = math.nan
         if is_numeric and fallback is not None and fallback.policy == "default":
-            self.instead = float(fallback.output)
+            self.uncovered_value = float(fallback.output)
         if is_numeric:
             self.before = self.predicted if self.by_nearest else self._with_fallback(self.original)
             self.part, self.scale, self.mean_square = self._mean_square()
 
     def _with_fallback(self, values: np.ndarray) -> np.ndarray:
-        return np.where(mark_uncovered(values), self.instead, values)
+        return np.where(mark_uncovered(values), self.uncovered_value, values)
 
     def _mean_square(self) -> tuple[float, float, float]:
         """Return factors that prevent overflow, and the scaled variance of the predictions."""
@@ -713,7 +713,7 @@ class _ErrorBudget:
 
 
 def _take_free_steps(rows: RuleRows, budget: _ErrorBudget) -> None:
-    """Remove, merge and shorten rules as long as this costs no errors."""
+    """Remove, merge and shorten rules as long as this costs nothing."""
     progress = True
     while progress:
         progress = False

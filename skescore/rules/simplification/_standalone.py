@@ -199,7 +199,7 @@ def _accepting(condition: Interval | OneOf, missing: bool) -> list[Condition]:
 
 
 def _merge_all(parts: list[Conditions], gaps: Set[int]) -> list[Conditions]:
-    """Merge premises that differ in a single condition until there are none."""
+    """Merge premises that differ in a single condition, until no two of them can be merged."""
     joined: list[Conditions] = []
     for part in parts:
         position = len(joined)
@@ -215,7 +215,7 @@ def _merge_all(parts: list[Conditions], gaps: Set[int]) -> list[Conditions]:
 
 
 def _merge_premises(one: Conditions, other: Conditions, gaps: Set[int]) -> Conditions | None:
-    """Return the union of two premises that differ in one condition; None if there is none."""
+    """Return the union of two premises that differ in one condition; None if it is no premise."""
     if len(one) != len(other):
         return None
     ours = [c for c in one if c not in other]

@@ -145,7 +145,7 @@ def test_python_code_is_readable():
             named = hasattr(row, "keys")
             if not named and len(row) != 2:
                 raise ValueError(f"row must hold 2 values, got {len(row)}.")
-            given: Any = row  # asked by name or by place
+            given: Any = row  # indexed by name or by position
             petal_length_cm = number(given["petal length (cm)"] if named else given[0])
             class_2 = label(given["class"] if named else given[1])
             # Rule 1: 4 rows, 75 % of this class

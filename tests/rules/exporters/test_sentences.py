@@ -196,8 +196,8 @@ def test_sentences_describe_sums_and_means():
     assert total.to_sentences().splitlines() == [
         "All rules that hold predict together: the prediction is the sum of their outputs, each "
         "times its weight.",
-        "1. If x is above 1, then it says 3 with weight 0.5.",
-        "2. It always says 1 plus 2 times x with weight 1.",
+        "1. If x is above 1, then it predicts 3 with weight 0.5.",
+        "2. It always predicts 1 plus 2 times x with weight 1.",
     ]
     mean = total.replace(voting="mean", fallback=Fallback(7))
     assert "the weighted mean of their outputs." in mean.to_sentences()

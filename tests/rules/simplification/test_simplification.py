@@ -949,7 +949,7 @@ def test_simplify_rejects_tolerance_of_wrong_type(tolerance: Any) -> None:
 
 
 def test_simplify_rejects_tolerance_without_rows() -> None:
-    with pytest.raises(ValueError, match=r"tolerance=0\.1 is a share of rows"):
+    with pytest.raises(ValueError, match=r"tolerance=0\.1 is a share of the rows"):
         classifier([]).simplify(tolerance=0.1)
     with pytest.raises(ValueError, match="at least one row"):
         classifier([]).simplify(np.empty((0, 2)))

@@ -86,7 +86,12 @@ class BraceProgram(ABC):
         """Create the variables of all features that rules use, in feature order."""
         rules = [self.ruleset.rules[i] for i in self.rule_order]
         parts = (part for rule in rules for part in (rule.output, rule.weight))
-        pairs = {(f, True) for part in parts if isinstance(part, LinearOutput) for f in _of(part)}
+        pairs = {
+            (f, True)
+            for part in parts
+            if isinstance(part, LinearOutput)
+            for f in _features_of(part)
+        }
         missing_features = set()
         for condition in elementary(c for rule in rules for c in rule.conditions):
             if isinstance(condition, Missing):
@@ -273,12 +278,12 @@ class BraceProgram(ABC):
         return f"{text}; {'all that hold' if self.ruleset.voting else 'the first that holds'}"
 
 
-def _of(output: LinearOutput) -> list[int]:
+def _features_of(output: LinearOutput) -> list[int]:
     return [feature for feature, _ in output.terms]
 
 
 def conjunction(conditions: list[str], indent: int, start: str, end: str) -> list[str]:
-    """Write a statement around conditions; one per line if the statement is too long for a line."""
+    """Write a statement around conditions; a long statement has one condition per line."""
     line = f"{' ' * indent}{start}{' && '.join(conditions) or 'true'}{end}"
     if len(line) <= _WIDTH or len(conditions) < 2:
         return [line]

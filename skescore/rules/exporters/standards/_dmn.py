@@ -87,7 +87,7 @@ class _DecisionTable:
         self.variables: dict[int, str] = {}
         for feature, entry in self.fields.items():
             self.variables[feature] = self._variable(check_xml_text(entry.name), feature)
-        #: Types and labels of inputs, by feature and repetition or by expression.
+        #: Expression, type and label of each column, by feature and repetition or by expression.
         self.inputs: dict[Any, tuple[str, str, str]] = {}
 
     def _variable(self, name: str, feature: int) -> str:

@@ -146,7 +146,7 @@ def check_one_rule_per_row(ruleset: RuleSet, language: str) -> None:
     if ruleset.voting is not None and len(ruleset):
         raise ValueError(
             f"In {language}, one rule predicts each row, but voting={ruleset.voting!r} lets all "
-            "that hold predict together. Write 'onnx', 'sql', 'python', 'java' or 'javascript'."
+            "rules that hold predict. Write 'onnx', 'sql', 'python', 'java' or 'javascript'."
         )
 
 

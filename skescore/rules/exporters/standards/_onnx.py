@@ -138,7 +138,7 @@ class _Conditions:
         self.texts: list[tuple[int, str]] = []
         self._bits: dict[Any, Any] = {}
 
-    # Until all comparisons are counted, references include the kind: ("bounds", 3), ("gate", 1, 0).
+    # Until all comparisons are counted, a reference is a kind and an index, such as ("bounds", 3).
 
     def literal(self, kind: str, entry: Any) -> tuple[str, int]:
         """Return the reference of a comparison, which is added if it is new."""
@@ -523,10 +523,10 @@ def to_onnx(ruleset: RuleSet, missing: str = "<missing>") -> bytes:
     bytes
         The model, with opset 17. For each feature that the rules use, it has an input of the same
         name with shape (n_rows, 1): 64-bit floats or texts. The output ``prediction`` of shape
-        (n_rows,) holds labels or numbers. If one rule predicts each row, the output ``rule`` holds
-        its index, or -1. A feature that rules only test for missing values is a text if the domain
-        of the rules lists its categories, otherwise a number. The metadata contain `missing` as
-        ``missing_text``.
+        (n_rows,) holds labels or numbers. Unless rules vote, the output ``rule`` holds the index of
+        the assigned rule, or -1. A feature that rules only test for missing values is a text if the
+        domain of the rules lists its categories, otherwise a number. The metadata contain `missing`
+        as ``missing_text``.
 
     Raises
     ------
