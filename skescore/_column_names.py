@@ -6,7 +6,7 @@ import re
 
 __all__ = ["is_calendar_name", "is_code_name", "is_identifier_name", "is_time_name"]
 
-#: Identifiers of people, things and cases that may have several rows in a table.
+#: Names of identifiers of people, things and cases that may have several rows in a table.
 _IDENTIFIER = re.compile(
     r"(?i:(^|[\W_])(ids?|uuid|guid|ssn|pid|mrn)$|identifier$"
     r"|(kunden|fall|pat)\.?[\W_]?(nummer|nr)\.?$)|[a-z](ID|Id|UUID)$"
@@ -14,7 +14,7 @@ _IDENTIFIER = re.compile(
     r"|employee|household|animal|individual|case|account|visitor|device|kunde|proband)"
     r"[\W_]?(nr|no|num|number|key|code|name)?$)"
 )
-#: Integer codes of places, industries, occupations and products.
+#: Names of integer codes of places, industries, occupations and products.
 _CODE = re.compile(
     r"(?i:(^|[\W_])(code|codes|zip|zipcode|zip_?code|postcode|postal_?code|plz|fips|icd\d*|sic|naics"
     r"|state|country|county|region|district|province|prefecture|canton|kanton|bundesland"

@@ -59,7 +59,7 @@ def at_home(path: str | os.PathLike[str]) -> Path:
     >>> at_home("~$rows.xlsx").name
     '~$rows.xlsx'
     """
-    return Path(os.path.expanduser(path))  # Path's own raises an error
+    return Path(os.path.expanduser(path))  # Path.expanduser raises an error
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

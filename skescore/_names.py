@@ -269,7 +269,7 @@ SET_SCORER_NAMES = (
     "fidelity_boundary",
     "feature_agreement",
 )
-#: Name of the extractor of a benchmark that is the best of a search.
+#: Name in benchmarks of the best extractor of a search.
 SEARCH = "search"
 #: Results of an SQL expression for rules.
 SQL_KINDS = ("predict", "assign")
@@ -277,8 +277,8 @@ SQL_KINDS = ("predict", "assign")
 VOTING_TEXTS: Mapping[str, str] = MappingProxyType(
     {
         "votes": "all rules that hold vote with their weights",
-        "probabilities": "all rules that hold share out their weights by what they saw of each "
-        "class",
+        "probabilities": "all rules that hold divide their weights among the classes by their "
+        "class counts",
         "logistic": "the weights of all rules that hold add up to log odds",
         "mean": "the weighted mean of all rules that hold",
         "sum": "the weighted sum of all rules that hold",
@@ -314,7 +314,7 @@ BREX_METHOD_NAMES = (
     ),
 )
 
-#: Error message for a missing run, with a field for the folder.
+#: Error message for a missing run, with a placeholder for the folder.
 NO_RUN_TEXT = (
     "There is no folder {}. Name the folder that `skescore tune --output` or "
     "`skescore bench --output` wrote."

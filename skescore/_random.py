@@ -22,10 +22,10 @@ ASSIGNMENTS = 1
 
 
 def child_generator(random_state: Any, stream: int) -> np.random.Generator:
-    """Return the random generator for one purpose.
+    """Return the random generator of a stream, `FORMULAS` or `ASSIGNMENTS`.
 
-    For a number or a seed sequence, the stream is a child. Generators are used and advanced. None
-    uses entropy of the operating system.
+    A number or seed sequence has an independent generator for each stream. Generators are used
+    as they are, and advance. None uses entropy of the operating system.
     """
     if isinstance(random_state, np.random.Generator):
         return random_state

@@ -107,7 +107,7 @@ def _reading_function(location: str) -> Callable[..., Any]:
 
 
 def _missing_from_rows(model: Any, X: Any) -> dict[str, Any]:
-    """Request rules on missing values if rows have any, which trees do not store."""
+    """Request rules on missing values if rows have any; trees do not store this information."""
     import numpy as np
     import pandas as pd
 
@@ -121,7 +121,7 @@ def _rows_themselves(model: Any, X: Any) -> dict[str, Any]:
 
 
 def _rows_with_categories(model: Any, X: Any) -> dict[str, Any]:
-    """Pass rows whose columns show to which of them LightGBM's stored labels belong."""
+    """Pass rows that identify the columns to which LightGBM's stored labels belong."""
     import pandas as pd
 
     booster = model if hasattr(model, "dump_model") else model.booster_

@@ -1,8 +1,8 @@
 """Declarations of the languages in which rules can be written: one record per language.
 
 ``RuleSet.to`` and ``skescore rules --to`` derive from these records. To add a language, write a
-method of RuleSet and append a record. The module is cheap to import, so that the command line can
-list the languages quickly.
+function of a rule set and append a record. The module is cheap to import, so that the command line
+can list the languages quickly.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ __all__ = [
 ]
 
 
-#: Quotients of decimal numbers are wrong by one or two units in the last place, computed ones by
-#: slightly more. The tolerance is relative and far below half a step up to 1e13 steps.
+#: Relative tolerance, in units in the last place, within which a quotient counts as an integer. It
+#: exceeds the rounding errors of quotients, and is far below half a step up to 1e13 steps.
 _STEP_TOLERANCE_ULPS = 32
 #: Binary operators: precedence and notation.
 _OPERATORS = {"+": (1, " + "), "-": (1, " − "), "*": (2, " · "), "/": (2, " / "), "**": (3, "^")}
@@ -318,7 +318,7 @@ def _ceil(value: Any, expression: Expression, values: Mapping[str, Any]) -> Any:
 
 
 def _is_whole(numbers: Any) -> Any:
-    """Return which numbers are integers up to rounding."""
+    """Return a mask of the numbers that are integers up to rounding errors."""
     import numpy as np
 
     tolerance = _STEP_TOLERANCE_ULPS * np.finfo(np.float64).eps
@@ -330,9 +330,9 @@ COMPLETENESSES = ("volume", "instances")
 #: Treatments of uncovered rows in a score.
 UNCOVERED = ("ignore", "penalize")
 _TASKS = ("classification", "regression")
-#: Smallest size at which a score is evaluated that is defined for any size above 0.
+#: Smallest size at which scores are evaluated that are defined for all sizes above 0.
 _ANY_SIZE = 1e-9
-#: Domains of the arguments of formulas; that of the number of rules depends on the score.
+#: Domains of the arguments of formulas; the domain of the number of rules depends on the score.
 _DOMAINS: dict[str, dict[str, Any]] = {
     "loss": {"low": 0.0},
     "performance": {"high": 1.0},
@@ -589,7 +589,7 @@ class ScoreSpec:
         return 1.0 if self.greater_is_better else -1.0
 
     def signed(self, value: Any) -> Any:
-        """Negate the value of a loss, so that greater is better."""
+        """Negate the value if smaller is better, so that greater is better."""
         return value if self.greater_is_better else -value
 
     def best(self, weights: Mapping[str, Any], *, any_size: bool = False) -> float:
@@ -681,7 +681,7 @@ def evaluate_formula(
 
 
 _p, _r, _c = Variable("p"), Variable("r"), Variable("c")
-#: Factors of ICE. The bracket comes before the factor 5, since 5 φ may overflow and meet 1 - p = 0.
+#: Factors of ICE. 5 multiplies the difference: 5 φ may be infinite, and times 1 - p = 0 it is NaN.
 ICE_PERFORMANCE = (5.0 * (Variable("phi") * (1.0 - _p) - 1.0)).falling_sigmoid()
 ICE_READABILITY = (0.3 * (Variable("rho") * _r) - 5.0).falling_sigmoid()
 

@@ -63,7 +63,7 @@ def save_mlflow_model(rules: Any, path: str | os.PathLike[str], X: Any, **option
     X : DataFrame of shape (n_rows, n_features)
         Rows that determine the types of the columns; the first five are the input example. Pass
         rows with missing values if later rows may have some, because MLflow otherwise rejects them
-        in columns of integers. MLflow does not check categorical columns, and columns of nullable
+        in columns of integers. MLflow checks neither categorical columns nor columns of nullable
         integers or booleans with missing values.
     **options
         Other parameters of ``mlflow.pyfunc.save_model``, such as ``metadata``.

@@ -55,8 +55,8 @@ class SkopeRules(BaseEstimator):
     max_depth : int, None or iterable of these, default=3
         Largest depth of the trees; an iterable grows `n_estimators` trees for each depth.
     max_depth_duplication : int, optional
-        Depth of the partition into groups of similar rules, of which only the rule with the best F1
-        is kept. By default, all rules are kept.
+        Depth of the partition into groups of similar rules. Only the rule with the best F1 of each
+        group is kept. By default, all rules are kept.
     max_features : int, float, {"auto", "sqrt", "log2"} or None, default=1.0
         Number of features that each split considers. ``"auto"``: the square root of the number of
         features in classification trees, all features in regression trees.

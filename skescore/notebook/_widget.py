@@ -161,7 +161,7 @@ class RulesWidget:
         return log.rules
 
     def on_change(self, function: Callable[[RulesWidget], Any]) -> None:
-        """Call a function with the widget after every selection or edit, in page or Python.
+        """Call a function with the widget after every selection or edit, in the page or in Python.
 
         Parameters
         ----------

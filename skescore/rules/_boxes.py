@@ -27,7 +27,7 @@ class BoxTable:
     lower, upper : ndarray of shape (n_rules, n_features)
         Bounds; -inf and inf for unbounded sides.
     lower_closed, upper_closed : ndarray of bool, same shape
-        Whether the box contains the face.
+        Whether the box contains the bound itself.
     missing : ndarray of bool, same shape, optional
         Whether a side with bounds also accepts missing values; by default False. A side without
         bounds always accepts them, so its flag is set to False.
@@ -163,7 +163,7 @@ class BoxTable:
 def accepted_states(
     boxes: BoxTable, non_intervals: Sequence[Sequence[Condition]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which states of features premises accept by intervals and `Missing` conditions.
+    """Return masks of observed and missing values that intervals and `Missing` conditions accept.
 
     Parameters
     ----------

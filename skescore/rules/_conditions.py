@@ -51,17 +51,7 @@ def _is_empty(lower: float, upper: float, lower_closed: bool, upper_closed: bool
 
 
 def is_missing(values: np.ndarray) -> np.ndarray:
-    """Return a mask of the missing values of a column: NaN, None, pandas' NA.
-
-    Parameters
-    ----------
-    values : ndarray
-        The column, of any type.
-
-    Returns
-    -------
-    ndarray of bool
-    """
+    """Return a mask of the missing values of a column of any type: NaN, None, pandas' NA."""
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))
     if values.dtype.kind in "OTM":
@@ -71,21 +61,9 @@ def is_missing(values: np.ndarray) -> np.ndarray:
 
 
 def as_numbers(values: np.ndarray) -> np.ndarray:
-    """Convert a column to floats, and missing values to NaN.
+    """Convert a column of any type to floats, and missing values to NaN.
 
-    Parameters
-    ----------
-    values : ndarray
-        The column, of any type.
-
-    Returns
-    -------
-    ndarray of float
-
-    Raises
-    ------
-    TypeError or ValueError
-        If the column holds values that are not numbers, such as a text of digits.
+    Values that are not numbers, such as a text of digits, raise a TypeError or ValueError.
     """
     if values.dtype.kind not in "biuf":
         _check_no_texts(values)
@@ -538,7 +516,7 @@ class AtLeast:
 
     @property
     def n_literals(self) -> int:
-        """Number of comparisons in all counted conditions."""
+        """Number of literals in all counted conditions."""
         return sum(condition.n_literals for condition in self.conditions)
 
     is_trivial = False

@@ -245,7 +245,7 @@ def default_abstain_label(classes: Sequence[Any]) -> Any:
     """Return a label of the same type as the classes that differs from all of them."""
     if all(isinstance(c, bool) for c in classes):
         raise ValueError(
-            "uncovered='abstain' has no label left beside True and False: pass abstain_label=..., "
+            "uncovered='abstain' has no label left besides True and False: pass abstain_label=..., "
             "or choose uncovered='default' or 'nearest'."
         )
     if all(isinstance(c, str) for c in classes):

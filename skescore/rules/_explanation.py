@@ -382,7 +382,7 @@ class Explanation:
             yield from _condition_lines(self.conditions, "  ")
         counterfactual = self.counterfactual
         if counterfactual is None:
-            yield "no change found that gets another prediction"
+            yield "no change found that leads to another prediction"
             return
         by = "" if counterfactual.rule is None else f", by rule {counterfactual.rule + 1}"
         yield f"nearest other prediction: {self._format(counterfactual.prediction)}{by}, if"

@@ -128,7 +128,7 @@ def class_probabilities(voting: str, sums: np.ndarray) -> np.ndarray:
 
 
 def numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
-    """Return predicted numbers, NaN for rows without a prediction, and a mask of predicted rows.
+    """Return predicted numbers (NaN without a prediction), and a mask of the predicted rows.
 
     A row has no prediction if no rule holds, or if the weights of a mean sum to 0 or less.
     """
@@ -150,7 +150,7 @@ def numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
 
 
 def assigned_rule(ruleset: RuleSet, table: RowTable) -> np.ndarray:
-    """Return the index of each row's rule, or of the nearest rule if the fallback is; else -1."""
+    """Return the index of the rule that predicts each row, possibly the nearest; -1 for none."""
     index = ruleset.assign(table)
     fallback = ruleset.fallback
     if fallback is not None and fallback.policy == "nearest" and len(ruleset):

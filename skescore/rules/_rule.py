@@ -128,7 +128,7 @@ REFERENCES = {
 #: Text before the standard deviation of the counted labels.
 _SPREADS = {"black_box": "predictions of the model ± ", "data": "target ± ", None: "± "}
 
-#: Statistics of rules in :class:`Conclusions`, with one value or row of class counts per rule.
+#: Arrays of statistics in :class:`Conclusions`: one value or one row of class counts per rule.
 _STATISTICS = (
     "n_rows",
     "class_counts",
@@ -495,7 +495,7 @@ class Rule:
         domain : Domain, optional
             Domain of the rule, which determines the number of digits of a linear output.
         first : bool, default=True
-            Whether the line begins with ``IF`` instead of ``ELSE IF``, like that of a first rule.
+            Whether the line begins with ``IF`` instead of ``ELSE IF``, as for the first rule.
         weighted : bool, optional
             Whether to write the weight; by default if it is not 1.
         """
@@ -737,7 +737,7 @@ class Conclusions:
         return Rule(boxes.intervals(index), output, statistics, weight)
 
     def class_probabilities(self, n_classes: int) -> np.ndarray:
-        """Return the class probabilities of each rule; without counts, its class has 1."""
+        """Return the class probabilities of each rule; without counts, 1 for its own class."""
         certain = np.zeros((len(self.outputs), n_classes))
         certain[np.arange(len(self.outputs)), self.outputs] = 1.0
         if self.class_counts is None:

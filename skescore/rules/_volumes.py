@@ -237,7 +237,7 @@ def _bit_blocks(
 
     Yields (i0, j0, bits): bit j of row i states that row ``j0 + j`` of `values` is below (or equal
     to, unless `strict`) row ``i0 + i`` of `limits` in every column. With `triangle`, blocks and
-    rows are omitted unless some index of a limit is smaller than that of a value.
+    rows are omitted in which no limit has a smaller index than a value.
     """
     for i0 in range(0, len(limits), _ROWS):
         for j0 in range(i0 if triangle else 0, len(values), _COLUMNS):
@@ -393,7 +393,7 @@ _FEW_BOXES = 12  # up to this number, all (at most 4095) sets of rules are affor
 _MOST_PARTS = 4_000_000  # boxes times parts of a feature; with more, cutting boxes is faster
 _WORDS_PER_FRAGMENT = 50
 _GRID_CELLS = 50_000_000
-_MANY_CELLS, _FEW_FRAGMENTS = 1_000_000, 5_000  # fragments up to a limit are faster than many cells
+_MANY_CELLS, _FEW_FRAGMENTS = 1_000_000, 5_000  # with more cells, so few fragments are tried first
 _GRID_CHUNK = 1_000_000  # cells in memory at a time
 _FLOATS_IN_MEMORY = 20_000_000
 _FLOATS_PER_FRAGMENT = 5000  # limit of processed numbers, which limits the time
@@ -460,7 +460,7 @@ def union_volume(
       long as there are few such sets.
     - In a grid of all distinct coordinates with at most 5e7 cells, the volumes of the filled cells
       are added (with more than 1e6 cells, the next method is tried first, within narrow limits).
-    - Each box is cut into slabs outside of the larger boxes, at most two per feature and cut;
+    - Each box is cut into slabs outside the larger boxes, at most two per feature and cut;
       beyond `max_fragments`, inclusion-exclusion is used within the same limit.
     - All remaining boxes are sampled together, either uniformly in their bounding box or by the
       method of Karp and Luby (draw a box in proportion to its volume and a point in it; the point

@@ -27,8 +27,8 @@ def selection_effect(
     """Compare the scores of a rule set before and after a selection.
 
     Use it after :func:`select_rules`, :func:`significant_rules` or :func:`prune`: fewer rules are
-    easier to read, but cover fewer rows. For an unbiased comparison, use other rows than those of
-    the selection.
+    easier to read, but cover fewer rows. For an unbiased comparison, use rows that were not used
+    for the selection.
 
     Parameters
     ----------

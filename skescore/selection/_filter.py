@@ -104,8 +104,8 @@ def significant_rules(
 ) -> RuleSet:
     """Keep the rules that are statistically significant.
 
-    Use it to drop rules that may be due to chance. The test is Fisher's exact test for classes, the
-    chi-square test of variance for numbers. For a valid test, use held-out rows.
+    Use it to drop rules that may be due to chance. The test is Fisher's exact test for classes and
+    the chi-square test of variance for numbers. For a valid test, use held-out rows.
 
     Parameters
     ----------

@@ -39,13 +39,13 @@ _SAMPLED = 0.01
 _FRAGMENTS = 2_000
 #: Number of random points for the volume of a box that splits into more.
 _POINTS = 5_000
-#: Maximum number of rules for which the volume is always computed exactly.
+#: Maximum number of rules for which the volume is computed anew in every step.
 _FEW_RULES = 12
 #: Number of values per batch.
 _AT_A_TIME = 2_000_000
 
 
-class KnownScore:
+class IncrementalScore:
     """Score of the current rules, and of the rules after each possible step."""
 
     def __init__(
@@ -69,22 +69,24 @@ class KnownScore:
             self._volumes = _Volumes(rows, domain)
 
     @classmethod
-    def of(cls, scorer: Any, rows: RuleRows, X: Any, y_black_box: np.ndarray) -> KnownScore | None:
-        """Build the score, or return None if it can only be computed as a whole."""
+    def of(
+        cls, scorer: Any, rows: RuleRows, X: Any, y_black_box: np.ndarray
+    ) -> IncrementalScore | None:
+        """Build the score; return None if every candidate must be scored anew."""
         spec = scorer.spec if isinstance(scorer, RuleScorer) else None
         if spec is None:
             return None
         task, settings = rows.ruleset.task, scorer.settings
         name = spec.metric(task, settings[spec.prediction])
         metric = PREDICTION_METRICS.get(name) if isinstance(name, str) else None
-        is_followable = (
+        is_supported = (
             metric is not None
             and metric.of_sums is not None
             and task in metric.tasks
             and settings["size"] in SIZES
             and settings.get("completeness", "volume") in COMPLETENESSES
         )
-        return cls(spec, settings, rows, X, y_black_box) if is_followable else None
+        return cls(spec, settings, rows, X, y_black_box) if is_supported else None
 
     def bounds(self, steps: list[Step]) -> tuple[np.ndarray, np.ndarray]:
         """Return an upper bound of the score after each step, and whether the bound is exact."""
@@ -109,9 +111,9 @@ class KnownScore:
         return self._volumes is not None and not self._volumes.by_parts
 
     @property
-    def is_followed(self) -> bool:
+    def is_estimated(self) -> bool:
         """True if volumes are estimates that are updated by changes."""
-        return self._volumes is not None and self._volumes.is_followed
+        return self._volumes is not None and self._volumes.is_estimated
 
     def take(self, step: Step) -> None:
         """Update the score for a chosen step; call this before updating the rows."""
@@ -257,7 +259,7 @@ class _Volumes:
         #: Whether the change by a step can be measured separately.
         self.by_parts = False
         #: Whether the share is an estimate that is updated by changes.
-        self.is_followed = False
+        self.is_estimated = False
         self._share: float | None = None
         #: Cached boxes of rules, with the rule, by the id of the object.
         self._known: dict[int, tuple[Rule, _RuleBoxes]] = {}
@@ -273,7 +275,7 @@ class _Volumes:
 
     def take(self, step: Step) -> None:
         """Update the covered share for a chosen step if it cannot be measured as a whole."""
-        self._share = self._after(step) if self.is_followed else None
+        self._share = self._after(step) if self.is_estimated else None
 
     def _after(self, step: Step) -> float | None:
         """Compute the share after a step from its change; None if that is not known exactly."""
@@ -291,7 +293,7 @@ class _Volumes:
             if change is not None:
                 return self._share + sign * change
         parts = [
-            _uncovered(low, high, lower, upper, estimated=self.is_followed)
+            _uncovered(low, high, lower, upper, estimated=self.is_estimated)
             for low, high in zip(boxes.lower, boxes.upper, strict=True)
         ]
         changes = [part for part in parts if part is not None]
@@ -310,7 +312,7 @@ class _Volumes:
             zip(changing_steps, self._of([steps[i].new for i in changing_steps]), strict=True)
         )
         self.by_parts = all(boxes.pure for boxes in (*now, *new.values()))
-        self.is_followed = self.by_parts and not is_exact
+        self.is_estimated = self.by_parts and not is_exact
         self._current = dict(zip(rule_indices, now, strict=True))
         self._lower = np.concatenate([boxes.lower for boxes in now])
         self._upper = np.concatenate([boxes.upper for boxes in now])
@@ -346,8 +348,8 @@ class _Volumes:
             ends = np.searchsorted(boxes.rule, np.arange(len(unknown) + 1))
             for rule, start, end in zip(unknown, ends[:-1], ends[1:], strict=True):
                 at = slice(start, end)
-                its = _RuleBoxes(boxes.lower[at], boxes.upper[at], bool(boxes.pure[at].all()))
-                self._known[id(rule)] = rule, its
+                pure = bool(boxes.pure[at].all())
+                self._known[id(rule)] = rule, _RuleBoxes(boxes.lower[at], boxes.upper[at], pure)
         return [self._known[id(rule)][1] for rule in rules]
 
 
@@ -389,7 +391,10 @@ def _common(one: _RuleBoxes, other_boxes: Sequence[_RuleBoxes]) -> np.ndarray:
 def _uncovered(
     low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, estimated: bool
 ) -> float | None:
-    """Compute the volume of a box outside others; None if it must be `estimated`."""
+    """Compute the volume of a box outside others.
+
+    If there are too many parts, the result is an estimate with `estimated`, otherwise None.
+    """
     lower, upper = np.maximum(lower, low), np.minimum(upper, high)
     inside = (lower < upper).all(axis=1)
     lower, upper = lower[inside], upper[inside]
@@ -427,7 +432,7 @@ def _outside(low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.nda
 
 #: Maximum number of merges and of shortened rules per step; all removals are tried.
 _MERGES, _DROPS = 200, 2000
-#: Maximum number of each per step for a score that is computed as a whole.
+#: Maximum number of merges and of shortened rules per step if every candidate is scored anew.
 _FEW = 100
 #: Maximum number of volumes measured per step of larger rule sets after the first improvement.
 _VOLUMES = 20
@@ -479,10 +484,10 @@ def prune(
     Notes
     -----
     In every step the following changes are tried, and the one with the best score is chosen (the
-    first of equal ones):
+    first if scores are equal):
 
     - merge two rules with the same output into the smallest box that contains both, in the place of
-      either; at most 200 pairs, first adjacent boxes, then those whose hull adds least;
+      either; at most 200 pairs, first adjacent boxes, then those whose hull grows least;
     - remove a rule;
     - drop a bound, an interval or another condition of a rule; at most the 2000 that gain most
       rows.
@@ -491,9 +496,9 @@ def prune(
     ``ruleset.replace(ordered=True, disjoint=False)`` allows them.
 
     After a step, the statistics of all rules are recounted on the rows of X that each predicts:
-    class counts, or mean and standard deviation, of `y_black_box`. A rule that predicts none has no
-    statistics. In an unordered set whose rules may overlap, statistics determine which rule
-    predicts, so they are kept; those of merged rules are added.
+    class counts, or mean and standard deviation, of `y_black_box`. A rule that predicts no row has
+    no statistics. In an unordered set whose rules may overlap, statistics determine which rule
+    predicts, so they are kept, and are added when rules are merged.
 
     Q counts only errors on covered rows, so "neg_q" tends to remove impure rules until little is
     covered; "ice" and "neg_fire" do not.
@@ -543,20 +548,20 @@ def prune(
     if len(ruleset) == 0 or max_steps == 0:
         return ruleset
     rows = RuleRows(ruleset, table)
-    known_score = KnownScore.of(scorer, rows, X, y)
+    incremental_score = IncrementalScore.of(scorer, rows, X, y)
     # Scorers of this package read the table, which caches the matches.
-    ours = known_score is not None and ruleset.domain is not None
+    ours = incremental_score is not None and ruleset.domain is not None
     score = _scored(scorer, table if ours else X, y)
     first = best = score(ruleset)
     n_steps, is_estimate = 0, False
     while max_steps is None or n_steps < max_steps:
-        next_step = _best_step(rows, known_score, score, best, is_estimate=is_estimate)
+        next_step = _best_step(rows, incremental_score, score, best, is_estimate=is_estimate)
         if next_step is None:
             break
         step, best = next_step
-        if known_score is not None:
-            known_score.take(step)
-            is_estimate |= known_score.is_followed
+        if incremental_score is not None:
+            incremental_score.take(step)
+            is_estimate |= incremental_score.is_estimated
         rows.take(step)
         n_steps += 1
     if not n_steps or (is_estimate and not _is_better(score(rows.result()), first)):
@@ -629,7 +634,7 @@ def _is_better(value: float, best: float) -> bool:
 
 def _best_step(
     rows: RuleRows,
-    known_score: KnownScore | None,
+    incremental_score: IncrementalScore | None,
     score: Callable[[RuleSet], float],
     best: float,
     *,
@@ -637,7 +642,7 @@ def _best_step(
 ) -> tuple[Step, float] | None:
     """Find the step with the best score above `best`, and return both."""
     check_deadline()
-    if known_score is None:
+    if incremental_score is None:
         best_step = None
         for step in _candidates(rows, _FEW, _FEW):
             check_deadline()
@@ -646,8 +651,8 @@ def _best_step(
                 best_step, best = (step, value), value
         return best_step
     steps = _candidates(rows, _MERGES, _DROPS)
-    bounds, exact = known_score.bounds(steps)
-    if is_estimate and not known_score.is_followed:
+    bounds, exact = incremental_score.bounds(steps)
+    if is_estimate and not incremental_score.is_estimated:
         best = score(rows.result())
     # Best first: an exact score at the top of the queue exceeds the bounds of all others.
     queue = [
@@ -662,14 +667,18 @@ def _best_step(
         if not _is_better(-bound, best):
             break
         if not is_exact:
-            if known_score.is_costly and promising and measured >= _VOLUMES < len(rows.indices):
+            if (
+                incremental_score.is_costly
+                and promising
+                and measured >= _VOLUMES < len(rows.indices)
+            ):
                 continue
-            value = known_score.measured(steps[i], i)
+            value = incremental_score.measured(steps[i], i)
             measured += 1
             promising = promising or _is_better(value, best)
             heapq.heappush(queue, (-value, i, True))
             continue
-        value = -bound if known_score.is_followed else score(rows.result(steps[i]))
+        value = -bound if incremental_score.is_estimated else score(rows.result(steps[i]))
         if _is_better(value, best):
             return steps[i], value
     return None

@@ -73,11 +73,11 @@ def with_weights(
     Notes
     -----
     With weights :math:`w_i = q(p_i, n_i, P_i, N_i)`, a row gets the class with the largest sum
-    :math:`\sum_i w_i` over the matching rules of that class (the first of equal ones); in
+    :math:`\sum_i w_i` over the matching rules of that class (the first if sums are equal); in
     regression, it gets the mean :math:`\sum_i w_i v_i / \sum_i w_i` of their outputs. A signed
     measure gives negative weights to rules that are worse than chance, which then vote against
-    their class. A symmetric one (``RuleMeasure.symmetric``) gives them large weights, with which
-    RuleKit lets them vote.
+    their class. A symmetric measure (``RuleMeasure.symmetric``) gives such rules large weights, and
+    RuleKit lets them vote with these weights.
 
     If all sums are 0, or no rule matches, RuleKit predicts the class whose name sorts first. Here,
     uncovered rows get the fallback's prediction.
@@ -113,12 +113,12 @@ def with_weights(
             "ever hold together."
         )
     # Check the arguments before any row is read.
-    together = ruleset.replace(ordered=False, voting=voting or _VOTING[ruleset.task])
+    voting_rules = ruleset.replace(ordered=False, voting=voting or _VOTING[ruleset.task])
     counts = confusion(ruleset, X, y, sample_weight)
     values = counts.quality(entry, undefined=undefined, **parameters)
-    endless = np.flatnonzero(~np.isfinite(values)).tolist()
-    if endless:
-        index, value = endless[0], float(values[endless[0]])
+    not_finite = np.flatnonzero(~np.isfinite(values)).tolist()
+    if not_finite:
+        index, value = not_finite[0], float(values[not_finite[0]])
         raise ValueError(
             f"The measure {entry.name!r} gives rule {index + 1} the weight {value!r}, which cannot "
             "be used in a vote. Choose another measure, or other parameters."
@@ -127,7 +127,7 @@ def with_weights(
         Rule(rule.conditions, rule.output, rule.statistics, weight)
         for rule, weight in zip(ruleset.rules, values.tolist(), strict=True)
     ]
-    return together.replace(rules=rules)
+    return voting_rules.replace(rules=rules)
 
 
 def _weighing_measure(measure: str | RuleMeasure) -> RuleMeasure:

@@ -1,7 +1,7 @@
 """Survival rules as a scikit-learn estimator.
 
-The rules with a survival curve each are :class:`skescore.rules.SurvivalRules`; their scores are in
-:mod:`skescore.metrics`.
+:class:`skescore.rules.SurvivalRules` contains the rules and the survival curve of each;
+:func:`skescore.metrics.survival_scores` scores them.
 """
 
 from skescore.survival._estimator import SurvivalRulesEstimator

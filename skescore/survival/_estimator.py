@@ -24,7 +24,7 @@ class SurvivalRulesEstimator(BaseEstimator):
 
     Parameters
     ----------
-    rules : estimator, RuleSet or what :func:`skescore.as_ruleset` reads
+    rules : estimator, RuleSet or object that :func:`skescore.as_ruleset` reads
         Rules whose premises are used. An estimator that learns rules is cloned and fitted, see
         Notes; one in a ``FrozenEstimator`` is used as it is.
 
@@ -92,7 +92,7 @@ class SurvivalRulesEstimator(BaseEstimator):
         Raises
         ------
         TypeError
-            If there are no rules to read, or no outcomes.
+            If `rules` contains no rules, or `y` is in another format.
         ValueError
             If the outcomes do not fit the rows, or there is no event.
         """
@@ -194,7 +194,7 @@ class SurvivalRulesEstimator(BaseEstimator):
 
 
 def _martingale_residuals(time: Floats, event: Flags) -> Floats:
-    """Return the events minus those expected by the Nelson-Aalen hazard of all rows."""
+    """Return the events minus the events expected by the Nelson-Aalen hazard of all rows."""
     curve = SurvivalCurve.of(time, event)
     hazard = np.cumsum(curve.events / curve.at_risk)
     return np.asarray(event - hazard[np.searchsorted(curve.times, time)])

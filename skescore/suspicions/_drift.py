@@ -28,7 +28,7 @@ _MIN_DISTANCE = 0.3
 _FAR = 10.0
 #: Minimum share of rows beyond a limit that suggests other units.
 _UNITS_SHARE = 0.9
-#: Minimum number of training rows for which integers are no coincidence.
+#: Minimum number of training rows for which it is no coincidence that all numbers are integers.
 _MIN_WHOLE = 20
 #: Assumed number of training rows if it is unknown.
 _MANY_ROWS = 1000
@@ -226,7 +226,7 @@ def _column_drift(
 
 
 def _range_drift(name: str, profile: ColumnProfile, values: np.ndarray, level: float) -> str | None:
-    """Describe numbers beyond the training range if they are too many or too far for chance."""
+    """Describe numbers beyond the training range if more or farther than expected by chance."""
     assert profile.quantiles is not None
     low, high = profile.quantiles[0], profile.quantiles[-1]
     margin = _FAR * (high - low) or math.inf

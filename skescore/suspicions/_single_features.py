@@ -93,7 +93,7 @@ class OrderMeasures(NamedTuple):
         Returns
         -------
         bool
-            The answer, corrected for the number of tested features.
+            Whether the values look like codes, corrected for the number of tested features.
         """
         is_related = self.p_value < _CODES_P_VALUE and self.variance >= _CODES_VARIANCE
         is_rough = self.order_p_value >= _ORDER_P_VALUE and self.count_p_value >= _COUNT_P_VALUE
@@ -265,7 +265,7 @@ def _explained_by_ranges(sums: np.ndarray, sizes: np.ndarray) -> float:
 
 
 def _explained_by_curve(values: np.ndarray, means: np.ndarray, sizes: np.ndarray) -> float:
-    """Return the sum of squares explained by polynomials of the values, with three terms."""
+    """Return the sum of squares explained by a cubic polynomial of the values."""
     scaled = 2 * (values - values[0]) / (values[-1] - values[0]) - 1
     roots = np.sqrt(sizes)[:, None]
     centered = roots * (means - (sizes @ means) / sizes.sum())

@@ -267,7 +267,7 @@ def _permute_unusual(column: pd.Series, generator: np.random.Generator) -> np.nd
 
 
 def find_contradictory_rows(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield the number of rows that equal a row of another class, unless by chance."""
+    """Yield the number of rows with the features of a row of another class, unless by chance."""
     if facts.y is None or facts.task == "regression" or len(facts.X) < _FEW_ROWS:
         return
     table = facts.X

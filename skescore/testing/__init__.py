@@ -1,8 +1,8 @@
 """Tests of the contract of extractors, for your own extractors.
 
 A class that passes :func:`check_extractor` works with the scorers and searches of this package and
-of scikit-learn. It complements scikit-learn's ``check_estimator``, which does not cover black boxes
-and rules::
+of scikit-learn. The checks complement scikit-learn's ``check_estimator``, which covers neither
+black boxes nor rules::
 
     from skescore.testing import parametrize_with_extractor_checks
 

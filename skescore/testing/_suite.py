@@ -145,7 +145,7 @@ def around(extractor: Any, black_box: Any, **parameters: Any) -> Any:
 
 
 def fitted(extractor: Any, **parameters: Any) -> Any:
-    """Copy an extractor and fit it on the sample, whether or not its rules are a rule set."""
+    """Copy an extractor and fit it on the sample; skip the check if it has no rules."""
     task, X, y = sample_of(extractor)
     copied = around(extractor, neighbors(task), **parameters)
     copied.fit(X, y)
@@ -195,7 +195,7 @@ class RecordingClassifier(ClassifierMixin, _Recording):
     """Recording black box with the classes 0 and 1."""
 
     def fit(self, X: Any, y: Any) -> Any:
-        """Record the rows and the classes."""
+        """Record the columns and the classes."""
         self.classes_ = np.unique(y)
         return super().fit(X, y)
 
@@ -208,7 +208,7 @@ class RecordingRegressor(RegressorMixin, _Recording):
     """Recording black box for regression."""
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict twice the first column, truncated to integers."""
+        """Predict twice the first column, rounded down to integers."""
         return np.floor(2.0 * self._first(X))
 
 
@@ -319,12 +319,12 @@ def check_kind(name: str, extractor: Any) -> None:
     """Check that an extractor is a classifier or a regressor like its black box."""
     task = task_of(extractor)
     copied = around(extractor, neighbors(task))
-    right = is_classifier(copied), is_regressor(copied)
+    kinds = is_classifier(copied), is_regressor(copied)
     expect(
-        right == (task == "classification", task == "regression"),
+        kinds == (task == "classification", task == "regression"),
         name,
         f"around a black box for {task}, scikit-learn's (is_classifier, is_regressor) return "
-        f"{right}: let __sklearn_tags__ follow the black box's.",
+        f"{kinds}: let __sklearn_tags__ follow the black box's.",
     )
     if task == "regression":
         expect(not hasattr(copied, "predict_proba"), name, "a regressor has no predict_proba.")
@@ -394,8 +394,8 @@ def check_sizes(name: str, extractor: Any) -> None:
         expect(
             np.isclose(actual, right, rtol=1e-9, atol=1e-9),
             name,
-            f"{attribute} must be {right!r}, as {len(rules)} rules have on the training data, got "
-            f"{actual!r}. The fallback is not a rule.",
+            f"{attribute} must be {right!r}, the value of the {len(rules)} rules on the training "
+            f"data, got {actual!r}. The fallback is not a rule.",
         )
 
 
@@ -413,7 +413,8 @@ def check_second_fit(name: str, extractor: Any) -> None:
     fresh = around(extractor, neighbors(task)).fit(other, target)
     expect_same_rules(name, extractor, refitted, fresh, "a second fit must forget the first.")
     odd = set(vars(refitted)) ^ set(vars(fresh))
-    expect(not odd, name, f"a second fit must forget the first, but {sorted(odd)} remain or lack.")
+    text = f"a second fit must set the attributes of a first one, but {sorted(odd)} differ."
+    expect(not odd, name, text)
 
 
 @check
@@ -504,15 +505,15 @@ def check_uncovered_rows(name: str, extractor: Any) -> None:
     else:
         good = y_pred.dtype.kind in "fiu" and np.isfinite(y_pred).all()
         expect(good, name, "predict must return a finite number for every row.")
-    lost = ~np.asarray(copied.covers(rows))
-    if lost.any():
+    uncovered = ~np.asarray(copied.covers(rows))
+    if uncovered.any():
         expect(
             copied.rules_.fallback is not None,
             name,
-            f"{lost.sum()} of {len(rows)} rows are uncovered, so rules_ needs a fallback.",
+            f"{uncovered.sum()} of {len(rows)} rows are uncovered, so rules_ needs a fallback.",
         )
         expect(
-            _are_equal(y_pred[lost], copied.rules_.predict(rows[lost])),
+            _are_equal(y_pred[uncovered], copied.rules_.predict(rows[uncovered])),
             name,
             "predict must return the prediction of rules_.fallback for uncovered rows.",
         )
@@ -527,21 +528,23 @@ def check_uncovered_policies(name: str, extractor: Any) -> None:
     X, _ = sample(task)
     rows = np.vstack([X, rows_around(X), X - 1e6])
     default = fitted(extractor, uncovered="default")
-    lost = ~np.asarray(default.covers(rows))
+    uncovered = ~np.asarray(default.covers(rows))
     expected = np.asarray(default.predict(rows))
     for policy in ("nearest", "abstain"):
         other = fitted(extractor, uncovered=policy)
         predictions = np.asarray(other.predict(rows))
-        same_rows = np.array_equal(~np.asarray(other.covers(rows)), lost)
-        if not same_rows or not _are_equal(predictions[~lost].tolist(), expected[~lost].tolist()):
+        same_rows = np.array_equal(~np.asarray(other.covers(rows)), uncovered)
+        if not same_rows or not _are_equal(
+            predictions[~uncovered].tolist(), expected[~uncovered].tolist()
+        ):
             need_reproducible(extractor)
             raise AssertionError(f"{name}: uncovered={policy!r} must not change the rules.")
         if task == "classification":
             is_valid = {
-                label in (other.rules_.classes or ()) for label in predictions[lost].tolist()
+                label in (other.rules_.classes or ()) for label in predictions[uncovered].tolist()
             }
         else:
-            is_valid = set(np.isfinite(predictions[lost].astype(float)).tolist())
+            is_valid = set(np.isfinite(predictions[uncovered].astype(float)).tolist())
         expect(
             is_valid <= {policy == "nearest"},
             name,
@@ -651,11 +654,11 @@ def check_json(name: str, extractor: Any) -> None:
     """Check that rules and predictions are unchanged after a conversion to JSON and back."""
     copied = fitted(extractor)
     X, _ = sample(task_of(extractor))
-    traveled = RuleSet.from_json(copied.rules_.to_json())
-    expect(traveled == copied.rules_, name, "RuleSet.from_json(rules_.to_json()) must be rules_.")
+    restored = RuleSet.from_json(copied.rules_.to_json())
+    expect(restored == copied.rules_, name, "RuleSet.from_json(rules_.to_json()) must be rules_.")
     covered = X[copied.rules_.covers(X)]
     expect(
-        _are_equal(traveled.predict(covered), copied.rules_.predict(covered)),
+        _are_equal(restored.predict(covered), copied.rules_.predict(covered)),
         name,
         "rules must predict the same after a conversion to JSON and back.",
     )
@@ -673,12 +676,10 @@ def check_pickle(name: str, extractor: Any) -> None:
         buffer.seek(0)
         return joblib.load(buffer)  # bytes written above
 
-    for how, travel in (("pickle", pickled), ("deepcopy", copy.deepcopy)):
+    for how, duplicate in (("pickle", pickled), ("deepcopy", copy.deepcopy)):
         try:
-            unfitted, other = (
-                travel(around(extractor, neighbors(task_of(extractor)))),
-                travel(copied),
-            )
+            unfitted = duplicate(around(extractor, neighbors(task_of(extractor))))
+            other = duplicate(copied)
         except Exception as error:
             raise AssertionError(
                 f"{name}: {how} must be able to copy the extractor, but it raised "
@@ -743,7 +744,7 @@ def check_pipeline(name: str, extractor: Any) -> None:
 
 @check
 def check_feature_names(name: str, extractor: Any) -> None:
-    """Check that rules name a data frame's columns and equal those of an array otherwise."""
+    """Check that rules name a data frame's columns and otherwise equal the rules of an array."""
     task, X, y = sample_of(extractor)
     of_frame = with_rules(around(extractor, neighbors(task)).fit(frame_of(X), y))
     expect(
@@ -755,7 +756,7 @@ def check_feature_names(name: str, extractor: Any) -> None:
     expect(names == COLUMNS, name, f"feature_names_in_ must be the columns {COLUMNS}, got {names}.")
     of_array = fitted(extractor)
     of_array.rules_ = of_array.rules_.replace(feature_names=COLUMNS)
-    text = "a DataFrame must give the rules of an array, except for the names."
+    text = "a DataFrame must lead to the rules of an array, except for the names."
     expect_same_rules(name, extractor, of_frame, of_array, text)
 
 
@@ -1020,8 +1021,8 @@ def check_container(name: str, extractor: Any) -> None:
     expect(
         not strange,
         name,
-        f"fitted on a DataFrame, the black box must get DataFrames with the columns {columns}, but "
-        f"it got {strange[:1]}.",
+        f"an extractor that is fitted on a DataFrame must pass DataFrames with the columns "
+        f"{columns} to the black box, but it passed {strange[:1]}.",
     )
 
 
@@ -1050,7 +1051,7 @@ def check_reproducible(name: str, extractor: Any) -> None:
 def check_global_random_state(name: str, extractor: Any) -> None:
     """Check that the global generators of NumPy and Python are neither seeded nor used."""
     state: Any = np.random.get_state()
-    kept_by_python = random.getstate()
+    python_state = random.getstate()
     try:
         np.random.seed(3)
         random.seed(3)
@@ -1064,7 +1065,7 @@ def check_global_random_state(name: str, extractor: Any) -> None:
         expect(same, name, "fit must not change Python's global generator.")
     finally:
         np.random.set_state(state)
-        random.setstate(kept_by_python)
+        random.setstate(python_state)
 
 
 def _check_unchanged_by(name: str, extractor: Any, parameter: str, values: tuple[Any, ...]) -> None:

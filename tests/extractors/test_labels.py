@@ -222,7 +222,7 @@ def test_abstain_label_is_predicted_and_scored_as_error(labels, abstain_label, a
 @pytest.mark.parametrize(
     ("labels", "abstain_label", "message"),
     [
-        ([False, True], None, "no label left beside True and False: pass abstain_label="),
+        ([False, True], None, "no label left besides True and False: pass abstain_label="),
         ([-1, 1], None, "would predict -1, which is one of the classes: pass abstain_label="),
         (["no rule", "b"], None, "would predict 'no rule', which is one of the classes"),
         (["a", "b"], "a", "abstain_label must be none of the classes, got 'a'"),

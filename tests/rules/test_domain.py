@@ -139,7 +139,7 @@ def test_fallback_abstains_with_free_label(classes, label):
 @pytest.mark.parametrize(
     ("classes", "text"),
     [
-        ([True, False], "no label left beside True and False: pass abstain_label"),
+        ([True, False], "no label left besides True and False: pass abstain_label"),
         (["no rule", "a"], "would predict 'no rule', which is one of the classes"),
         ([-1, 1], "would predict -1, which is one of the classes: pass abstain_label"),
         ([-1.0, 1.0], "would predict -1, which is one of the classes"),

@@ -437,7 +437,7 @@ def test_predict_needs_free_label_to_abstain():
         )
 
     assert make((True, False)).predict([[-1]]).tolist() == [True]
-    with pytest.raises(ValueError, match="no label left beside True and False"):
+    with pytest.raises(ValueError, match="no label left besides True and False"):
         make((True, False)).predict([[7]])
     with pytest.raises(ValueError, match="would predict -1, which is one of the classes"):
         make((-1, 1)).predict([[7]])

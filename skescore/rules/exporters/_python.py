@@ -357,7 +357,8 @@ class _Function:
             return [f"{start}{self._constant(value)}"]
         parts = summands(value.intercept, value.terms, self.names)
         text = " ".join(parts)
-        if len(start) + len(text) + 8 <= _WIDTH or len(parts) == 1:  # within two levels
+        # Statements are indented by at most two levels.
+        if len(start) + len(text) + 8 <= _WIDTH or len(parts) == 1:
             return [f"{start}({text})" if brackets else f"{start}{text}"]
         return [f"{start}(", *(f"    {part}" for part in parts), ")"]
 
@@ -391,7 +392,7 @@ class _Function:
     def _nearest(self) -> list[str]:
         boxes, rules = self.ruleset.boxes, self.ruleset.rules
         lines = [
-            "    # No rule holds: the rule with the nearest box predicts, in units of the ranges.",
+            "    # No rule holds: predict by the nearest box, in units of the features' ranges.",
             f"    values = {tuple_text(map(self.names.number, self.box_features)) or '()'}",
             "    boxes = (",
         ]

@@ -112,7 +112,7 @@ class Premises:
         if self.as_evaluated and 0 in (lower, upper) and lower > -math.inf:
             self.overlooked.append(location)
             lower = -math.inf
-            # With both sides unbounded, it still requires an observed value.
+            # With both sides unbounded, the condition still requires an observed value.
             if upper == math.inf:
                 upper, upper_closed = sys.float_info.max, True
         if not negated:
@@ -151,8 +151,9 @@ class Premises:
             )
         if self.overlooked:
             warnings.warn(
-                "decision-rules ignores a lower bound if a bound is 0, and so do the converted rules "
-                f"({listed(self.overlooked, 3)}). Pass zero_bounds='written' to use these bounds.",
+                "decision-rules ignores a lower bound if a bound is 0, and so do the converted "
+                f"rules ({listed(self.overlooked, 3)}). Pass zero_bounds='written' to use these "
+                "bounds.",
                 UserWarning,
                 stacklevel=3,
             )

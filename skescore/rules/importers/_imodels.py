@@ -313,10 +313,8 @@ def _make_exit_rule(
 def bayesian_list(model: Any, about: Frame) -> RuleSet:
     """Read a Bayesian rule list, whose rules require that all features of an itemset are 1."""
     check_is_fitted(model, "rules_")
-    classes, column_index = (
-        labels(model),
-        {name: i for i, name in enumerate(model.feature_placeholders)},
-    )
+    classes = labels(model)
+    column_index = {name: i for i, name in enumerate(model.feature_placeholders)}
     rules = []
     for position, itemset in enumerate(model.d_star):
         names = () if itemset == 0 else model.itemsets[itemset]

@@ -366,7 +366,7 @@ class Discretization:
 
     @classmethod
     def of(cls, extractor: Any, discretization: Iterable[Any] | None) -> Discretization:
-        """Return the caller's discretization; if it is None, that of the extractor."""
+        """Return the caller's discretization; if it is None, the extractor's."""
         if discretization is None:
             discretization = extractor.discretization or ()
         features = list(discretization)
@@ -428,7 +428,7 @@ class Discretization:
         return tuple(conditions)
 
     def domain(self, names: Sequence[str], X: Any) -> Domain | None:
-        """Return the box around rows; None without rows, or if a number is missing or a text."""
+        """Return the box around rows; None without rows, or if numbers are missing or texts."""
         table = RowTable(X, names)
         by_name = {str(feature.name): feature for feature in self.features}
         matrix, categories = np.zeros((len(table), len(names))), {}
@@ -617,7 +617,7 @@ def _ignored(extractor: Any, cubes: Sequence[Any], notes: list[str]) -> set[str]
     """Return the features whose bounds the rules ignore, as PSyKE's predict does.
 
     GridEx, GridREx and HEx also ignore bounds on a feature that only some levels of the grid do not
-    divide. The rules keep these bounds, which is added to the notes.
+    divide. The rules keep these bounds, and a note states this.
     """
     ignored = {str(name) for name in extractor._dimensions_to_ignore}
     if "GridEx" not in kinds(extractor):
@@ -1041,9 +1041,9 @@ def read_psyke(
         Prediction for rows for which PSyKE predicts None. Without it, :meth:`RuleSet.predict`
         raises an error for these rows.
     discretization : iterable of psyke.schema.DiscreteFeature, optional
-        Meaning of the columns of 0 and 1 from which REAL, Trepan and CART learned, which converts
-        conditions to the original features. By default the discretization of the extractor. If it
-        is empty, conditions are on the columns of 0 and 1.
+        Meaning of the columns of 0 and 1 from which REAL, Trepan and CART learned; conditions are
+        then on the original features. By default the discretization of the extractor. If it is
+        empty, conditions are on the columns of 0 and 1.
 
     Returns
     -------

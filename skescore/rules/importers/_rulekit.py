@@ -45,7 +45,7 @@ def read_rulekit(
     model : RuleClassifier, RuleRegressor, ExpertRuleClassifier or ExpertRuleRegressor
         A fitted model, or its attribute ``model`` (the rule set).
     feature_names : sequence of str, optional
-        Other names of the features, in the order of the columns; by default those that the model
+        New names of the features, in the order of the columns; by default those that the model
         was fitted with. RuleKit names the columns of arrays ``att1``, ``att2``, ...
     classes : sequence, optional
         Labels, in any order; by default those that the model was fitted with. RuleKit converts
@@ -83,7 +83,7 @@ def read_rulekit(
     - If a weight is negative (an expert's rule that is worse than chance) and no class has a
       positive sum of votes, RuleKit predicts by the order of the rules. With `exact`, such
       classifiers are rejected.
-    - In RuleKit, an infinite value satisfies no numeric condition, not even without a bound.
+    - In RuleKit, an infinite value satisfies no numeric condition, not even one without bounds.
 
     References
     ----------

@@ -281,10 +281,8 @@ def _last(
         if not apart.any():
             return low
         inside = holds(middle)
-        low, high = (
-            np.where(apart & inside, middle, low),
-            np.where(apart & ~inside, middle, high),
-        )
+        low = np.where(apart & inside, middle, low)
+        high = np.where(apart & ~inside, middle, high)
 
 
 def in_user_units(

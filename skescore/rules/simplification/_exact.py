@@ -65,8 +65,8 @@ class Sides:
     `boxes` contains the sides, with shape (n_rules, n_features). `observed` marks the sides that
     accept numbers within their bounds, and `missing` those that accept missing values.
     `tests_missing`, of shape (n_features,), marks the features for which a rule tests for missing
-    values or the domain contains some. `extra_conditions` are the conditions of each rule that are
-    not sides, such as lists of values.
+    values or the domain contains missing values. `extra_conditions` are the conditions of each rule
+    that are not sides, such as lists of values.
     """
 
     boxes: BoxTable
@@ -106,10 +106,8 @@ class Sides:
         features whose missing values precede the numbers.
         """
         accepts_both = self.observed & self.missing & self.boxes.bounded
-        from_below, from_above = (
-            accepts_both & (self.boxes.lower > -np.inf),
-            accepts_both & (self.boxes.upper < np.inf),
-        )
+        from_below = accepts_both & (self.boxes.lower > -np.inf)
+        from_above = accepts_both & (self.boxes.upper < np.inf)
         before = from_above.sum(axis=0) > from_below.sum(axis=0)
         aside = np.where(before, from_below, from_above)
         if aside.any():
@@ -348,7 +346,7 @@ class ExactRules:
             self.statistics[merged_into] = statistics
 
     def sharing(self, rule: int, ranks: tuple[float, float]) -> list[int]:
-        """Return the rules between two ranks with the same output that may get rows of a rule."""
+        """Return the rules of the same output between two ranks that may get rows of a rule."""
         if self.by_priority or self.ruleset.disjoint:  # statistics count all covered rows
             return []
         return [
@@ -531,7 +529,7 @@ def _drop_implied(table: ExactRules) -> bool:
                 if np.isfinite(bounds[rule, feature]) and _can_grow(table, rule, wide):
                     table.free(rule, feature, below)
                     changed = True
-        # is missing, is known
+        # The conditions "is missing" and "is known" are dropped in the same way.
         for feature in np.flatnonzero(table.tests_missing & ~bounded).tolist():
             full_range = table.low[rule].copy(), table.high[rule].copy()
             full_range[0][feature], full_range[1][feature] = 0, table.end[feature]

@@ -86,7 +86,7 @@ _UNKNOWN = np.array([0x7FF8000000000001], dtype=np.uint64).view(np.float64)[0]
 
 
 def mark_uncovered(values: np.ndarray) -> np.ndarray:
-    """Return a mask of the values of uncovered rows, without unknown values of linear outputs."""
+    """Return a mask of the values of uncovered rows; unknown values of linear outputs are False."""
     bits = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
     return np.asarray(np.isnan(values) & ((bits & 1) == 0))
 

@@ -158,13 +158,8 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
                 )
         n_failing = len(condition.conditions) - condition.m + 1
         return [AtLeast(n_failing, tuple(opposites))] if n_failing <= len(opposites) else []
-    below, above = (
-        (condition.lower, condition.lower_closed),
-        (
-            condition.upper,
-            condition.upper_closed,
-        ),
-    )
+    below = condition.lower, condition.lower_closed
+    above = condition.upper, condition.upper_closed
     sides: list[Condition] = []
     for lower, upper, lower_closed, upper_closed in (
         (-math.inf, below[0], False, not below[1]),

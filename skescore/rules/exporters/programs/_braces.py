@@ -86,12 +86,8 @@ class BraceProgram(ABC):
         """Create the variables of all features that rules use, in feature order."""
         rules = [self.ruleset.rules[i] for i in self.rule_order]
         parts = (part for rule in rules for part in (rule.output, rule.weight))
-        pairs = {
-            (f, True)
-            for part in parts
-            if isinstance(part, LinearOutput)
-            for f in _features_of(part)
-        }
+        functions = (part for part in parts if isinstance(part, LinearOutput))
+        pairs = {(feature, True) for function in functions for feature, _ in function.terms}
         missing_features = set()
         for condition in elementary(c for rule in rules for c in rule.conditions):
             if isinstance(condition, Missing):
@@ -276,10 +272,6 @@ class BraceProgram(ABC):
         n_rules = len(self.ruleset)
         text = f"{n_rules} rule{'' if n_rules == 1 else 's'} for {self.ruleset.task}"
         return f"{text}; {'all that hold' if self.ruleset.voting else 'the first that holds'}"
-
-
-def _features_of(output: LinearOutput) -> list[int]:
-    return [feature for feature, _ in output.terms]
 
 
 def conjunction(conditions: list[str], indent: int, start: str, end: str) -> list[str]:
