@@ -58,8 +58,8 @@ class RuleSet(Sequence[Rule]):
     domain : Domain, optional
         Box for which the rules are intended; required for completeness by volume.
     ordered : bool, default=True
-        True: the first rule that holds predicts. False: the order does not matter. If several rules
-        hold, the one with the highest purity predicts, or among equals the one with the most rows.
+        True: the first rule that holds predicts. False: of several rules that hold, the one with
+        the highest purity predicts (if equal, the one with the most rows), unless rules vote.
     disjoint : bool, default=False
         Whether no two rules can hold for the same row, which makes volumes fast to compute.
     fallback : Fallback, optional
@@ -1012,7 +1012,8 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         limit : int, optional
-            Largest number of rules to write, followed by the number of other rules; by default all.
+            Largest number of rules to write, followed by the number of further rules; by default
+            all.
         """
         return to_text(self, limit)
 
@@ -1155,7 +1156,8 @@ class RuleSet(Sequence[Rule]):
         title : str, optional
             Title of the page; by default a description of the rules.
         limit : int, optional
-            Largest number of rules to write, followed by the number of other rules; by default all.
+            Largest number of rules to write, followed by the number of further rules; by default
+            all.
 
         Returns
         -------
@@ -1218,8 +1220,9 @@ class RuleSet(Sequence[Rule]):
 
         Notes
         -----
-        The table contains neither the domain, nor the class counts, nor the order of the rules;
-        :func:`skescore.rules.importers.read_table` has parameters for them. JSON is lossless.
+        The table contains neither the domain, nor the class counts, nor whether rules are ordered;
+        :func:`skescore.rules.importers.read_table` has parameters for the domain and the order.
+        JSON is lossless.
 
         Examples
         --------
@@ -1440,9 +1443,9 @@ class RuleSet(Sequence[Rule]):
         Raises
         ------
         ValueError
-            If the dialect is unknown; if a name, label or number cannot be written in it; if a name
-            stands for two columns; if outputs have different types; if the fallback is the nearest
-            rule; or, for ``kind="assign"``, if the rules vote.
+            If the dialect is unknown; if a name, label or number cannot be written in it; if two
+            features have the same column; if outputs have different types; if the fallback is the
+            nearest rule; or, for ``kind="assign"``, if the rules vote.
         ImportError
             If the dialect requires sqlglot, which is not installed.
 
@@ -1458,9 +1461,9 @@ class RuleSet(Sequence[Rule]):
         in standard SQL. The same is true of bounds with more than 15 digits and, with
         ``exact=True``, of all bounds that are not whole. Rules compare DECIMAL and BIGINT columns
         as DOUBLE; in a database that compares them exactly, a value with more than 15 digits close
-        to a bound may fall on its other side. Columns that rules compare with numbers
-        must be numeric or listed in `booleans`. Text must equal only the same text (choose a binary
-        collation in MySQL and SQL Server).
+        to a bound may fall on its other side. Columns that rules compare with numbers must be
+        numeric or listed in `booleans`. Texts must be equal only if they are identical (choose a
+        binary collation in MySQL and SQL Server).
 
         Additions have the order of :meth:`predict`, so sums are identical. Sums of more than 900
         rules are added in blocks, because databases limit the depth of expressions, and may differ

@@ -84,7 +84,7 @@ def skip(reason: str) -> NoReturn:
 
 
 def expect(holds: Any, name: str, text: str) -> None:
-    """Raise an AssertionError that names the extractor."""
+    """Raise an AssertionError with the name of the extractor unless a condition holds."""
     if not holds:
         raise AssertionError(f"{name}: {text}")
 
@@ -110,7 +110,7 @@ def sample_of(extractor: Any) -> tuple[str, np.ndarray, np.ndarray]:
 
 
 def rows_around(X: np.ndarray, beyond: float = 0.5) -> np.ndarray:
-    """Return rows that are not in the sample, some outside of its domain."""
+    """Return rows that are not in the sample, some of them outside its domain."""
     random = np.random.default_rng(12)
     return random.uniform(X.min(axis=0) - beyond, X.max(axis=0) + beyond, (150, X.shape[1]))
 

@@ -525,7 +525,7 @@ def boosted_classifier(model: Any, about: Frame) -> RuleSet:
         sums = _sum_in_order(added) / total
         return (sums[:, 1] - sums[:, 0] > 0).astype(int) if n_classes == 2 else sums.argmax(axis=1)
 
-    # The model divides the sums by both, so this gives the same class probabilities.
+    # The model divides the sums by both factors, so the class probabilities are the same.
     scale = 1 / (total * (n_classes - 1))
     if _short_form_predicts_alike(trees, decide, scale, unknown=True):
         rules, complete = _short_rules(trees, classes, scale)

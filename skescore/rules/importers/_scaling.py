@@ -1,8 +1,8 @@
 """Conversion of rules on scaled columns to the original units.
 
 Transformers that compute ``x * scale + offset`` for each column, or select or reorder columns, are
-inverted: exactly if they are available, otherwise up to rounding (a row within a relative distance
-of about 1e-15 from a bound may change sides).
+inverted: exactly if the transformer is passed, otherwise up to rounding (a row within a relative
+distance of about 1e-15 from a bound may change sides).
 """
 
 from __future__ import annotations

@@ -470,8 +470,8 @@ def read_boosted(
     )
 
 
-#: Log odds that are added, because the model predicts the second class if they are exactly 0; too
-#: small to change other sums.
+#: Log odds that are added, so that a sum of 0 predicts the second class, as in the model; too small
+#: to change other sums.
 _TIE = 1e-300
 
 
