@@ -400,7 +400,7 @@ class ScoreSpec:
     metrics : dict of str to str
         Default metric by task, a name of :data:`skescore.metrics.PREDICTION_METRICS`.
     uses_completeness : bool, optional
-        Whether the formula has a completeness. By default inferred from an expression, and True for
+        Whether the formula uses completeness. By default inferred from an expression, and True for
         a callable.
     weights : tuple of Weight, default=()
         Weights of the score in display order.

@@ -47,8 +47,8 @@ from skescore.rules._rule import combined
 from skescore.rules.importers._psyke import (
     Columns,
     Units,
-    _common,
-    _without,
+    _complement,
+    _intersection,
 )
 from skescore.rules.simplification import _exact as subtraction
 from skescore.rules.simplification._exact import Budget, covering_boxes
@@ -1035,10 +1035,10 @@ def within(region, x: float) -> bool:
 
 
 @given(regions, regions)
-def test_without_and_common_agree_with_enumeration(one, other):
+def test_complement_and_intersection_agree_with_enumeration(one, other):
     for x in np.arange(-1, 7, 0.5).tolist():
-        assert within(_without(one), x) == (not within(one, x))
-        assert within(_common(one, other), x) == (within(one, x) and within(other, x))
+        assert within(_complement(one), x) == (not within(one, x))
+        assert within(_intersection(one, other), x) == (within(one, x) and within(other, x))
 
 
 def test_columns_maps_names_to_positions():

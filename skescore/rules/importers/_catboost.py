@@ -33,7 +33,7 @@ from skescore.rules.importers._boosted_trees import (
 )
 from skescore.rules.importers._sklearn import float32_cut
 
-#: Losses for which the sums of trees are log odds of two classes, of more, and predictions.
+#: Losses whose sums of trees are log odds of two classes, log odds of more, and predictions.
 _BINARY = ("Logloss", "CrossEntropy", "Focal")
 _MULTICLASS = ("MultiClass", "MultiClassOneVsAll")
 _SUMS = ("RMSE", "MAE", "Quantile", "MAPE", "Huber", "LogLinQuantile", "Lq", "Expectile")

@@ -90,9 +90,9 @@ def read_lightgbm(
 
     Notes
     -----
-    Predictions equal those of the model, because both add float64 numbers.
-    Class probabilities differ for the one-versus-all objective ("multiclassova"). If a feature had
-    no missing values in training, LightGBM treats missing values as 0, and so do the rules.
+    Predictions equal those of the model, because both add float64 numbers. Class probabilities
+    differ for the one-versus-all objective ("multiclassova"). If a feature had no missing values in
+    training, LightGBM treats missing values as 0, and so do the rules.
     """
     booster = model if hasattr(model, "dump_model") else model.booster_
     dump = booster.dump_model()

@@ -54,7 +54,7 @@ def read_xgboost(
     ----------
     model : XGBClassifier, XGBRegressor, XGBRanker, their random forests, or Booster
         A fitted model of trees with one output. If an estimator stopped early, the trees up to its
-        best iteration are read. All trees of a Booster are read, as it uses all.
+        best iteration are read. A Booster predicts with all its trees, so all are read.
     feature_names : sequence of str, optional
         Names of the features in the rules; by default those that the model was fitted with, or
         ``x0``, ``x1``, ... if it has none.

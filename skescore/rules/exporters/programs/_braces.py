@@ -120,7 +120,7 @@ class BraceProgram(ABC):
 
     @abstractmethod
     def is_one_of(self, name: str, values: tuple[Any, ...], *, negated: bool) -> str:
-        """Write a test whether a label is one of the values, which a missing label is not."""
+        """Write a test whether a label is one of the values, or none if negated; null is none."""
 
     @abstractmethod
     def count(self, conditions: list[str]) -> str:
