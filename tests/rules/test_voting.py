@@ -301,7 +301,7 @@ def test_voting_rejects_operations_on_one_rule_per_row():
         VOTES.assign(ROWS)
     with pytest.raises(ValueError, match="simplify requires that one rule"):
         VOTES.simplify()
-    with pytest.raises(ValueError, match="prune needs rules"):
+    with pytest.raises(ValueError, match="prune requires that one rule"):
         prune(VOTES, ROWS, ["a"] * len(ROWS))
     assert VOTES.replace(voting=None).assign(ROWS).tolist()[-1] == -1
 
