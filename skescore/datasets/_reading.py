@@ -70,35 +70,35 @@ empty blank not_available n.d. nd k.a. k.a unbekannt fehlt keine #div/0! #value!
 """
 NULL_WORDS = frozenset([*_WORDS.split(), "not available", "not known", "keine angabe", "no data"])
 _SKRUB_FOLDER = "SKB_DATA_DIRECTORY"
-#: Texts that mean a missing value in a column of text: those of pandas and skrub, except "none",
-#: which is a value of many columns.
+#: Texts that mean a missing value in a column of text, as in pandas and skrub. "none" is not among
+#: them, because it is a category of many columns.
 _NULLS = """
 null NULL NA N/A n/a #NA #N/A <NA> nan NaN -nan -NaN ? ... 1.#IND -1.#IND 1.#QNAN -1.#QNAN
 """
 _NULL_TEXTS = frozenset([*_NULLS.split(), "#N/A N/A", ""])
 
-#: Number of rows from which the decimal sign of a file is detected.
+#: Maximum number of rows that are used to detect the decimal sign of a file.
 _SIGN_ROWS = 2000
 #: Columns with fewer rows may contain 1, 2, 3, ... or unique texts by chance.
 _MIN_COUNTED = 10
-#: A column with more values, in at least half of the rows, contains identifiers or free text.
+#: Text columns with more values, and more than half as many as rows, are identifiers or free text.
 _MAX_NAMES = 20
 #: Minimum number of codes in a column, and minimum mean number of rows per code.
 _MIN_CODES, _MIN_ROWS_OF_CODE = 3, 2
 #: Maximum mean number of rows per value of an identifier that occurs in several rows.
 _MAX_ROWS_OF_IDENTIFIER = 20
-#: Maximum share of cells with surrounding blanks; a larger share is the style of the file.
+#: Surrounding blanks in a larger share of the cells are the style of the file and not reported.
 _MAX_PADDED_SHARE = 0.9
 #: Minimum share of the rows that the most frequent categories must cover.
 _MIN_CATEGORY_SHARE = 0.1
-#: Maximum share of rows and number of values of accidental text in a column of numbers.
+#: Maximum share of rows with stray text in a column of numbers, and maximum number of such texts.
 _STRAY_SHARE, _STRAY_VALUES = 0.05, 10
-#: Minimum number of different texts with units that are a numeric target, not classes.
+#: Minimum number of different texts with units for a target to be numeric instead of classes.
 _MIN_QUANTITIES = 20
 #: Minimum number of rows with a sentinel for it to be reported.
 _MIN_SENTINEL = 2
 _SENTINELS = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999, 999999)
-#: Codes of missing values in addition to two values such as 0 and 1, or 1 and 2.
+#: Codes of missing values in columns whose other values are 0 and 1, or 1 and 2.
 _SENTINELS_OF_TWO = (9, 99, 999)
 
 #: Numbers with leading zeros, as in names and codes.
@@ -151,7 +151,7 @@ _MONTH_NAMES = {
     "December": "dezember décembre diciembre dicembre dezembro dez déc dic",
 }
 _ENGLISH_MONTHS = {name: month for month, names in _MONTH_NAMES.items() for name in names.split()}
-#: These words, and the first letters of other names if followed by a full stop.
+#: Names in `_ENGLISH_MONTHS`, and abbreviations with three letters and a full stop.
 _MONTH_WORD = re.compile(
     rf"\b(?:({'|'.join(_ENGLISH_MONTHS)})\b\.?|(jan|feb|apr|jun|jul|aug|sep|oct|nov|dec)\.)",
     re.IGNORECASE,
@@ -173,10 +173,10 @@ _WEEKDAY = re.compile(
 )
 #: Dates with full stops begin with the day in all languages.
 _DAY_FIRST, _MONTH_FIRST = "%d.%m.%Y", "%m.%d.%Y"
-#: Exchanges day and month in a format, whose other letters are never d or m.
+#: Swaps day and month in a date format; no other letter of a format is d or m.
 _SWAPPED_DAY = str.maketrans("dm", "md")
 _DAY_FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
-#: Date formats that may occur together in a column; of two orders of day and month, the first.
+#: Date formats that may occur together in a column; ties between formats go to the first.
 _MIXED_FORMATS = (
     "%Y-%m-%d",
     "%d.%m.%Y",
@@ -193,7 +193,7 @@ _MIXED_FORMATS = (
 _LAST_SHORT_YEAR = 2040
 #: Separator of the formats of a column, and their maximum number.
 _FORMAT_SIGN, _MAX_FORMATS = " | ", 4
-#: Minimum number of texts from which several formats are detected, and a pattern of their dates.
+#: Minimum number of texts for detecting several formats, and the pattern that all must match.
 _MIN_MIXED = 5
 _MIXED_DATE = re.compile(
     r"(\d{4}[-/]?\d{2}[-/]?\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})( \d{1,2}:\d{2}(:\d{2})?)?"
@@ -204,7 +204,7 @@ _DATE_PART = re.compile(
     r"(?P<name>.*): (?P<part>year|month|weekday|hour|days since (?P<first>\d{4}-\d\d-\d\d))",
     re.DOTALL,
 )
-#: Time span after which months repeat.
+#: Dates that order the rows must span more than this for the month to become a feature.
 _TWO_YEARS = pd.Timedelta(days=730)
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -262,13 +262,13 @@ class ColumnReading:
     format : str, optional
         Format of dates written as text.
     first : str, optional
-        Day from which days are counted, as ``2024-01-31``.
+        First day of the feature ``"days since ..."``, such as ``2024-01-31``.
     parts : tuple of str, default=()
         Date features: ``"year"``, ``"month"``, ``"weekday"``, ``"hour"``, ``"days"``.
     unit : str, default=""
         Unit written after the numbers.
     words : tuple of str, default=()
-        Categories such as ``"None"``, which readers of files take for missing values.
+        Categories such as ``"None"``, which file readers treat as missing values.
     """
 
     name: str
@@ -306,11 +306,11 @@ class Preparation:
         Decimal sign of a text file, which determines how ambiguous numbers of another file
         (``1,234``) are read. None if it is unknown.
     labels : mapping of str to str, default={}
-        New names of target classes. Texts such as ``"NA"`` in it are classes, not missing values.
+        New names of target classes. Keys such as ``"NA"`` are classes, not missing values.
     target : ColumnReading, optional
         How texts of the target were read as numbers. None for other targets.
     classes : tuple, default=()
-        Classes of rules, to which labels of other rows are matched by their texts. Not stored.
+        Classes that labels of other rows are matched to by their text. Not stored by `to_dict`.
 
     Examples
     --------
@@ -399,18 +399,18 @@ class Preparation:
         return numbers
 
     def read_classes(self, column: pd.Series) -> pd.Series:
-        """Read a target of classes of other rows as that of the table.
+        """Read a target with classes of other rows in the same way.
 
         Parameters
         ----------
         column : pandas.Series
-            Its cells.
+            Cells of the target.
 
         Returns
         -------
         pandas.Series
-            Names of classes as texts, after `labels` has renamed them, or the `classes` of these
-            names; NaN for missing ones.
+            Labels renamed by `labels` and matched to `classes`, see `match_classes`; NaN for
+            missing ones.
 
         Examples
         --------
@@ -430,7 +430,7 @@ class Preparation:
         matched = self.match_classes(names)
         if all(isinstance(label, str) for label in self.classes):
             return matched
-        # Labels that are none of the classes keep the type that they have in the table.
+        # Labels that match no class keep the type that they have in the table.
         is_unknown = names.notna() & ~matched.isin(self.classes)
         return matched.mask(is_unknown, column.astype(object))
 
@@ -445,7 +445,7 @@ class Preparation:
         Returns
         -------
         pandas.Series
-            The class that is written like a label, or the label if there is none.
+            For each label the class with the same text, or the label itself if there is none.
         """
         observed = labels.dropna()
         if not self.classes or observed.isin(self.classes).all():
@@ -457,18 +457,18 @@ class Preparation:
         return result.infer_objects()
 
     def with_classes(self, classes: Iterable[object]) -> Preparation:
-        """Read labels of the target as these classes, also if they mean a missing value elsewhere.
+        """Return a preparation that reads these labels as classes, even if they look missing.
 
         Parameters
         ----------
         classes : iterable
-            Names of the classes, such as those of rules; ordinary names have no effect.
+            The classes, such as those of a rule set.
 
         Returns
         -------
         Preparation
-            The preparation with these `classes`, and with those that are written like missing
-            values among its `labels`.
+            The preparation with these `classes`. Classes that usually mean a missing value are also
+            added to its `labels`.
 
         Examples
         --------
@@ -482,7 +482,7 @@ class Preparation:
         return replace(self, labels=kept | dict(self.labels), classes=classes)
 
     def with_words(self, categories: Mapping[str, Collection[object]]) -> Preparation:
-        """Keep categories such as ``"None"``, which readers of files take for missing values.
+        """Return a preparation that keeps categories such as ``"None"``, which may look missing.
 
         Parameters
         ----------
@@ -524,7 +524,7 @@ class Preparation:
     def for_features(
         cls, names: Iterable[str], categories: Mapping[str, Sequence[str] | None] | None = None
     ) -> Preparation:
-        """Infer from feature names how they were read from a table.
+        """Infer from the names of features how a table was read.
 
         Parameters
         ----------
@@ -557,7 +557,7 @@ class Preparation:
 
 
 class Table(NamedTuple):
-    """A table with messages about it and its preparation.
+    """Table with messages about it and the record of how it was read.
 
     Parameters
     ----------
@@ -579,7 +579,7 @@ class Table(NamedTuple):
 
 @dataclass
 class _Cells:
-    """A text column as unique texts and a code per row; -1 is missing."""
+    """Text column stored as unique texts and one code per row; the code -1 means missing."""
 
     texts: pd.Series
     codes: np.ndarray
@@ -620,7 +620,7 @@ def na_values_of(name: object, na_values: Iterable[str]) -> list[str]:
 def _note_unknown_columns(
     na_values: Sequence[str], columns: Collection[str], findings: list[str]
 ) -> None:
-    """Report ``NAME=TEXT`` if there is no column of that name, so it is an ordinary text."""
+    """Report entries ``NAME=TEXT`` without a column of that name; they are ordinary texts."""
     for text in na_values:
         name, sign, _ = text.rpartition("=")
         if sign and name and not any(text.startswith(f"{column}=") for column in columns):
@@ -677,8 +677,8 @@ def _decimal_sign(raw: FileTable, previous_sign: str | None, findings: list[str]
         Conversion(
             name,
             "number",
-            f"{text} in column {name!r} is read with a decimal comma, as nothing else needs the "
-            "comma; if it separates thousands: --decimal=.",
+            f"{text} in column {name!r} is read with a decimal comma, because commas do not "
+            "separate columns; if the comma separates thousands: --decimal=.",
         )
     )
     return ","
@@ -690,7 +690,7 @@ def _has_thousands(raw: FileTable) -> bool:
     for name, column in raw.frame.select_dtypes("float").items():
         values = column.dropna().to_numpy()
         is_whole = values == np.round(values)
-        # Few columns are read as text, as most have more than three decimals, or none.
+        # Only columns with fractions of at most three decimals are read again as text.
         thousandths = 1000 * values
         if 0 < is_whole.sum() < len(values) and np.allclose(thousandths, np.round(thousandths)):
             candidates.append(str(name))
@@ -701,7 +701,7 @@ def _has_thousands(raw: FileTable) -> bool:
 
 
 def _signs_of(column: pd.Series) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Return the unique texts of a column, and masks of numbers with a point and with a comma."""
+    """Return the unique texts of a column, and which are numbers with either decimal sign."""
     texts = [_text(value) for value in column.dropna().head(_SIGN_ROWS).unique()]
     return texts, fits(texts, ".", ","), fits(texts, ",", ".")
 
@@ -764,10 +764,9 @@ def _plain_dates(texts: pd.Series) -> pd.Series:
 
 
 def _mixed_date_formats(texts: pd.Series) -> str | None:
-    """Return the fewest date formats that cover all texts, joined by `_FORMAT_SIGN`, or None.
+    """Return date formats that together cover all texts, joined by `_FORMAT_SIGN`, or None.
 
-    Of formats that differ only in the order of day and month, the more frequent one is used; of
-    equally frequent ones, the one with the day first.
+    Formats are chosen greedily by the number of further texts that they fit.
     """
     if len(texts) < _MIN_MIXED:
         return None
@@ -843,7 +842,7 @@ def read_time(
         date_format = _date_format(texts) or _mixed_date_formats(texts) or ""
         day_first = date_format.find("%d") < date_format.find("%m")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about 25.12. if months are first
+        warnings.simplefilter("ignore", UserWarning)  # about 25.12. if months come first
         english = _plain_dates(pd.Series([str(text)]))[0]
         parsed = pd.to_datetime(english, dayfirst=day_first, utc=True, errors="coerce")
     return None if pd.isna(parsed) else parsed.tz_localize(None)
@@ -904,7 +903,7 @@ def _date_features(dates: pd.Series, reading: ColumnReading) -> dict[str, pd.Ser
 
 
 def _compact(values: pd.Series) -> pd.Series:
-    """Convert integers to int64 unless a value is missing."""
+    """Convert whole numbers to int64, other columns and those with missing values to float64."""
     if pd.api.types.is_float_dtype(values.dtype) and values.notna().all():
         are_integers = bool((values == np.floor(values)).all()) and bool(np.isfinite(values).all())
         return values.astype("int64" if are_integers and values.abs().max() < 2**53 else "float64")
@@ -945,7 +944,7 @@ def _null_texts(texts: pd.Series) -> np.ndarray:
 
 
 def _file_words(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the texts that only readers of files take for missing values, such as None."""
+    """Return the texts that only file readers treat as missing values, such as None."""
     return tuple(text for text in texts if text in NULL_CELLS and text not in _NULL_TEXTS)
 
 
@@ -1001,7 +1000,7 @@ def _number_series(values: np.ndarray, index: pd.Index) -> pd.Series:
 
 
 def _without_codes(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
-    """Return numbers without those that mean a missing value."""
+    """Replace the numbers that mean a missing value by NaN."""
     words = na_values_of(column.name, na_values)
     codes = [float(word) for word in words if is_number(word)]
     return column.mask(column.isin(codes)) if codes else column
@@ -1034,9 +1033,9 @@ class _Reader:
     comma_first: bool
     findings: list[str]
     left_out: dict[str, list[str]] = field(default_factory=dict)
-    #: Function that returns the text columns with blanks and words for missing values.
+    #: Function that returns the text columns as written, with blanks and words for missing values.
     written: Any = None
-    #: Words in columns of categories that the file's reader takes for missing values.
+    #: Entries ``NAME=WORD`` for words that the file reader treated as missing categories.
     words_of_file: list[str] = field(default_factory=list)
 
     @cached_property
@@ -1070,7 +1069,7 @@ class _Reader:
         return tuple(reading for reading, _ in results), features_by_name
 
     def read(self, name: str, *, chosen: bool) -> _Read:
-        """Detect the type of a column and read it; return None if it is dropped."""
+        """Read a column; return None if it is dropped, such as numbers that order the rows."""
         result = self._read_column(name, chosen=chosen)
         if result is None or chosen or name != self.options.time:
             return result
@@ -1157,8 +1156,8 @@ class _Reader:
                 name,
                 "number",
                 f"{plural(len(rows), 'text')} such as {column.iloc[rows[0]]!r} in column {name!r} "
-                f"{'is' if len(rows) == 1 else 'are'} read with a decimal comma, beside cells that "
-                "hold numbers",
+                f"{'is' if len(rows) == 1 else 'are'} read with a decimal comma; other cells hold "
+                "numbers",
             )
 
     def _date_format_with_strays(self, name: str, cells: _Cells, mask: np.ndarray) -> str | None:
@@ -1236,7 +1235,7 @@ class _Reader:
         return ColumnReading(name, "number", *style, unit=unit)
 
     def quantities(self, name: str, cells: _Cells) -> tuple[np.ndarray, ColumnReading] | None:
-        """Return the numbers and the reading of many texts that all have units; else None."""
+        """Read a target of many texts, all numbers with units; return None for other targets."""
         if len(cells.texts) < _MIN_QUANTITIES:
             return None
         reading = self._number_reading(name, cells)
@@ -1271,7 +1270,7 @@ class _Reader:
             )
 
     def _note_units(self, reading: ColumnReading, cells: _Cells, number_mask: np.ndarray) -> None:
-        """Report the units of numbers."""
+        """Report units, times, inexact numbers and ambiguous signs in a column of numbers."""
         texts = cells.texts[number_mask].tolist()
         inexact = [text for text in texts if _INEXACT.match(text)]
         if inexact:
@@ -1314,7 +1313,7 @@ class _Reader:
             )
 
     def note_separator(self, name: str, texts: Sequence[str], style: tuple[str, str]) -> None:
-        """Report signs that are ambiguous, or that differ between the numbers."""
+        """Report signs that may separate thousands, and decimal signs that differ."""
         decimal, thousands = style
         if style == EITHER_SIGN:
             points, commas = ([text for text in texts if sign in text] for sign in ".,")
@@ -1350,7 +1349,7 @@ class _Reader:
         return reading, {name: values}
 
     def _note_sentinel(self, name: str, values: pd.Series) -> None:
-        """Report a usual code of missing values that is far from all other numbers."""
+        """Report usual codes of missing values that are far from all other numbers."""
         finite = values.to_numpy(float)
         finite = finite[np.isfinite(finite)]
         for sentinel in dict.fromkeys((*_SENTINELS, *_SENTINELS_OF_TWO)):
@@ -1359,7 +1358,7 @@ class _Reader:
             if count < _MIN_SENTINEL or not len(other_numbers):
                 continue
             if _is_distant(sentinel, np.unique(other_numbers)):
-                # Larger numbers of other columns may be 99, but few negative numbers are codes.
+                # In other columns 99 may be an ordinary number, which is unlikely for -99.
                 option = f"={sentinel}" if sentinel < 0 else f" {quoted(f'{name}={sentinel}')}"
                 self.findings.append(
                     f"{sentinel} in column {name!r} ({count} rows) may stand for a missing value; "
@@ -1404,7 +1403,7 @@ class _Reader:
             column = self.written_texts[name]
             cells = _Cells.of(column, self.options.na_values)
             words = _null_texts(cells.texts)
-            # A word such as None is a text in tables that are no text files, which may come later.
+            # Later tables that are not text files, such as data frames, may contain the text None.
             lost = ~words & cells.texts.isin(NULL_CELLS).to_numpy()
             self.words_of_file += [f"{name}={word}" for word in cells.texts[lost]]
             words = words | lost
@@ -1476,7 +1475,7 @@ class _Reader:
         return None
 
     def restore_left_out(self) -> list[str]:
-        """Return the names of dropped columns, which are then read."""
+        """Return the names of all dropped columns, and no longer regard them as dropped."""
         names = [name for names in self.left_out.values() for name in names]
         self.left_out.clear()
         return names
@@ -1582,7 +1581,7 @@ def _is_repeated_identifier(name: str, n_values: int, n_rows: int) -> bool:
 
 
 def _counts_rows(values: pd.Series) -> bool:
-    """Return whether integers are consecutive, in any order and from any start."""
+    """Return whether integers are consecutive and unique, in any order; some may be missing."""
     observed = values.dropna()
     if len(observed) < max(_MIN_COUNTED, 0.95 * len(values)) or not _is_whole(observed):
         return False
@@ -1612,7 +1611,7 @@ def note_equal(frame: pd.DataFrame) -> list[str]:
             twin = name_of_numbers.setdefault((column.to_numpy(float) + 0.0).tobytes(), name)
         if column.dtype == object or len(values) <= _MAX_NAMES:
             same_codes = name_of_codes.setdefault(codes.tobytes(), name)
-            # Equal codes of two numeric columns do not imply the same order of the rows.
+            # Numeric columns with equal codes may still order the rows differently.
             if twin == name and object in (column.dtype, frame[same_codes].dtype):
                 twin = same_codes
         if twin != name:
@@ -1639,13 +1638,13 @@ def _row_number_text(name: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """Quote a column name for the lists of the command line."""
+    """Quote a column name for an option of the command line that takes a list."""
     return shlex.quote(f'"{name}"' if "," in name else name)
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """Options of the reading of a table, shared by `read_table` and `load_dataset`.
+    """Options for reading a table, shared by `read_table` and `load_dataset`.
 
     Parameters
     ----------
@@ -1665,7 +1664,7 @@ class ReadingOptions:
         Columns to read, or parts of dates such as ``"paid on: month"``; all others, and their
         problems, are ignored. None reads all columns except those in `drop` and identifiers.
     sample : int, optional
-        Number of rows to read, a random sample.
+        Number of rows to draw at random. By default all rows are read.
     random_state : int, default=0
         Seed of the sample.
     max_categories : int, default=20
@@ -1848,10 +1847,10 @@ def _read_as_prepared(
     decimal: str | None,
     findings: list[str],
 ) -> dict[str, pd.Series]:
-    """Read the columns of an earlier table, possibly with another decimal sign."""
+    """Read the columns that an earlier table had, possibly with another decimal sign."""
     columns: dict[str, pd.Series] = {}
     na_values = (*preparation.na_values, *options.na_values)
-    # A table with both signs does not determine the signs of other columns.
+    # If one column has both signs, other columns may have either sign.
     if any((c.decimal, c.thousands) == EITHER_SIGN for c in preparation.columns):
         decimal = options.decimal
     for reading in _readings_in(preparation, list(frame.columns)):
@@ -1870,7 +1869,7 @@ def _read_as_prepared(
 def _named(
     raw: FileTable, names: set[str], target: str | None, findings: list[str]
 ) -> dict[str, pd.Series]:
-    """Return numeric columns that are names as written, since 01 and 1 differ."""
+    """Return columns of numbers that are names as they are written, since 01 and 1 differ."""
     if raw.texts is None:  # the numbers were never text
         return {}
     integer_columns = [str(n) for n, c in raw.frame.items() if raw.may_pad and _may_be_padded(c)]
@@ -1888,7 +1887,7 @@ def _named(
 
 
 def _note_padded(name: str, texts: pd.Series, findings: list[str]) -> None:
-    """Report leading zeros that numbers do not have."""
+    """Report leading zeros, which are lost when texts are read as numbers."""
     padded = texts[texts.str.fullmatch(_PADDED).astype(bool)]
     if len(padded):
         text = (
@@ -1943,7 +1942,7 @@ def _read_prepared(
     decimal: str | None,
     findings: list[str],
 ) -> dict[str, pd.Series]:
-    """Read a column like that of an earlier table, possibly with another decimal sign."""
+    """Read a column as in an earlier table, possibly with another decimal sign."""
     cells = None
     if not (pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column)):
         cells = _Cells.of(column, na_values)
@@ -1981,7 +1980,7 @@ def _read_prepared(
 
 
 def _sources(features: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Return the column from which each feature is read, which may be that of a date."""
+    """Return the columns from which features are read; a part of a date is read from its date."""
     sources = []
     for name in features:
         part = None if name in columns else _DATE_PART.fullmatch(name)
@@ -2000,7 +1999,7 @@ def _note_missing_labels(
     counts = texts.value_counts()
     words = ", ".join(f"{word!r} ({plural(n, 'row')})" for word, n in counts.items())
     pairs = shlex.quote(",".join(f"{word}={word}" for word in counts.index))
-    # Saved rules contain the classes of the first table, so later tables have no choice.
+    # Saved rules contain the classes of the first table, so later tables cannot add classes.
     is_first_table = options.preparation is None
     remedy = f"; to keep them as classes: --labels {pairs}" if is_first_table else ""
     findings.append(f"read as missing in the target {target!r}: {words}{remedy}")
@@ -2012,7 +2011,7 @@ def _target(
     """Read the target: as numbers if all its texts are numbers, otherwise unchanged.
 
     Texts among `class_names` are classes even if they usually mean a missing value. Also return how
-    texts were read as numbers, which an earlier table may determine.
+    texts were read as numbers, if they were; if possible, it is as in an earlier table.
     """
     name, earlier = str(column.name), reader.options.preparation
     na_values = (*reader.options.na_values, *(() if earlier is None else earlier.na_values))
@@ -2022,7 +2021,7 @@ def _target(
     if kind == "boolean" or kind.startswith("timedelta"):
         return column, None
     if earlier is not None and earlier.target is not None and earlier.target.name == name:
-        with contextlib.suppress(DatasetError):  # the error follows from the texts
+        with contextlib.suppress(DatasetError):  # other texts are handled below
             return replace(earlier, na_values=na_values).read_target(column), earlier.target
     cells = _class_cells(column, na_values, class_names)
     if not len(cells.texts):
@@ -2060,7 +2059,7 @@ def _class_cells(
 
 
 def _missing_classes(cells: _Cells, class_names: Collection[str]) -> np.ndarray:
-    """Return a mask of question marks, and of words for missing values among numbers."""
+    """Return a mask of missing labels: question marks, or all null words if labels are numbers."""
     is_class = cells.texts.isin(class_names).to_numpy()
     is_word = _are_null_words(cells.texts) & ~is_class
     others = cells.texts[~is_word].tolist()
@@ -2116,7 +2115,8 @@ def read_table(
         A data frame, or a path ending in .csv, .tsv, .tab, .txt (each also with .gz), .xlsx,
         .parquet or .pq.
     target : str, optional
-        Column to predict. It is never dropped or grouped, and not part of the `preparation`.
+        Column to predict. It is never dropped, all its classes are kept, and it is not one of the
+        `columns` of the preparation.
     sep : str, optional
         Separator of the columns of a text file: one character, ``"tab"`` or ``"space"``. By
         default, comma, semicolon, tab, vertical bar or blanks are detected.

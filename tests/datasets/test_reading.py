@@ -176,8 +176,8 @@ def test_decimal_comma_texts_become_numbers():
     table = read_table(pd.DataFrame({"pH": pd.Series(cells, dtype=object)}))
     assert table.frame["pH"].tolist() == [7.1, 6.5, 6.9, 5.0, 7.25, 8.0]
     assert table.findings == (
-        "2 texts such as '6,9' in column 'pH' are read with a decimal comma, beside cells that "
-        "hold numbers",
+        "2 texts such as '6,9' in column 'pH' are read with a decimal comma; other cells hold "
+        "numbers",
     )
 
 
