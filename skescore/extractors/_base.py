@@ -107,7 +107,7 @@ from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label, la
 from skescore.rules.exporters import readable_bounds, readable_outputs
 from skescore.rules.simplification import shorten_counts, without_covered_values
 
-#: Smaller weights have few digits left, and become 0 if they are divided.
+#: Smaller weights would lose digits, or become 0, when they are divided.
 _MIN_WEIGHT = 1e-290
 
 
@@ -132,8 +132,8 @@ class Extraction:
         Predictions of the black box: class indices or floats.
     task : {"classification", "regression"}
         The task.
-    classes : list or None
-        Class labels.
+    classes : ndarray of shape (n_classes,) or None
+        Class labels; None in regression.
     oracle : Oracle
         Queries the black box.
     settings : dict
@@ -145,7 +145,8 @@ class Extraction:
     no_quantities : tuple of int, default=()
         Numeric columns that linear functions may not use: they had or mark missing values.
     query_rows : hashable, default=None
-        Identifies how the query rows at the end of `X` were generated; None without query rows.
+        Identifies how the query rows at the end of `X`, or out-of-fold predictions, were generated.
+        None if there are neither.
     weights : ndarray of shape (n_rows,), default=None
         Exact weights of the rows in `X`, which repeats rows according to their rounded weights.
         None if each row has the weight 1.
@@ -561,9 +562,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return pruner(self.rules_, rows, reference, self.prune)
 
     def _refit_fallback(self, X: Any, extraction: Extraction, n_rows: int) -> None:
-        """Predict the black box's majority class or mean among the uncovered training rows.
+        """Set the fallback to the black box's majority class or mean on uncovered training rows.
 
-        A fallback that the algorithm chose, and one of rules that cover all rows, does not change.
+        A fallback that the algorithm chose is kept, and so is any fallback if no row is uncovered.
         """
         is_own = self.rules_.fallback != extraction.settings["fallback"]
         if is_own or self.uncovered != "default" or _cover_all_rows(self.rules_, extraction):
@@ -1054,13 +1055,13 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            In the order of ``classes_``.
+            Probabilities, with the classes in the order of ``classes_``.
         """
         rows = self._rows(X)  # raises an error if there are no rules yet
         return self.rules_.predict_proba(rows)
 
     def covers(self, X: Any) -> np.ndarray:
-        """Return which rows some rule covers.
+        """Return for each row whether some rule covers it.
 
         Parameters
         ----------
@@ -1124,7 +1125,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         float
-            At most 1, which means that all predictions agree.
+            At most 1; it is 1 if all predictions agree.
         """
         self._rows(X)  # reports invalid rows before the black box does
         return self.score(X, self.oracle_.query(X))
@@ -1243,10 +1244,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
 #: Description of `n_features_to_select` in all docstrings.
 SELECTION = """\
-Largest number of features in rules, at least 1. Each feature is ranked by itself: by the
-    variance or Gini impurity of the predictions between its categories, or between eight intervals
-    with equally many rows. If some features are significant (F test at 5 % with Bonferroni
-    correction), only those are used. None: all."""
+Largest number of features in rules, at least 1. Features are ranked one by one, by the share of
+    the predictions' variance or Gini impurity between categories, or between eight intervals with
+    equally many rows. If some features are significant (F test at 5 % with Bonferroni correction),
+    only those are used. None: all."""
 
 #: Description of `sampling` and `n_queries` in all docstrings.
 SAMPLING = """\
@@ -1296,7 +1297,7 @@ level_strategies : sequence of mappings, optional
     One mapping per level with ``n_slices`` and ``importance_threshold``. They replace the
     parameters of the same names and `depth`.
 importances : array-like of shape (n_features,), optional
-    Importance of each feature, for `importance_threshold`. By default its F statistic for the black
+    Importance of each feature, for `importance_threshold`. By default, F statistics for the black
     box's predictions (analysis of variance in classification, linear regression otherwise), divided
     by the largest one.
 """,
@@ -1359,5 +1360,5 @@ feature_names_in_ : ndarray of shape (`n_features_in_`,)
 
 
 def documented(cls: T, parts: dict[str, str] = PARTS) -> T:
-    """Insert the shared parts into the docstring of a class, in place of names in braces."""
+    """Replace names in braces in the docstring of a class by the shared parts."""
     return fill_docstring(cls, parts)

@@ -1,4 +1,4 @@
-"""Tables of which only histograms are available, for algorithms that do not need rows."""
+"""Tables that are known only by histograms, for algorithms that do not need rows."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class HistogramSource(Protocol):
 
     Sums are integers, so they do not depend on the order of the rows; the value of a sum is its
     product with a unit. In classification, there is one sum of weights per class. In regression,
-    the sums are those of the weights w, of w y and of w y², where y is the label minus `center`.
+    there are sums of the weights w, of w y and of w y², where y is the label minus `center`.
     They are followed by the weighted sums of the measured columns, of the products of each measured
     column with itself and the later ones, and of the products of the measured columns with y.
     """
@@ -337,7 +337,7 @@ class BinnedTable:
         return important_histograms(weights, means, scatter, n, self._terms.categories)
 
     def use(self, features: NDArray[np.intp], *, measure: bool = False) -> None:
-        """Restrict histograms to some features; `measure` those without missing values."""
+        """Restrict histograms to some features; `measure` adds sums for linear functions."""
         self._used = frozenset(features.tolist())
         assert self._first is not None
         self._first = [self._narrowed(features) for features in self._first]

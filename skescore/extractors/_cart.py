@@ -41,7 +41,7 @@ _CRITERIA = {
 }
 #: Default number of leaves, and the largest default if there are more classes.
 _LEAVES, _MOST_LEAVES = 6, 8
-#: Largest number of leaves up to which a search tries all sizes of a tree.
+#: Largest number of leaves in a search that tries all sizes of a tree.
 PATH_LEAVES = 32
 #: Largest number in single precision.
 _LARGEST = float(np.finfo(np.float32).max)
@@ -126,7 +126,7 @@ class CARTExtractor(BaseExtractor):
     takes_categories = True
     _orders_categories = True
     _keeps_monotone = True
-    #: Factor of the number of leaves of trees that ignore monotonicity; 0: trees satisfy it.
+    #: Factor for the number of leaves of trees that ignore monotonicity; 0: trees satisfy it.
     _growth: int = 0
 
     def __init__(
@@ -183,7 +183,7 @@ class CARTExtractor(BaseExtractor):
         Returns
         -------
         self
-            The fitted extractor, without ``tree_`` and, as it has no black box, ``fidelity``.
+            The fitted extractor. It has no ``tree_`` and, without a black box, no ``fidelity``.
 
         Raises
         ------
@@ -216,8 +216,7 @@ class CARTExtractor(BaseExtractor):
             model, simplify=self.simplify, feature_names=table.names, classes=classes, missing=False
         )
         if classes is None:
-            # In the ordered list, the rows of a leaf are those whose first matching rule is its
-            # own.
+            # Rows may match several rules of the ordered list, but belong to a single leaf.
             leaves = tree_to_ruleset(model, feature_names=table.names, missing=False)
             moments = source.labels(table.named(leaves))
             rules = rules.replace(rules=list(map(LabelMoments.describe_rule, moments, rules.rules)))
@@ -346,7 +345,7 @@ class CARTExtractor(BaseExtractor):
         return monotone_signs(self._constraints, list(map(str, names)), labels)
 
     def _columns(self, extraction: Extraction, exponents: np.ndarray) -> np.ndarray:
-        """Return the input of the tree: scaled rows, with other features set constant."""
+        """Return the input of the tree: scaled rows, with all unselected features set to 0."""
         X, n_features = extraction.X, self.n_features_to_select
         if n_features is not None and n_features < X.shape[1]:
             chosen = once(
@@ -405,7 +404,7 @@ def _with_weight(rule: Rule, weight: float) -> Rule:
 
 
 def _exponents(domain: Domain) -> np.ndarray:
-    """Return powers of two that scale features with small numbers above 1.
+    """Return exponents of two that scale features with magnitudes below 1 to at least 1.
 
     Trees treat numbers that differ by less than 1e-7 as equal, regardless of the unit. Above 1,
     this is within the rounding of single precision.

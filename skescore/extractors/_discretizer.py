@@ -55,9 +55,9 @@ def tree_boundaries(
 ) -> np.ndarray:
     """Return positions in sorted values after which to cut for bins that are leaves of a tree.
 
-    `target` belongs to the sorted values: floats, or class labels coded from 0. Many distinct
-    values are first grouped with their neighbors; then each cut is moved to the best position
-    within the groups on both sides.
+    `target` holds a float or a class index for each of the sorted values. Many distinct values are
+    first grouped with their neighbors; then each cut is moved to the best position within the
+    groups on both sides.
     """
     ends = np.flatnonzero(ordered[:-1] < ordered[1:])  # last positions of distinct values
     coarse = ends

@@ -65,7 +65,7 @@ def _standardized(columns: np.ndarray) -> np.ndarray:
 
 
 def given_importances(importances: Any, n_features: int) -> np.ndarray:
-    """Check the user's importances, one number per feature."""
+    """Return the user's importances as one float per feature, or raise a ValueError."""
     try:
         result = np.asarray(importances, dtype=float)
     except (TypeError, ValueError):
@@ -240,7 +240,7 @@ def nearest_row_search(rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 
 def _nearest_rows(points: np.ndarray, rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     distances = (-2 * points) @ rows.T
-    distances += sizes  # up to the squared size of each point
+    distances += sizes  # squared distances minus the squared size of each point
     best = distances.argmin(axis=1)
     smallest = distances[np.arange(len(points)), best]
     largest = (points**2).sum(axis=1) + sizes.max()

@@ -29,8 +29,8 @@ _BATCH = 256
 class Growth:
     """Parameters of a tree.
 
-    In classification, there is one sum of weights per class. In regression, the sums are those of
-    the weights and of the weights times the labels. The value of a sum is its product with a unit.
+    In classification, there is one sum of weights per class. In regression, there is a sum of the
+    weights and a sum of weights times labels. The value of a sum is its product with a unit.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class _HistogramSplit:
 
 
 def _means_differ(bins: Sequence[Sums], total: Sums) -> bool:
-    """Return whether the exact mean of some bin differs from that of the node."""
+    """Return whether the exact mean of some bin differs from the mean of the node."""
     weight, sum_of_all = int(total[0]), int(total[1])
     return any(int(part[1]) * weight != sum_of_all * int(part[0]) for sums in bins for part in sums)
 
@@ -157,13 +157,13 @@ class _TreeNode:
 
 
 def grow(fetch: FetchHistograms, growth: Growth) -> SimpleNamespace:
-    """Grow a tree level by level.
+    """Grow a tree level by level, or best first if its leaves are limited.
 
     Parameters
     ----------
     fetch : callable
-        Returns the histograms of nodes. It is called once per level, for the lighter sibling of
-        each pair; the histograms of the other sibling are differences.
+        Returns the histograms of nodes. It is called for many nodes at a time, with the lighter
+        sibling of each pair; the histograms of the other sibling are differences.
     growth : Growth
         Parameters of the tree.
 

@@ -39,7 +39,7 @@ def check_columns(
     """Raise a ValueError if a data frame has invalid columns.
 
     The columns at the positions `categorical` need not be numeric; columns that are not in `only`
-    are not checked. Arrays are checked by scikit-learn, whose errors name rows, not columns.
+    are not checked. Arrays are left to the checks of scikit-learn.
     """
     if not (hasattr(X, "columns") and hasattr(X, "shape")):
         return
@@ -168,7 +168,6 @@ def order_of_means(total: np.ndarray, sums: np.ndarray) -> np.ndarray:
     The sums have the shape (n_values, 1), or (n_values, n_classes) with the counts of classes.
     Values without rows are ordered by the prediction of all rows.
     """
-    # Values without rows get the mean of all rows.
     means = np.where(
         (total > 0)[:, None], sums / np.maximum(total, 1)[:, None], sums.sum(axis=0) / total.sum()
     )
@@ -283,7 +282,7 @@ class CategoryEncoder:
     Raises
     ------
     ValueError
-        If a categorical column holds neither only text nor only numbers.
+        If the categories of a column are neither all text nor all numbers.
 
     Examples
     --------
@@ -418,8 +417,8 @@ def _values(column: pd.Series, name: str) -> tuple[Any, ...]:
     strange = [v for v in values if not isinstance(v, str | Real) or isinstance(v, Decimal)]
     if strange or (any(text) and not all(text)):
         raise ValueError(
-            f"The categories of column {name!r} must all be text, or all numbers, but among them "
-            f"is {strange[0] if strange else values[text.index(False)]!r}. Make them all text with "
+            f"The categories of column {name!r} must all be text, or all numbers, but they include "
+            f"{strange[0] if strange else values[text.index(False)]!r}. Make them all text with "
             f"X[{name!r}].astype(str)."
         )
     return tuple(sorted(values))

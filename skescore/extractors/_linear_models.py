@@ -1,8 +1,8 @@
-"""Linear models of the black box's predictions in boxes, for joining such boxes.
+"""Linear models of the black box's predictions in boxes that may be joined.
 
 The sufficient statistics of a least-squares fit are additive, so the model of a union is computed
-without rows. Its mean absolute residual requires them. The rows of a cell are a range in a list of
-row numbers and are processed in pieces.
+without rows. Only its mean absolute residual requires the rows. The rows of a cell are a range in a
+list of row numbers and are processed in pieces.
 
 All features and predictions are shifted and scaled to about 1, so that large offsets and small
 units do not reduce the precision.
@@ -37,7 +37,7 @@ _EQUAL = 1e-9
 _BLOCK = 1024
 #: Difference of mean residuals that is regarded as 0, as a share of the predictions' range.
 TIE = 1e-9
-#: Default threshold: shares of one model's mean absolute residual and of the standard deviation.
+#: Default threshold, as shares of a single model's mean absolute residual and of the deviation.
 _SHARE_OF_RESIDUAL, _SHARE_OF_DEVIATION = 0.5, 0.01
 
 
@@ -91,7 +91,7 @@ def sparse_slopes(n: np.ndarray, gram: np.ndarray, max_terms: int | None) -> np.
     chosen = np.empty((n_boxes, max_terms), dtype=np.intp)
     useful = np.empty((n_boxes, max_terms), dtype=bool)
     for term in range(max_terms):
-        # Project out the selected features.
+        # Variance of each feature that the selected features leave unexplained.
         left = np.einsum("bjj->bj", residual_gram)[:, :-1]
         free = (left > _COPY * variance) & (variance > n[:, None] * _FLAT**2)
         gain = np.where(free, residual_gram[:, :-1, -1] ** 2 / np.where(free, left, 1.0), 0.0)
@@ -113,7 +113,7 @@ def sparse_slopes(n: np.ndarray, gram: np.ndarray, max_terms: int | None) -> np.
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Origin and unit of every feature, and at the end of the predictions.
+    """Origin and unit of every feature and, as last entries, of the predictions.
 
     A number x is scaled to ``(x - origin) / unit``. Features that are constant, or whose slope
     would overflow, are not usable.
@@ -239,8 +239,8 @@ class Points:
 class Fits:
     """Numbers, means and second moments of the points in boxes, which determine linear models.
 
-    The second moments are sums of products of deviations from the mean, for the features and at the
-    end for the predictions.
+    The second moments are sums of products of deviations from the mean. The last row and column are
+    for the predictions.
     """
 
     n: np.ndarray
@@ -250,7 +250,6 @@ class Fits:
     @classmethod
     def collect(cls, points: Points, groups: Groups) -> Fits:
         """Compute the moments of groups of points."""
-        size = len(points.units.origin)
         n_groups, size = len(groups.size), len(points.units.origin)
         fits = cls(np.zeros(n_groups), np.zeros((n_groups, size)), np.zeros((n_groups, size, size)))
         buffer = np.empty((CHUNK, size))
@@ -280,7 +279,7 @@ class Fits:
         )
 
     def restricted(self, varies: np.ndarray) -> Fits:
-        """Return the moments with features that do not vary set constant in each box."""
+        """Return the moments as if features not marked in `varies` were constant in the box."""
         in_gram = np.append(varies, np.ones((len(varies), 1), bool), axis=1)
         return Fits(self.n, self.mean, self.gram * (in_gram[:, :, None] & in_gram[:, None, :]))
 
@@ -416,7 +415,7 @@ class LinearBox:
     def union_impurities(
         self, candidates: Sequence[LinearBox], threshold: float
     ) -> Sequence[float | None]:
-        """Return the rank of the union with each candidate; None if they may not join."""
+        """Return the rounded residual of the union with each candidate, or None if not allowed."""
         points = self._table.points
         unknown = [other for other in candidates if other._fits is None]
         if unknown:
@@ -491,7 +490,7 @@ class LinearTable:
         ]
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return whether each pair of adjacent boxes may join, and the rank of their union."""
+        """Return whether each pair of boxes may join, and the rounded residual of their union."""
         residual = np.empty(len(pairs))
         # Pairs are sorted by box, so that the points of a box are copied only once.
         order = np.argsort(pairs.min(axis=1), kind="stable")
@@ -513,7 +512,7 @@ class LinearTable:
         return residual * self.points.units.unit[-1] < threshold, np.round(residual / TIE)
 
     def assemble(self, cells: np.ndarray, unions: Sequence[LinearBox]) -> LinearTable:
-        """Return a table with some boxes, followed by unions."""
+        """Restrict the table to some boxes, followed by unions, and return it."""
         self._joined = cells, unions
         return self
 

@@ -19,10 +19,11 @@ class FilledTable:
     """Extraction with missing values filled in.
 
     A numeric column with missing values becomes two: the filled numbers, and an indicator of
-    missing values (0 or 1). Missing values are replaced by the minimum of the column if their
-    predictions resemble those of values up to the median more than those above it, and otherwise by
-    the maximum. Rules can therefore combine them with numbers (``age ≤ 30 or missing``) or separate
-    them (``age is missing``). In a categorical column, missing values are an additional category.
+    missing values (0 or 1). If the mean prediction at missing values is closer to the mean at
+    values up to the median than to the mean above it, they are replaced by the minimum of the
+    column, otherwise by the maximum. Rules can therefore combine them with numbers (``age ≤ 30 or
+    missing``) or separate them (``age is missing``). In a categorical column, missing values are an
+    additional category.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ class _NeverHoldsError(ValueError):
 
 
 def known_value(value: Any) -> Any:
-    """Convert a category value to a value of the table, which is None for missing values."""
+    """Return a category value as in the table: None for the category of missing values."""
     return None if value == GAP else value
 
 
@@ -213,5 +214,5 @@ def _filling(
 
 
 def is_nearer(missing: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:
-    """Return whether predictions at missing values are more similar to those at low values."""
+    """Return whether the mean prediction `missing` is at least as close to `low` as to `high`."""
     return bool(np.abs(missing - low).sum() <= np.abs(missing - high).sum())

@@ -42,7 +42,7 @@ _GROWTH_SHARE = 0.4
 #: Numbers of cuts per feature that local search may use, and smallest number of splits that it must
 #: be able to evaluate with them.
 _GROWTH_CUTS, _MIN_SPLITS = (None, 256, 64), 500
-#: CPU seconds per row and feature, or per cut, of the evaluation of a split.
+#: CPU seconds per row and feature, or per cut, for evaluating a split.
 _SPLIT_WORK = 1e-8
 #: CPU seconds per multiplication in a matrix product.
 _PRODUCT_WORK = 4e-11
@@ -170,7 +170,7 @@ class BaseOptimalExtractor(BaseExtractor):
 
     @property
     def _limits(self) -> SolverLimits:
-        """Return the limits of the search."""
+        """Limits of the search."""
         max_work = self.max_work
         if isinstance(max_work, str):
             is_limited = self.time_limit is not None or self.max_nodes is not None
@@ -335,7 +335,7 @@ class _TrainingProblem:
     predictions : ndarray
         Class indices or numbers.
     options : dict
-        Loss and classes, as keyword arguments of the solvers.
+        Loss, classes and weights of the rows, as keyword arguments of the solvers.
     """
 
     table: RowTable
@@ -351,7 +351,7 @@ def _seconds(limits: SolverLimits) -> float:
 
 
 def _remaining_limits(limits: SolverLimits, seconds: float) -> SolverLimits:
-    """Return the limits that remain after a local search of so many seconds."""
+    """Return the limits that remain after a local search that took `seconds`."""
     time_limit, max_work = limits.time_limit, limits.max_work
     return replace(
         limits,
@@ -507,9 +507,9 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
     The search considers all trees over the cuts that ``status_`` states. It proves that none of
     them has a smaller loss on the training rows, and computes lower bounds for trees with fewer
     leaves. If the proof takes too long, the best tree found is returned, and a
-    ``ConvergenceWarning`` states its loss and the lower bound. The loss is never larger than that
-    of the tree of :class:`CARTExtractor` with the same number of leaves. The leaves are disjoint
-    rules. The black box is queried once. Categories and missing values are supported.
+    ``ConvergenceWarning`` states its loss and the lower bound. The tree of :class:`CARTExtractor`
+    with the same number of leaves never has a smaller loss. The leaves are disjoint rules. The
+    black box is queried once. Categories and missing values are supported.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Revision of earlier rules, of which only some are extracted again."""
+"""Revision of earlier rules: some are extracted again, all others are kept."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ class RevisedRulesExtractor(CARTExtractor):
         unknown = [k for k in self.changed if not 0 <= k <= len(rules)]
         if unknown:
             raise ValueError(
-                f"changed must hold indices of {len(rules)} rules, or {len(rules)} for the rows of "
-                f"no rule, got {unknown[0]!r}."
+                f"changed must hold indices of {len(rules)} rules, or {len(rules)} for the rows "
+                f"without a rule, got {unknown[0]!r}."
             )
 
     def _extract_rules(self, extraction: Extraction) -> RuleSet:
@@ -235,7 +235,7 @@ def _replacements(earlier: RuleSet, k: int, leaves: RuleSet | None) -> list[Rule
 def _origins_of(
     repaired: RuleSet, extracted: RuleSet, origins: Sequence[int], n_earlier: int, rows: Any
 ) -> tuple[int, ...]:
-    """Return the index of the earlier rule from which each repaired rule comes.
+    """Return the index of the earlier rule that each repaired rule comes from.
 
     A rule that was repaired gets the origin of most of its rows; without rows, `n_earlier`.
     """

@@ -28,7 +28,7 @@ _EXCHANGE = 0.5
 _N_PARTNERS = 10
 #: Bisection steps towards the decision boundary.
 _N_BISECTIONS = 3
-#: Largest number of rows whose distances are computed to find neighbors.
+#: Largest number of rows among which neighbors are searched.
 _MAX_NEIGHBORS = 5000
 #: Independent streams of random numbers per row.
 _FIRST, _SECOND, _POSITION, _COLUMNS = range(4)
@@ -352,7 +352,7 @@ class QueriedRows:
     predictions : ndarray of shape (n_rows,)
         Labels or numbers, as the black box returns them.
     origin : hashable, default=None
-        How the rows were generated.
+        How the rows, or out-of-fold predictions, were generated; None for plain training rows.
     """
 
     rows: np.ndarray

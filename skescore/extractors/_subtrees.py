@@ -62,7 +62,7 @@ def without_equal_siblings(model: Any) -> Any:
 
 
 def equal_siblings(tree: Any, n_nodes: int | None = None) -> np.ndarray:
-    """Return which inner nodes have leaves of a single class below them.
+    """Return for each node whether it is an inner node whose leaves all predict the same class.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def equal_siblings(tree: Any, n_nodes: int | None = None) -> np.ndarray:
     Returns
     -------
     ndarray of bool, shape (n_nodes,)
-        Inner nodes whose leaves, among these nodes, all predict the same class.
+        True for such nodes; nodes whose children are not considered count as leaves.
     """
     n_nodes = tree.node_count if n_nodes is None else min(n_nodes, tree.node_count)
     left, right = tree.children_left[:n_nodes], tree.children_right[:n_nodes]

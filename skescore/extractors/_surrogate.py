@@ -193,8 +193,7 @@ def _on_columns(ruleset: RuleSet, learner: Any, names: list[str]) -> RuleSet:
         raise ValueError(
             f"learner must find rules about the {len(names)} columns of X, got {len(rule_names)}, "
             f"{listed(rule_names)}. Fit it on a data frame of the columns that it uses, so that "
-            "they "
-            "keep their names."
+            "they keep their names."
         )
     if unknown or rule_names == names:  # other names for all columns in order, or the same names
         return ruleset

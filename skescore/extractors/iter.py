@@ -30,7 +30,7 @@ __all__ = ["ITERExtractor"]
 
 #: Unit of gaps as a share of the predictions' range; rounding to it hides rounding errors.
 _UNIT = 1e-9
-#: Predictions are clipped to this range, so that their squares do not overflow.
+#: Limits of predictions, of scaled predictions and of the scale; squares must not overflow.
 _LARGEST_PREDICTION, _LARGEST_SCALED, _LEAST_SCALE = 1e150, 1e100, 1e-150
 
 
@@ -122,7 +122,7 @@ Predictions = LabelVectors | NumberVectors
 
 
 class PointSource:
-    """Uniform points in boxes that depend only on the seed and the key of the box.
+    """Uniform points in boxes; they depend only on the seed and the key of the box.
 
     All boxes use the same Latin hypercube sample with a cyclic shift, which is a hash of the seed
     and the key of the box. Every point is uniform in its box and needs only a few additions.
@@ -139,7 +139,7 @@ class PointSource:
     def draw(
         self, keys: np.ndarray, lower: np.ndarray, upper: np.ndarray, n_points: int
     ) -> np.ndarray:
-        """Return the first `n_points` points of each box."""
+        """Return the first `n_points` points of each box, shape (n_boxes, n_points, n_features)."""
         shift = _uniform(combine(combine(keys, self._seed)[:, None], self._features))
         share = self._sample[None, :n_points] + shift[:, None]
         share -= share >= 1.0
@@ -339,7 +339,7 @@ class GrowingBoxes:
         self._capacity = capacity
 
     def around(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds one step to each side of a row; those of its value for a category."""
+        """Return bounds one step to each side of a row; for a category, the bounds of its value."""
         x = self.X[row]
         lower, upper = np.full(len(x), -np.inf), np.full(len(x), np.inf)
         for j in self.active:
@@ -518,7 +518,7 @@ class GrowingBoxes:
         return float(bound)
 
     def _make_room(self, b: int) -> tuple[list[int], list[int]]:
-        """Shorten strips of a box that overlap other boxes, and their strips that overlap the box.
+        """Shorten a box's strips that overlap other boxes, and other boxes' strips that overlap it.
 
         Return the faces of shortened strips of b, whose rows must be recounted, and the other boxes
         with shortened strips.
@@ -550,7 +550,7 @@ class GrowingBoxes:
         return shortened, changed
 
     def _shorten(self, b: int, face: int, limit: float) -> None:
-        """Shorten a strip to a limit unless it ends before."""
+        """Shorten a strip to a limit unless it ends at or before the limit."""
         j, far = face >> 1, self.far[b, face]
         if (far <= limit) if face & 1 else (far >= limit):
             return
@@ -674,7 +674,7 @@ class GrowingBoxes:
         gap = self.predictions.gaps(means, (self.mean if self._follow else self.first_mean)[b])
         impurity = self.predictions.impurities(means)
         if self._min_examples == 0:
-            # Empty strips are joined last, in an order in which boxes grow evenly.
+            # Empty strips are joined last, in the order that makes boxes grow evenly.
             unknown = np.flatnonzero((self.n[b] == 0) & self.open[b])
             gap[unknown] = self.limit
             features = unknown >> 1
@@ -686,7 +686,7 @@ class GrowingBoxes:
         self.gap[b], self.impurity[b] = gap, impurity
 
     def _sample_strips(self, max_strips: int) -> None:
-        """Sample the strips without points, and the `max_strips` next strips, in one query."""
+        """Sample all strips without points, and the next `max_strips` others, in one query."""
         in_use = slice(0, self.n_boxes)
         flat = np.flatnonzero(self._undersampled(_NEARLY_ALL))
         unknown = self.share[in_use].ravel()[flat] == 0
@@ -790,7 +790,7 @@ def seed_boxes(
 
 
 def _nearest(predictions: np.ndarray, order: np.ndarray, share: float) -> int:
-    """Return the first row whose prediction is nearest to a share of the predictions' range."""
+    """Return the first row whose prediction is nearest to the point at a share of their range."""
     low, high = predictions[order[0]], predictions[order[-1]]
     target = low + share * (high - low)
     above = int(np.searchsorted(predictions, target, sorter=order))
@@ -868,8 +868,8 @@ class ITERExtractor(BaseExtractor):
 
     Notes
     -----
-    The gap between class probabilities p and q is ``sum(abs(p - q)) / 2``. Between majority
-    classes, nearly all gaps would be 0.
+    The gap between class probabilities p and q is ``sum(abs(p - q)) / 2``. If majority classes were
+    compared instead, nearly all gaps would be 0.
 
     Among equal gaps, the strip with the most rows is used, then the one with the smallest impurity,
     then the one of the older box, the earlier feature and the lower face. A strip without rows
@@ -983,7 +983,7 @@ class ITERExtractor(BaseExtractor):
             predictions, threshold = NumberVectors(y_pred), float(np.std(y_pred)) / 2
         if self.threshold is not None:
             threshold = float(self.threshold)
-        # The ends of shorter steps would be the same float.
+        # Both ends of a shorter step would be the same float.
         min_step = 4 * np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
         steps = np.where(
             lower < upper, np.maximum(self.min_update * (upper - lower), min_step), 0.0

@@ -27,9 +27,9 @@ __all__ = ["TrepanExtractor"]
 
 # --- tests, the regions behind them, and the search for the best test ----------
 
-# A test holds if at least m of its n literals hold. Along a path, conjunctions narrow a box; other
-# tests are listed. The negation of a test is a test, because "not at least m of n hold" is
-# equivalent to "at least n - m + 1 of the n negations hold".
+# A test holds if at least m of its n literals hold. A region consists of a box, which conjunctions
+# narrow, and a list of all other tests. The negation of a test is a test, because "not at least m
+# of n hold" is equivalent to "at least n - m + 1 of the n negations hold".
 
 #: Largest number of bins per feature; if there are more cuts, evenly spaced ones are used.
 MOST_BINS = 256
@@ -178,7 +178,7 @@ class Region:
 
 
 def _mask(literal: Literal, n_entries: int) -> np.ndarray:
-    """Return which codes satisfy a literal; the last entry represents unseen values."""
+    """Return for each code whether it satisfies a literal; the last entry is for unseen values."""
     mask = np.full(n_entries, literal.opposite)
     mask[list(literal.codes)] = not literal.opposite
     return mask
@@ -302,7 +302,8 @@ class Binned:
 class RankedColumn:
     """Numeric feature as sorted distinct numbers and the rank of each instance among them.
 
-    Ranks allow binning the instances of a node without sorting. Numbers may have no instance.
+    Ranks allow binning the instances of a node without sorting. `numbers` are those of all rows, so
+    some may have no instance at the node.
     """
 
     numbers: np.ndarray
@@ -325,7 +326,7 @@ class RankedColumn:
         return RankedColumn(self.numbers, self.ranks.take(positions))
 
     def cuts(self, labels: np.ndarray, max_cuts: int) -> np.ndarray:
-        """Return the cuts of :func:`find_cuts`."""
+        """Return cuts between neighboring numbers of different classes; see :func:`find_cuts`."""
         label_of = np.full(len(self.numbers), -1, dtype=labels.dtype)
         label_of[self.ranks] = labels
         is_mixed = np.zeros(len(self.numbers), dtype=bool)
@@ -343,7 +344,10 @@ class RankedColumn:
         return np.where((middle >= below) & (middle < above), middle, below)
 
     def codes(self, cuts: np.ndarray) -> np.ndarray:
-        """Return the number of cuts below every instance; gaps have at most one cut each."""
+        """Return the number of cuts below every instance.
+
+        At most one cut may lie between two neighboring numbers.
+        """
         steps = np.zeros(len(self.numbers), dtype=np.uint8)
         steps[np.searchsorted(self.numbers, cuts, side="right")] = 1
         return np.cumsum(steps, dtype=np.uint8).take(self.ranks)
@@ -421,7 +425,7 @@ def information_gain(inside: np.ndarray, total: np.ndarray, x_log_x: np.ndarray)
 
 
 def accuracy_gain(inside: np.ndarray, total: np.ndarray, x_log_x: np.ndarray) -> np.ndarray:
-    """Return by how much the accuracy of tests exceeds the share of the larger of two classes.
+    """Return the accuracy of tests minus the share of the larger of two classes.
 
     The two sides of a test predict different classes. The arguments are those of
     :func:`information_gain`, with two classes.
@@ -535,8 +539,8 @@ class MofNSearch:
     def best_test(self, binned: Binned, used_features: Sequence[int] = ()) -> MofNTest | None:
         """Return the best test at a node, or None if no test gains information.
 
-        The `used_features` occur in tests with several literals above the node. New tests with
-        several literals may not use them, so that literals on a path stay independent.
+        The `used_features` occur in tests with several literals on a path through the node. New
+        tests with several literals may not use them, so that literals on a path stay independent.
         """
         total = binned.count()
         seed = self._best_seed(binned, total)
@@ -557,11 +561,11 @@ class MofNSearch:
     def _needed_gain(self, total: np.ndarray, n_features: int) -> float:
         """Return the gain that an extension must add to the gain of its test.
 
-        An extension moves some instances from one side to the other. By the chain rule its gain is
-        at most that of both partitions together, which split one side in two. If that split is
-        independent of the class, twice the added information (in nats) has a chi-squared
-        distribution with (classes - 1) degrees of freedom. The significance level is divided by the
-        number of candidates: features, operators and directions.
+        An extension moves some instances from one side to the other. By the chain rule, its gain is
+        at most the gain of the partition into three parts, in which these instances form one part.
+        If that split is independent of the class, twice the added information (in nats) times the
+        number of instances has a chi-squared distribution with (classes - 1) degrees of freedom.
+        The significance level is divided by the number of candidates.
         """
         degrees = max(1, np.count_nonzero(total[:-1]) - 1)
         level = self.significance / max(1, 4 * n_features)
@@ -614,7 +618,7 @@ class MofNSearch:
             )
 
     def _best_seed(self, binned: Binned, total: np.ndarray) -> _Candidate | None:
-        """Return the best test of one literal, oriented towards the later classes."""
+        """Return the best test of one literal; it holds on the side with the later classes."""
         completions = self._complete(binned, binned.table, np.zeros_like(total), total, (False,))
         gains = completions.best_gains
         if not gains.size or gains.max() <= -1.0:
@@ -758,7 +762,7 @@ class Features:
 
 
 def thinned(rows: np.ndarray, key: np.uint64, max_rows: int = MOST_KERNELS) -> np.ndarray:
-    """Draw one random row from each of `max_rows` equally long ranges of rows."""
+    """Draw one row from each of `max_rows` ranges of equal length, or return fewer rows as is."""
     if len(rows) <= max_rows:
         return rows
     share = _uniform(combine(key, np.arange(max_rows)), _THINNING)
@@ -798,7 +802,7 @@ class Kernels:
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """Probability of the limits under each kernel, of shape (n_features, n_kernels)."""
+        """Probability between the limits under each kernel, of shape (n_features, n_kernels)."""
         weights = np.maximum(self._span, 0.0)
         if not self.is_exact.any():
             return weights
@@ -948,7 +952,7 @@ class InstanceModel:
         return points
 
     def _chances(self, region: Region, test: MofNTest) -> np.ndarray:
-        """Return the probability in the region's box of every literal of a test."""
+        """Return the probability of every literal of a test in the region's box."""
         chances, uninformed = np.empty(len(test.literals)), np.empty(len(test.literals))
         for i, literal in enumerate(test.literals):
             sides = [region.within([side]) for side in (literal, literal.negated())]
@@ -959,7 +963,10 @@ class InstanceModel:
         return chances if at_least(chances)[0, test.m] > 0 else uninformed
 
     def _uninformed_chance(self, sides: list[Region], j: int) -> float:
-        """Return the probability of the first of two sides without a model: 1/2, or 0 or 1."""
+        """Return the probability of the first of two sides without a model.
+
+        It is 1/2, or 0 or 1 if only one side has values.
+        """
         if j not in self.features.values:
             return 0.5
         yes, no = (self._listed(side, j).any() for side in sides)
@@ -1088,10 +1095,7 @@ def _size(weights: np.ndarray) -> float:
 
 
 def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
-    """Return the p-value of the Kolmogorov-Smirnov test; the second sample is weighted.
-
-    The p-value is that of the asymptotic distribution.
-    """
+    """Return the asymptotic p-value of the Kolmogorov-Smirnov test; the sample `b` is weighted."""
     n = _size(weights)
     if n == 0 or not len(a):
         return 1.0
@@ -1105,7 +1109,7 @@ def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> flo
 
 
 def chi_squared(listed: np.ndarray, a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
-    """Return the p-value of the chi-squared test; the second sample is weighted."""
+    """Return the p-value of the chi-squared test; the sample `b` is weighted."""
     n = _size(weights)
     if n == 0 or not len(a):
         return 1.0
@@ -1155,7 +1159,7 @@ class Node:
         return self.n_rows == 0 or self.fidelity == 1.0
 
     def drop_data(self) -> None:
-        """Release the data that only leaves that may be split need."""
+        """Release the data that is only needed to split the node."""
         self.rows, self.points, self.model = self.rows[:0], self.points[:0], None
         self.point_labels = self.point_labels[:0]
 
@@ -1283,7 +1287,7 @@ class TreeGrower:
     def grow(self) -> Tree:
         """Grow a tree without collapsing it.
 
-        A split that would leave too many leaves after the tree is collapsed is not made.
+        Splits that would leave too many leaves in the collapsed tree are skipped.
         """
         nodes, n_splits = [self._root()], 0
         collapsed = CollapsedLeaves(nodes[0].label)
@@ -1345,7 +1349,7 @@ class TreeGrower:
     def _shared(
         self, name: Hashable, make: Callable[[], _NodeSplit]
     ) -> tuple[MofNTest | None, list[Node]]:
-        """Return the shared split, which is created if necessary."""
+        """Return a shared split, or make it; nodes are copies."""
         split: _NodeSplit | None = None if self.sharing is None else self.sharing.get(name)
         if split is None:
             split = make()
@@ -1353,7 +1357,7 @@ class TreeGrower:
                 self.sharing.put(name, split)
         elif split.n_queries:
             self.extraction.oracle.count_again(split.n_queries)
-        # Nodes are copied, because the tree drops their data.
+        # The tree drops the data of its nodes.
         return split.test, [replace(node) for node in split.nodes]
 
     def _offer(self, queue: list[tuple[float, int]], nodes: list[Node], number: int) -> None:
@@ -1706,11 +1710,11 @@ class TrepanExtractor(BaseExtractor):
     (`min_samples_leaf`), because they would add rules that apply to no training row.
 
     *Comparison with PSyKE.* PSyKE's Trepan draws no instances and has no M-of-N tests. It
-    corresponds to ``min_sample=0, max_literals=1, max_depth=3``, which had the same held-out
+    corresponds to ``min_sample=0, max_literals=1, max_depth=3``; both had the same held-out
     fidelity in all six splits of iris with one-hot columns (3 nearest neighbors; mean 0.971; 0.970
     with our defaults, from 0.89 to 1 by split and seed). Drawn instances reduce fidelity if
-    features depend on each other: pass a categorical column rather than its one-hot columns, of
-    which several may be 1 in a drawn instance.
+    features depend on each other: pass a categorical column rather than its one-hot columns,
+    several of which may be 1 in a drawn instance.
 
     References
     ----------
