@@ -1,7 +1,7 @@
 """Explainable clustering: nested boxes around the densest parts of the rows.
 
 A node is a set of rows in a box. An inner box splits it into two children: the rows inside, and the
-other rows, whose box is that of the node. The leaves form an ordered list of rules, inner ones
+other rows, which keep the box of the node. The leaves form an ordered list of rules, inner ones
 first, so each means "in this box and in no earlier one".
 """
 
@@ -55,7 +55,7 @@ _CURVE_ROWS = 300
 _CLUSTERED_ROWS = 600
 #: Smallest initial radius, in units of a typical deviation.
 _LEAST_RADIUS = 1e-3
-#: Number of rows within the radius of a core row, including itself.
+#: Smallest number of rows within the radius of a core row, including the row itself.
 _MIN_ROWS = 5
 #: Increment of the radius as a share of the initial one, and number of increments.
 _RADIUS_STEP, _MOST_RADII = 0.1, 1000
@@ -206,7 +206,7 @@ class Mixture:
 def fit_mixture(rows: np.ndarray, n_components: int, added_variance: float, seed: int) -> Mixture:
     """Fit a mixture by expectation maximization, starting from the clusters of k-means.
 
-    `rows` has the shape (n_rows, n_columns). The result is that of scikit-learn's
+    `rows` has the shape (n_rows, n_columns). The result equals that of scikit-learn's
     ``GaussianMixture``, which takes twice as long for few rows. Raises ``LinAlgError`` if a
     component collapses.
     """
@@ -675,7 +675,7 @@ def _box_around(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the box around some rows, with faces halfway to the next row outside.
 
-    On a side without rows outside, the face is that of the outer box (`lower`, `upper`).
+    On a side without rows outside, the face of the outer box (`lower`, `upper`) is used.
     """
     low, high = features[part].min(axis=0), features[part].max(axis=0)
     below = np.where(features < low, features, -np.inf).max(axis=0)
@@ -725,7 +725,7 @@ class FaceMover:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Move the faces of a box, one feature at a time, while that reduces the scatter.
 
-        Faces of the outer box are removed.
+        Faces that would exclude no row are replaced by those of the outer box.
         """
         lower, upper = lower.copy(), upper.copy()
         out = (self._features < lower) | (self._features > upper)

@@ -258,18 +258,18 @@ class CREAMExtractor(BoxExtractor):
     many clusters as components and at most 0.5 % of the rows are noise. Mixtures are fitted to at
     most 1000 rows, and at most 600 rows of a component are clustered, regardless of `max_samples`.
 
-    The faces of the box around a part lie halfway to the next row outside. A side without rows
-    beyond has no face. Because the outermost rows of a cluster depend on chance, the faces are then
-    moved, one feature at a time, among 31 positions with equally many rows between them, as long as
-    this reduces the scatter of the target inside and outside by at least 0.2 % of the total (Gini
-    impurity for labels, standard deviation for numbers, times the number of rows). Faces that
+    The faces of the box around a part lie halfway to the next row outside. A side with no rows
+    beyond it has no face. Because the outermost rows of a cluster depend on chance, the faces are
+    then moved, one feature at a time, among 31 positions with equally many rows between them, as
+    long as this reduces the scatter of the target inside and outside by at least 0.2 % of the total
+    (Gini impurity for labels, standard deviation for numbers, times the number of rows). Faces that
     exclude no row are removed. The box with the smallest impurity inside and outside is used.
 
     The boxes overlap, and each rule means "in this box and in no earlier one". The order of the
     rules must therefore not be changed.
 
     Linear models of few rows overfit. Their mean absolute residual is therefore multiplied by
-    ``n_rows / (n_rows - n_coefficients)``, and rows are not split if that would increase it.
+    ``n_rows / (n_rows - n_coefficients)``, and splits that would increase the result are omitted.
 
     References
     ----------

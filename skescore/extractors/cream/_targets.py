@@ -164,7 +164,7 @@ class NumberTarget:
 
 
 class NoTarget:
-    """No target: clusters consist of rows that are close together, and rules predict their number.
+    """No target: rows that are close together form clusters, and rules predict cluster numbers.
 
     The impurity is the share of the total variance of the standardized features that remains within
     the rows. There are no moments, so the faces of boxes are not moved.
@@ -222,7 +222,6 @@ def fit_linear_model(
     """Return the intercept and slopes of a linear least-squares model of some rows.
 
     Forward selection chooses at most `max_terms` features with nonzero slopes; None: all features.
-
     Features that are constant on the rows have slope 0. Among equally good models, the one with the
     smallest standardized slopes is returned. With few rows, slopes are shrunk; see
     :func:`skescore.extractors._linear_models.ridge_slopes`.

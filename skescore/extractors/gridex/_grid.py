@@ -85,7 +85,7 @@ class NeighborIndex(Protocol):
     """Index of the neighbors of boxes while boxes are joined."""
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
-        """Replace two boxes by their union; return its neighbors, even joined ones."""
+        """Replace two boxes by their union; return its neighbors, even if joined before."""
 
     def edges(self, boxes: list[int]) -> tuple[np.ndarray, np.ndarray]:
         """Return the lower and upper edge numbers of boxes."""
@@ -125,7 +125,7 @@ class FaceIndex:
         self._factors = list(zip(last_edge, self._for_low, self._for_high, swap, strict=True))
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
-        """Replace two boxes by their union; return its neighbors, even joined ones."""
+        """Replace two boxes by their union; return its neighbors, even if joined before."""
         low, high, box_hash, parent = self._boxes.pop(i)
         other_low, other_high, _, _ = self._boxes.pop(j)
         at = 0
@@ -493,7 +493,7 @@ class _Points:
         self.X, self.predictions, self.box = self.X[keep], self.predictions[keep], box[keep]
 
     def along(self, feature: int) -> _Points:
-        """Return the points, which a cut along any feature needs."""
+        """Return the points; unlike histograms, they do not depend on the feature."""
         return self
 
     def parts(self, boxes: Boxes, feature: int) -> list[_Points]:
@@ -516,7 +516,7 @@ class _Points:
 
 
 class Histogram:
-    """Box of which only histograms are available: sums per feature and bin.
+    """Box that is known only by its histograms: sums per feature and bin.
 
     Parameters
     ----------
@@ -694,7 +694,7 @@ class _AdaptiveCutter:
     ) -> None:
         self._extraction, self._levels, self._seed = extraction, levels, seed
         self._collect, self._fetch = collect, fetch
-        # A box of one class only may still be cut into parts of several classes.
+        # Impure parts with the same majority class stay apart: later cuts may separate classes.
         self._pure = extraction.classes is not None
 
     def cut(

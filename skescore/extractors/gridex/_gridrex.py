@@ -40,8 +40,8 @@ class GridRExExtractor(GridExExtractor):
     {grid}
     threshold : float or None, default=None
         A box is final when the mean absolute residual of its linear model is below this value (in
-        the target's units). Touching cells are joined while that of their union is below it. None:
-        half the mean absolute residual of one model of all rows, but at least 1 % of the
+        the target's units). Touching cells are joined while the residual of their union is below
+        it. None: half the mean absolute residual of one model of all rows, but at least 1 % of the
         predictions' standard deviation, so that a linear black box gives one rule.
     {cells}
     max_terms : int or None, default=3
@@ -49,9 +49,9 @@ class GridRExExtractor(GridExExtractor):
         for each box. None: all.
     coefficient_tolerance : float, default=0.0
         Smallest effect of features in an output, as a share of the range of all predictions. The
-        effect is the coefficient times the side of the box along the feature. The model is fitted
-        again without other features; `fidelity_loss_` states the reduction in R². 0 keeps all
-        features; 0.05, for example, gives shorter outputs.
+        effect is the coefficient times the side of the box along the feature. Features with smaller
+        effects are dropped, and the model is fitted again; `fidelity_loss_` states the reduction in
+        R². 0 keeps all features; 0.05, for example, gives shorter outputs.
     {common}
     random_state : int, RandomState instance or None, default=None
         Seed of the points that fill up cells. Pass an int for reproducible rules.

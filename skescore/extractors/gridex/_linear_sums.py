@@ -106,7 +106,7 @@ class LinearSums:
     def ranked(
         self, unions: Sequence[LinearSumsBox], threshold: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return whether the impurity of each union is below a threshold, and its rank."""
+        """Return whether each union's impurity is below a threshold, and its rounded residual."""
         residuals = self.residuals(unions, self.vectors(self.fits(unions)))
         return residuals * self.units.unit[-1] < threshold, np.round(residuals / TIE)
 
@@ -132,7 +132,7 @@ class LinearSums:
     def _scan_rows(self) -> None:
         """Scan the rows once for all requested residuals.
 
-        Overlapping boxes are unions of parts of the same cut, so the parts are the scanned nodes.
+        Requested boxes may overlap, so their disjoint parts are scanned instead.
         """
         if not self._requested:
             return
@@ -203,7 +203,7 @@ class LinearSums:
     def fidelity_loss(
         self, root: Histogram, finished: Sequence[Boxes], models: LinearModels
     ) -> float:
-        """Return the difference in R² between models with all and without dropped coefficients."""
+        """Return the R² with all coefficients minus the R² without the dropped coefficients."""
         if not models.n_dropped:
             return 0.0
         fits = self.fits(_boxes(finished))
@@ -248,7 +248,7 @@ class LinearSumsBox:
     def union_impurities(
         self, candidates: Sequence[LinearSumsBox], threshold: float
     ) -> Sequence[float | None]:
-        """Return the rank of the union with each candidate; None if they may not join."""
+        """Return the rounded residual of the union with each candidate, or None if not allowed."""
         allowed, ranks = self.context.ranked([self.union(other) for other in candidates], threshold)
         return [rank if ok else None for rank, ok in zip(ranks.tolist(), allowed, strict=True)]
 
@@ -274,7 +274,7 @@ class LinearSumsTable:
         return [self.boxes[i] for i in index.tolist()]
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return whether each pair of adjacent boxes may join, and the rank of their union."""
+        """Return whether each pair of boxes may join, and the rounded residual of their union."""
         unions = [self.boxes[i].union(self.boxes[j]) for i, j in pairs.tolist()]
         return self._context.ranked(unions, threshold)
 

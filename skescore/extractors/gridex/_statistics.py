@@ -42,13 +42,13 @@ class JoinableTable(Protocol):
 
     @property
     def scatter(self) -> np.ndarray:
-        """Summed squared error in each box."""
+        """Scatter of the predictions in each box, such as the summed squared error."""
 
     def split_boxes(self, index: np.ndarray) -> Sequence[Any]:
         """Return boxes as separate objects with `union` and `union_impurities`."""
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return whether each pair of adjacent boxes may join, and the rank of their union."""
+        """Return whether each pair of boxes may join, and ranks of their unions by impurity."""
 
     def assemble(self, cells: np.ndarray, unions: Sequence[Any]) -> Any:
         """Return a table with some boxes, followed by unions."""
@@ -185,7 +185,7 @@ class Moments:
     def union_impurities(
         self, candidates: Sequence[Moments], threshold: float
     ) -> list[float | None]:
-        """Return the rank of the union with each candidate; None if they may not join."""
+        """Return ranks by impurity of the unions with candidates; None if they may not join."""
         tolerance = self.tolerance
         ranks: list[float | None] = []
         for other in candidates:
@@ -241,7 +241,7 @@ class MomentsTable:
         return [Moments(n, mean, s, self.tolerance) for n, mean, s in self.moments[index].tolist()]
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return whether each pair of adjacent boxes may join, and the impurity of their union."""
+        """Return whether each pair of boxes may join, and ranks of their unions by impurity."""
         (n, mean, deviation), (m, other_mean, other_deviation) = self.moments[pairs].T.transpose(
             1, 0, 2
         )

@@ -159,8 +159,8 @@ def fix_trepan(extractor: Any) -> None:
 def fix_iter(extractor: Any, names: Sequence[str]) -> None:
     """Label the boxes of ITER, and make its choices independent of the hash seed.
 
-    PSyKE iterates over a set of strings and moves the first of equally good faces. The fixed order
-    is that of the features, lower face first. In PSyKE, boxes that start in a gap have no label, so
+    PSyKE iterates over a set of strings and moves the first of equally good faces. Here, faces are
+    ordered by feature, the lower face first. In PSyKE, boxes that start in a gap have no label, so
     no strip ever joins them. The fix gives them the majority label of their rows before they grow.
     """
     index = {name: j for j, name in enumerate(names)}
@@ -217,8 +217,8 @@ def fix_clusterer(clusterer: Any) -> None:
 def fix_cosmik(extractor: Any, domain: Any) -> None:
     """Fix a crash of COSMiK, and drop boxes without rows.
 
-    COSMiK uses the box around all rows, the `domain`, before it creates it. Boxes whose rows are
-    all on their open upper faces get no output (or 0).
+    COSMiK accesses the box around all rows (`domain`) before creating it. Boxes whose rows are all
+    on their open upper faces get no output (or 0).
     """
     extractor._surrounding = domain
     sort = extractor._sort_cubes
@@ -260,7 +260,7 @@ def _call_before(method: Callable[..., Any], action: Callable[..., Any]) -> Call
     return with_action
 
 
-#: Smallest range and largest number of features for PSyKE's absolute precision of 1e-6.
+#: Smallest range and largest magnitude of features for PSyKE's absolute precision of 1e-6.
 _LEAST_RANGE, _LARGEST = 1e-4, 1e9
 #: Smallest threshold; rounding errors in means of equal predictions must not exceed it.
 _LEAST_THRESHOLD = 1e-6
@@ -436,8 +436,7 @@ def _discretized(
     if combinations > max_combinations:
         raise ValueError(
             f"discretizer={template!r} leaves {combinations} combinations of bins, and PSyKE's "
-            f"REAL visits all of them; at most {max_combinations} are allowed. Cut fewer "
-            "features "
+            f"REAL visits all of them; at most {max_combinations} are allowed. Cut fewer features "
             '(Discretizer("given", cut_points={...})) or less finely, or use REALExtractor.'
         )
     features = []
@@ -490,9 +489,8 @@ def _grid(task: Task, max_cells: int = _MOST_CELLS["gridex"]) -> Any:
         raise ValueError(
             f"n_slices={slices!r} with importance_threshold={thresholds!r} makes {cells} cells of "
             f"every box that is cut, and PSyKE visits each of them; at most {max_cells} are "
-            "allowed. "
-            "Cut fewer features (importance_threshold=0.5, say) or use GridExExtractor, which "
-            "visits only cells with rows."
+            "allowed. Cut fewer features (importance_threshold=0.5, say) or use GridExExtractor, "
+            "which visits only cells with rows."
         )
     return Grid(int(task.parameters["depth"]), strategy)
 

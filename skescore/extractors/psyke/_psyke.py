@@ -90,14 +90,13 @@ class PSyKEExtractor(BaseExtractor):
           ``output="constant"`` (or ``"linear"``).
         - ginger: ``features=None`` (indices or names of the features to cut; None selects the
           ``n_features=2`` most important ones), ``max_slices=1`` (largest number of cuts per
-          feature),
-          ``min_rules=1``, ``n_gen=50``, ``n_pop=50``, ``alpha=0.5``, ``indpb=0.5``,
+          feature), ``min_rules=1``, ``n_gen=50``, ``n_pop=50``, ``alpha=0.5``, ``indpb=0.5``,
           ``tournsize=3``, ``sigma=0.1`` (size of mutations, as a share of the feature's range),
           ``metric=None`` ("ACC" or "F1" in classification; "R2", "MAE" or "MSE" in regression),
           ``threshold=None`` (cells whose impurity is below it are joined), ``output="linear"`` (or
           ``"constant"``).
-        - real: ``discretizer=None``, or a :class:`Discretizer`, of which a clone is fitted. None
-          stands for that of :class:`REALExtractor`, restricted to the most important features whose
+        - real: ``discretizer=None``, or a :class:`Discretizer`, which is cloned and fitted. None:
+          the default of :class:`REALExtractor`, restricted to the most important features whose
           bins have at most 1000 combinations.
         - trepan: ``discretizer=None`` (as for real, but for all features), ``max_depth=3``,
           ``min_examples=0``.
@@ -259,7 +258,7 @@ class PSyKEExtractor(BaseExtractor):
         return cls(estimator, algorithm, **parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the extractor, and those of the algorithm that were set.
+        """Return the parameters of the extractor and the explicitly set ones of the algorithm.
 
         Parameters
         ----------

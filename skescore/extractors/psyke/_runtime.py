@@ -218,8 +218,8 @@ def _one_java_machine() -> Iterator[None]:
     except (OSError, RuntimeError) as error:
         raise ImportError(
             f"PSyKE could not start Java: {error}. A Java machine cannot be started twice in one "
-            "process: use PSyKE in a process of its own, or fit a PSyKEExtractor before whatever "
-            "else starts Java.",
+            "process: use PSyKE in a process of its own, or fit a PSyKEExtractor before other code "
+            "starts Java.",
             name="psyke",
         ) from error
     finally:

@@ -49,7 +49,7 @@ class CodedFeature:
 
 
 def code_numbers(values: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, CodedFeature]:
-    """Code a numeric feature by cut points; the example value of a bin is that of its middle row.
+    """Code a numeric feature by cut points; the example of a bin is the value of its middle row.
 
     Empty bins are merged with their neighbors by dropping cut points.
     """
@@ -96,7 +96,7 @@ def code_rows(
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Coded points with the class that the black box predicts and their weight."""
+    """Coded points with their classes predicted by the black box and their weights."""
 
     codes: np.ndarray
     labels: np.ndarray
@@ -119,7 +119,7 @@ class Evidence:
 
 
 def row_keys(codes: np.ndarray, features: Sequence[CodedFeature]) -> np.ndarray:
-    """Return a number per row that is equal for equal codes."""
+    """Return a number per row; two rows have the same number if all their codes are equal."""
     keys = np.zeros(codes.shape[1], dtype=np.int64)
     largest = 1
     for column, feature in zip(codes, features, strict=True):
@@ -152,7 +152,7 @@ def distinct_rows(
 def variants(
     codes: np.ndarray, features: Sequence[CodedFeature], n_most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return variants of a row that change some features, to query the black box.
+    """Return variants of a row for queries of the black box, and masks of their changed codes.
 
     The first variants change one feature to each of its other codes; if there are too many, a
     pseudorandom selection is returned. The remaining variants, up to `n_most`, change many

@@ -27,7 +27,7 @@ _TINY = 1e-12
 
 
 class PremiseGrower:
-    """Grow premises from rows that are precise on both kinds of points.
+    """Grow premises, each from a single row, that are precise on both kinds of points.
 
     A premise is an array of the allowed codes of all varying features, at the cells of the layout.
     """
@@ -161,9 +161,10 @@ class PremiseGrower:
         return words
 
     def _widen(self, allowed: np.ndarray, literals: list[int], counts: ClassCounts) -> None:
-        """Allow more codes, one by one, while the rule remains precise; codes with most rows first.
+        """Allow more codes, one by one, while the rule remains precise.
 
-        Categories without contradicting points are allowed all at once.
+        The codes that add the largest surplus of agreeing training rows come first. Categories
+        without contradicting points are allowed all at once.
         """
         words = self._words(allowed, literals, counts)
         while literals:
@@ -223,7 +224,7 @@ def _flags(codes: Sequence[int] | np.ndarray, n_codes: int) -> np.ndarray:
 
 
 def _excluded_points(words: np.ndarray) -> np.ndarray:
-    """Return for each literal the points that only it excludes, and last those of the premise.
+    """Return the points that only one literal excludes, per literal, and last the covered points.
 
     Parameters
     ----------
@@ -259,7 +260,7 @@ class _Intervals:
     allowed : ndarray of bool, shape (n_features, n_codes)
         Codes that are allowed so far.
     pairs : ndarray of shape (2 kinds, 2 sides)
-        Counts of all points.
+        Counts of the points that the premise covers so far.
 
     Attributes
     ----------
@@ -348,16 +349,16 @@ def _best_choices(
 
 
 def _gains(counts: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Return FOIL's information gain of each choice.
+    """Return FOIL's information gain of each choice, based on the number of training rows.
 
-    Training rows and queried points have equal weight, whatever their numbers.
+    In shares, training rows and queried points have equal weight, whatever their numbers.
 
     Parameters
     ----------
     counts : ndarray of shape (2 kinds, n_features, n_choices, 2 sides)
-        Counts of the points that satisfy the literal.
+        Counts of the covered points that satisfy the literal.
     pairs : ndarray of shape (2 kinds, 2 sides)
-        Counts of all points.
+        Counts of all points that the premise covers so far.
     """
     scale = np.maximum(1.0, pairs.sum(axis=1))
     before = pairs[0] / scale[0] + pairs[1] / scale[1]

@@ -38,8 +38,8 @@ class REALExtractor(BaseExtractor):
 
     The algorithm starts with a conjunction of all values of an uncovered row, and drops the
     conditions that are not needed for its class. For every rule, the black box is queried once for
-    variants of the row, which have the same total weight as the training rows. The rules are short,
-    even on categorical columns (``color in {blue, red}``). Classification only.
+    variants of the row. All variants together have as much weight as the training rows. The rules
+    are short, even on categorical columns (``color in {blue, red}``). Classification only.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class REALExtractor(BaseExtractor):
     tolerance : float, default=0.01
         Share of rows, from 0 to 0.5, that may remain without a rule.
     subsumption : bool, default=True
-        Whether to drop rules whose region is inside that of another rule of the same class.
+        Whether to drop rules whose region is inside the region of another rule of the same class.
     {common}
 
     Attributes
@@ -221,7 +221,7 @@ class REALExtractor(BaseExtractor):
         return RuleSet(rules, ordered=True, **extraction.settings)
 
     def _coded(self, extraction: Extraction, chosen: np.ndarray) -> CodedRows:
-        """Code the rows."""
+        """Replace values by codes, and group rows with equal codes and predictions."""
         assert extraction.classes is not None
         discretizer = self._fitted_discretizer(extraction)
         cuts, n_features = {}, extraction.X.shape[1]
@@ -278,7 +278,7 @@ class CodedRows:
 
 @dataclass(frozen=True, eq=False)
 class GrowthStep:
-    """Result for one row: the uncovered weight before, the number of queries, and the rule."""
+    """Result for one row: uncovered weight before the step, number of queries, and the rule."""
 
     waited: float
     n_queries: int
@@ -324,7 +324,7 @@ class RuleMaker:
         self._grower = PremiseGrower(self.layout, self.rows, min_precision)
 
     def make(self, max_rules: int | None, tolerance: float) -> tuple[list[Premise], np.ndarray]:
-        """Return premises and classes of rules that leave a share `tolerance` of rows uncovered."""
+        """Return premises and classes of rules that leave at most `tolerance` of the weight."""
         weights, oracle = self._coded.rows.weights, self._extraction.oracle
         max_waiting = tolerance * weights.sum()
         key = "REAL's steps", self._min_precision, self._n_queries
@@ -410,7 +410,7 @@ class RuleMaker:
 
 
 def subsumed(premises: Sequence[Premise], outputs: np.ndarray) -> np.ndarray:
-    """Return which rules have a region inside that of another rule of the same class.
+    """Return for each rule whether another rule of the same class covers its whole region.
 
     Among rules with the same premise only the first is not subsumed.
     """
