@@ -2,7 +2,7 @@
 
 Branch and bound over the first rule, then over the first rule for the remaining rows, and so on.
 The last two rules are not enumerated: a single matrix product gives the sums over rows for all
-conjunctions of two tests, and thereby the best conjunction.
+conjunctions of two tests, which determine the best conjunction.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _BEAM_WIDTH, _MAX_CANDIDATES, _MIN_DIFFERENCE = 8, 100, 0.02
 _INCUMBENT_SHARE = 0.7
 #: Largest number of first tests that are tried for a premise with three tests.
 _MAX_FIRST_TESTS = 64
-#: Seconds of a common processor per multiplication in a matrix product, per entry of an array of
+#: CPU seconds of a typical core per multiplication in a matrix product, per entry of an array of
 #: premises, and per step.
 _PRODUCT, _ENTRY, _STEP = 5e-11, 3e-9, 1e-4
-#: Relative excess over the required bound of a child, because it also bounds similar premises.
+#: Relative margin added to the target of a child, because its bound also bounds similar premises.
 _BOUND_MARGIN = 0.05
 
 
@@ -52,7 +52,7 @@ class _Premises:
     With two conditions, premises on tests ``t`` form an array of shape (2, n_tests, n_tests): ``(0,
     i, j)`` is ``t_i and t_j`` for i <= j (a single test for i = j), and ``not t_i and not t_j`` for
     i > j; ``(1, i, j)`` is ``t_i and not t_j`` (``not t_i`` for i = j). With three conditions,
-    further arrays follow: for each test and for its negation, one with the later tests.
+    further arrays follow: for each test and for its negation, one for pairs of later tests.
 
     Parameters
     ----------
@@ -568,8 +568,8 @@ class _ListSearch:
                     if cost + child.upper < best:
                         best, premises = cost + child.upper, (a, *child.premises)
                     lower[a] = max(lower[a], cost + child.lower)
-                    # Similarity bound: the remaining rows of another premise lack at most the rows
-                    # that it covers, which reduces the loss by at most their largest cost.
+                    # Similarity bound: another premise leaves all these rows but those it covers,
+                    # and without them the loss is smaller by at most their largest cost.
                     similar = np.subtract(covered, child.max_costs)
                     similar += child.lower
                     np.maximum(lower, similar, out=lower)
@@ -609,11 +609,11 @@ class _ListSearch:
         bound: float,
         n_rules: int,
     ) -> list[int]:
-        """Choose first rules to branch on, with the smallest bounds and if possible dissimilar.
+        """Choose dissimilar first rules with the smallest bounds to branch on.
 
-        Among premises with equal bounds, those that cover most rows are chosen. Below the root,
-        with three remaining rules, those that cover most rows are chosen regardless of bounds: all
-        premises must be solved or bounded there, and large premises bound more of the others.
+        Among premises with equal bounds, the one that covers most rows is chosen. Below the root,
+        with three remaining rules, it is chosen regardless of bounds: all premises must be solved
+        or bounded there, and large premises bound more of the others.
         """
         if n_rules == 3 and len(rows) < len(self.premises.table):
             open_costs = np.where(lower < bound, max_costs, -1)
@@ -947,9 +947,9 @@ def optimal_lists(
     of row i. Then :math:`f_q(S) \leq f_q(T) + \sum_{i \in S \setminus T} c_i` and, for :math:`T
     \subseteq S`, :math:`f_q(T) \leq f_q(S)`. A bound for the remaining rows of a premise therefore
     also bounds the remaining rows of similar premises (for trees, this is the similarity bound of
-    Demirović et al., 2022), of premises whose rows a better premise contains, and of other orders
-    of the same premises. First rules are tried in the order of their bounds. The best list of two
-    rules, and a bound for all others, follow from one product of the matrix of tests with itself.
+    Demirović et al., 2022), of premises that cover a subset of its rows, and of other orders of the
+    same premises. First rules are tried in the order of their bounds. The best list of two rules,
+    and a bound for all others, follow from one product of the matrix of tests with itself.
 
     Bounds are exact if weights are whole numbers with a sum below 2**24. Otherwise the proof
     ignores differences of up to 1e-10 of the largest possible loss: the loss of "optimal" lists may
@@ -1053,7 +1053,7 @@ class _ListProblem:
             return None
         premises = _Premises(self._points, self._max_conditions, self._loss.dtype)
         search = _ListSearch(premises, self._loss)
-        # Nodes store bounds at all levels except the first one and those of the last two rules.
+        # Nodes store bounds as long as more than three rules remain.
         capacity = int(free_memory / vector_size / max(1, max_rules - 3))
         search.max_stored_bounds = min(256, capacity)
         return search

@@ -162,7 +162,7 @@ class LocalTreeSearch:
         return costs
 
     def _argmin(self, costs: np.ndarray) -> int:
-        """Return the position of the smallest cost, which is drawn at random among equal ones."""
+        """Return the position of the smallest cost; ties are broken at random."""
         smallest = costs.min()
         ties = np.flatnonzero(costs <= smallest + 1e-12 * abs(smallest))
         return int(ties[0] if len(ties) == 1 else self._random.choice(ties))

@@ -101,7 +101,7 @@ class SolverLimits:
     max_work : float, optional
         Counted work after which the search returns the bounds proven so far, in units of about one
         CPU second of a typical core. As with `max_nodes`, the result is the same on every machine;
-        unlike with it, the time is similar for all tables.
+        unlike with `max_nodes`, all tables take a similar time.
     """
 
     time_limit: float | None = None
@@ -239,8 +239,8 @@ class TrainingRows:
 
         Returns
         -------
-        tuple of label or number, float and RuleStatistics The output, its loss, and the statistics
-        of the rows.
+        tuple
+            The output (a label or number), its loss, and the statistics of the rows.
         """
         y, weights = self.target[rows], self.weights[rows]
         total = float(weights.sum())
@@ -309,7 +309,7 @@ def losses_of_partitions(
     classes: Sequence[Any] | None = None,
     sample_weight: Any = None,
 ) -> list[tuple[int, float]]:
-    """Return the smallest loss of rules with the best constants as outputs.
+    """Return the loss of each rule set with the best constants as outputs.
 
     Parameters
     ----------

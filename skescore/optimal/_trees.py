@@ -3,8 +3,8 @@
 Branch and bound over subproblems (rows and a number of leaves), as in the papers of
 :func:`optimal_trees`: a split at the root divides the rows, and both children are subproblems with
 fewer rows and leaves. Lower bounds of a child come from rows that no cut separates, from classes
-that too few leaves cannot predict, and from the children of neighboring cuts: the smallest loss
-never grows when rows are removed, and each added row increases it by at most its largest cost.
+that no leaf is left to predict, and from the children of neighboring cuts: the smallest loss never
+grows when rows are removed, and each added row increases it by at most its largest cost.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BLOCK_SIZE = 4_000_000
 _MAX_BOX_SPLITS = 20_000
 #: Largest number of cached subproblems.
 _MAX_CACHED = 300_000
-#: Shares of the limits for the proof and the local search before it; the rest is for that after it.
+#: Shares of the limits for the proof and for local search before it; a last search gets the rest.
 _PROOF_SHARE, _FIRST_SHARE = 0.85, 0.1
 #: Largest number of sizes for which greedy trees are added.
 _MAX_GREEDY_SIZES = 31
@@ -820,7 +820,7 @@ class _SplitBounds:
             np.maximum(lower, bound - (total_cost - cost), out=lower)
 
     def bound_child(self, child: int, n_leaves: int, position: int, bound: float) -> None:
-        """Bound a child of a cut, and thereby the children of the other cuts of its column."""
+        """Bound a child of a cut, which also bounds the children of other cuts of its column."""
         begin, end = self._column_begin[position], self._column_end[position]
         lower, costs = self.lower[child, n_leaves], self.max_costs
         if child == 0:
@@ -1092,7 +1092,7 @@ class TreeSearch:
     ) -> None:
         """Raise the lower bound of a subproblem to its smallest loss, or to `limit`.
 
-        A limit may end it earlier. The root keeps the bounds of its splits.
+        The limits of the search may end this earlier. The root keeps the bounds of its splits.
         """
 
         def is_solved() -> bool:
@@ -1295,7 +1295,7 @@ class TreeSearch:
         return np.array([self.loss.stats[subset.index].sum(axis=0) for subset in subsets])
 
     def minimize(self, loss: Any, n_leaves: int, limit: float) -> tuple[float, _Tree]:
-        """Search the trees with the smallest value of another loss.
+        """Find a tree with the smallest value of another loss.
 
         Parameters
         ----------
