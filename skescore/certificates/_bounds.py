@@ -22,7 +22,7 @@ _TABLE_SIZE, _MAX_INTERVALS = 6_000, 200
 def bound_weighted_f1(
     class_weights: Sequence[float], errors: float, max_classes: int | None = None
 ) -> float:
-    r"""Bound the weighted F1 of predictions with at least this weight of errors from above.
+    r"""Return an upper bound of the weighted F1 of predictions with at least some errors.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def _bound_for_classes(n: np.ndarray, total: float, errors: float, slack: float)
     """
     errors = max(errors, total - float(n.sum()))
     missed = errors - (total - float(n.sum()))
-    # A first bound ignores the relation between false positives, all of one class, and negatives.
+    # A first bound assigns all false positives to one class, regardless of its false negatives.
     m = len(n)
     bound = float(_dual_bound(n, errors * np.eye(m), np.full(m, missed), total).max())
     if m == 1:

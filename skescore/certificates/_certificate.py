@@ -1,4 +1,4 @@
-"""Certificates: proven bounds of the best possible score, compared with that of given rules."""
+"""Certificates: proven bounds of the best possible score, compared with the given rules' score."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Certificate:
     held_out : HeldOut, optional
         Scores on held-out rows; see :meth:`with_held_out`.
     f1_bounds : sequence of F1Bound, default=()
-        Bounds of the weighted F1 for some sizes of trees tighter than those from errors.
+        For some sizes of trees, bounds of the weighted F1 that are tighter than those from errors.
 
     Examples
     --------
@@ -202,8 +202,8 @@ class Certificate:
         Raises
         ------
         ValueError
-            If the score is unknown, or depends on a loss other than that of the certificate or on a
-            metric that is undefined for the given rules.
+            If the score is unknown, or depends on a loss that the certificate does not bound or on
+            a metric that is undefined for the given rules.
         """
         name = self.score if score is None else score.removeprefix("neg_")
         spec = SCORE_SPECS.get(name)
@@ -464,7 +464,7 @@ class Certificate:
         return bool(score.signed(score.perfect_prediction, next_size) <= incumbent)
 
     def gap(self, kind: str | None = None) -> float:
-        """Return a proven bound of how much the best score exceeds that of the given rules.
+        """Return a proven bound of how much better the best score is than the given rules' score.
 
         Parameters
         ----------
@@ -483,7 +483,7 @@ class Certificate:
         return float(max(0.0, best - given_score))
 
     def best_rules(self, kind: str) -> RuleSet | None:
-        """Return the rules with the best score found among those of a kind.
+        """Return the rules of a kind with the best score that was found.
 
         Parameters
         ----------
@@ -571,7 +571,7 @@ class Certificate:
                 "The certificate compares complete rules; the completeness of the given rules is "
                 f"{completeness:.3f}."
             )
-        lines.append("It holds for these rows, not for new ones.")
+        lines.append("The certificate holds for these rows, not for new ones.")
         if self.held_out is not None:
             lines.append(self._describe_held_out(self.held_out))
         return "\n".join(lines)
@@ -715,7 +715,7 @@ class Certificate:
                 tuple(bounds),
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"The certificate cannot be read: it lacks {error}.") from error
+            raise ValueError(f"The certificate has missing or invalid fields: {error}.") from error
 
 
 def _round_up(gap: float) -> str:

@@ -63,9 +63,9 @@ from skescore.certificates._check_searches import (
     largest_f1,
 )
 
-#: Largest relative difference between a stated number and the exact one, which claims use.
+#: Largest relative difference between a stated number and the exact number; claims use the latter.
 _ROUNDING = 1e-9
-#: Largest excess of a lower bound over the smallest loss, as a share of the loss of one rule.
+#: Largest accepted excess of a lower bound over the smallest loss, as a share of one rule's loss.
 _WRONG = 1e-7
 #: Error of the bounds of solvers, as a share of the total weight of the rows.
 _SOLVER_ROUNDING = 1e-8
@@ -506,7 +506,7 @@ def _holds(condition: Any, row: Sequence[Any]) -> bool:
 
 
 def _keys_of(condition: Any) -> frozenset[Any]:
-    """Return the keys of the values of a condition, in which they are cached."""
+    """Return the keys of the values of a condition; they are cached in the condition."""
     if "keys" not in condition:  # this field is not in the schema
         condition["keys"] = frozenset(map(_value_key, condition["values"]))
     keys: frozenset[Any] = condition["keys"]
@@ -754,7 +754,7 @@ class _Check:
             raise RejectedError("a kind of rules occurs twice")
         for frontier in data["frontiers"]:
             if ("max_conditions" in frontier["space"]) is not (frontier["kind"] == "list"):
-                raise RejectedError("its space is not that of its kind")
+                raise RejectedError("its space does not match its kind of rules")
             rule_sets = [*frontier["rules"], *(b["rules"] for b in frontier.get("f1_bounds", ()))]
             for rules in rule_sets:
                 if rules is not None and rules["feature_names"] != self.rows.names:
@@ -907,8 +907,8 @@ class _Check:
             volume_text = "Completeness by volume of the given rules, an estimate: not checked."
         elif self._is_volume_of_stated_domain(rules, stated):
             volume_text = (
-                f"The domain of the given rules is not that of these rows, in which they cover "
-                f"{float(volume):.3f}: their completeness by volume is not checked."
+                "The domain of the given rules differs from the domain of these rows, in which "
+                f"they cover {float(volume):.3f}: their completeness by volume is not checked."
             )
         else:
             raise RejectedError(
@@ -1372,7 +1372,7 @@ class _Check:
         if enumerated:
             sentences.append(f"{start}{_join(enumerated)} rules; all were enumerated.")
         if searched:
-            sentences.append(f"{start}{_join(searched)} rules, by a search of the checker's own.")
+            sentences.append(f"{start}{_join(searched)} rules, by the checker's own search.")
         if unproven:
             self.unchecked.append(
                 f"{kind}: the bounds for {_join(unproven)} rules are not checked; there are too "

@@ -1,4 +1,4 @@
-"""Searches by which the checker of certificates verifies lower bounds of losses.
+"""Searches with which the checker of certificates verifies lower bounds of losses.
 
 Their contract is small: :meth:`_Search.exact_bound` returns a lower bound of the loss of all rules
 of the space, and :func:`largest_f1` an upper bound of the weighted F1 of all predictions. Tests
@@ -269,8 +269,8 @@ class F1TreeSearch(TreeSearch):
     Let n be the weight of a class, and let the weight predicted as this class be between `low` and
     `high`. A leaf with weight s and weight c of the class gains n c / (n + max(s, low)). With the
     linear bound, it gains n c / (n + high) minus a cost of n min(n, high) / ((n + low) (n + high))
-    per row; the cost of `high` rows is added as a constant. A positive Lagrange multiplier is the
-    cost of rows above `high`, a negative one that of rows below `low`.
+    per row; the cost of `high` rows is added as a constant. A positive Lagrange multiplier
+    penalizes rows above `high`, a negative one penalizes rows below `low`.
 
     Parameters
     ----------
@@ -466,7 +466,7 @@ class ListSearch(_Search):
         -------
         tuple of float, bool, ndarray and ndarray or None
             The bound; whether it is the smallest loss; by premise, the sum of `max_costs` of
-            covered points, and a bound for the others (None for two rules or an empty search).
+            covered points, and a bound for the others (None if nothing was searched).
         """
         self.budget.check_time()
         covered, remaining, costs = self._premise_losses(is_open)

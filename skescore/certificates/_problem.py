@@ -475,7 +475,7 @@ def _measure_given_rules(evaluation: Any, X: Any, metric: str) -> GivenRules:
 
 
 def _choose_max_rules(score: CertifiedScore, given_rules: GivenRules, completeness: str) -> int:
-    """Return the largest size at which rules without errors would have a better score."""
+    """Return the largest size at which perfect rules are better; a default for large sizes."""
     given_score = score.spec.signed(score_given_rules(score, given_rules, completeness))
     for size in range(2, _MAX_DEFAULT_RULES + 1):
         if score.signed(score.perfect_prediction, size + 1) <= given_score:
@@ -499,7 +499,7 @@ def _add_cuts_of_rules(cuts: Cuts, ruleset: RuleSet, table: RowTable) -> Cuts:
         categories = cuts.categories.get(j, ())
         if isinstance(condition, OneOf) or categories:
             values = getattr(condition, "values", ())
-            if isinstance(condition, Interval):  # of the codes of categories
+            if isinstance(condition, Interval):  # contains some categories, which are numbers
                 holds = condition.holds({condition.feature: np.array(categories)}.__getitem__)
                 values = tuple(np.array(categories, dtype=object)[holds].tolist())
             if values and values not in {(value,) for value in categories} | {*sets.get(j, ())}:

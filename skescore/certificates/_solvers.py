@@ -151,7 +151,7 @@ class KindSolver:
 
 
 class _F1TreeSolver:
-    """Bounds of the weighted F1 of trees for sizes for which the bounds from the errors are weak.
+    """Bounds of the weighted F1 of trees, for sizes at which bounds from the errors are too weak.
 
     A first pass with few nodes finds good trees; the better they are, the weaker are the bounds
     that must be proven for all sizes.

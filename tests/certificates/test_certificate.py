@@ -155,7 +155,7 @@ def test_to_text_describes_space(certificate: Certificate) -> None:
     assert text.startswith("On these 150 rows, against the black box's predictions, 3 rules have")
     assert "decision tree of at most 4 leaves over 8 cuts per feature" in text
     assert "(or with more leaves)" in text  # A larger size bounds the ICE.
-    assert text.endswith("It holds for these rows, not for new ones.")
+    assert text.endswith("The certificate holds for these rows, not for new ones.")
     view = certificate._repr_html_()
     assert all(escape(line) in view for line in text.split("\n"))
     for frontier in certificate.frontiers:
@@ -339,7 +339,7 @@ def test_from_json_rejects_other_texts(certificate: Certificate) -> None:
         ('{"format": "skescore.Certificate", "version": 9}', "version 9"),
         (
             '{"format": "skescore.Certificate", "version": 1, "score": "ice"}',
-            "it lacks 'frontiers'",
+            "missing or invalid fields: 'frontiers'",
         ),
         (
             '{"format": "skescore.Certificate", "version": 1, "score": ["ice"]}',

@@ -414,7 +414,7 @@ def test_checker_searches_large_spaces(larger: Any, loss: str, weighted: bool) -
     assert n_false
     result = check_certificate(json.dumps(poor), X, y, weights)
     assert result.verdict == "confirmed", str(result)
-    assert any("by a search of the checker's own" in sentence for sentence in result.findings)
+    assert any("by the checker's own search" in sentence for sentence in result.findings)
     result = check_certificate(json.dumps(best), X, y, weights, time_limit=0)
     assert result.verdict == "not checked"
     assert result.findings == ("The remaining parts are not checked: the time limit is reached.",)
@@ -429,7 +429,7 @@ def test_checker_searches_three_conditions(larger: Any) -> None:
     )
     result = check_certificate(json.dumps(three), X, y)
     assert result.verdict == "confirmed", str(result)
-    assert "3 rules, by a search of the checker's own" in result.findings[-1]
+    assert "3 rules, by the checker's own search" in result.findings[-1]
     two["frontiers"][0]["space"]["max_conditions"] = 3
     assert check_certificate(json.dumps(two), X, y).verdict == "rejected"
 
