@@ -251,7 +251,7 @@ class _CellTable:
         ]
 
     def is_total(self, i: int, label_column: int) -> bool:
-        """Return whether a row is a total, as its numbers are sums or it lacks all other words.
+        """Return whether a row is a total: its numbers are sums, or it lacks all other words.
 
         A row of data may also have a name such as "Total".
         """

