@@ -63,7 +63,7 @@ from skescore.certificates._check_searches import (
     largest_f1,
 )
 
-#: Largest relative difference between a stated number and the exact number; claims use the latter.
+#: Largest relative difference between a stated number and the exact number, as used in claims.
 _ROUNDING = 1e-9
 #: Largest accepted excess of a lower bound over the smallest loss, as a share of one rule's loss.
 _WRONG = 1e-7
@@ -748,7 +748,7 @@ class _Check:
         elif set(self.weights) != set(_SCORES[score][1]):
             raise RejectedError(f"{score} has the weights {_SCORES[score][1]}")
         if score == "ice" and self.metric not in PERFORMANCES:
-            raise RejectedError("ICE needs a metric of which 1 is the best value")
+            raise RejectedError("ICE needs a metric whose best value is 1")
         kinds = [frontier["kind"] for frontier in data["frontiers"]]
         if len(set(kinds)) < len(kinds):
             raise RejectedError("a kind of rules occurs twice")
@@ -1236,7 +1236,7 @@ class _Check:
         return parts, predictions
 
     def _check_tree(self, leaves: list[int], cuts: Any) -> None:
-        """Check that the leaves are those of a tree of the space."""
+        """Check that some tree of the space has these leaves."""
         tests = self._tests(cuts)
         groups = [leaves]
         while groups:

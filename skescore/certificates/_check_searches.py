@@ -70,9 +70,9 @@ class _Search:
 class TreeSearch(_Search):
     """Search for the smallest loss of trees, or for a sufficient lower bound.
 
-    Rows that no test separates form one point. The loss of a set of points exceeds that of a subset
-    by at most the largest cost of the other points. The bound of a subset therefore also bounds
-    similar subsets, and only few subsets must be solved.
+    Rows that no test separates form one point. The loss of a set of points exceeds the loss of a
+    subset by at most the largest cost of the other points. The bound of a subset therefore also
+    bounds similar subsets, and only few subsets must be solved.
 
     Parameters
     ----------

@@ -418,7 +418,7 @@ def _cells_of_sheet(
     *,
     keep_words: bool = False,
 ) -> pd.DataFrame:
-    """Return columns of a sheet as they are written, perhaps with words for missing values."""
+    """Return columns of a sheet as written, optionally with words for missing values."""
     return (written_cells if keep_words else cells).iloc[:, positions].reset_index(drop=True)
 
 

@@ -327,7 +327,7 @@ def _is_unit_row(rows: list[list[str]], index: int) -> bool:
 
 
 def _joined_names(rows: list[list[str]], header: Sequence[int], merged: MergedCells) -> list[str]:
-    """Return column names, prefixed by those of merged cells above them."""
+    """Return column names, prefixed by the names of merged cells above them."""
     names = [""] * len(rows[header[0]])
     for level in header:
         texts = list(rows[level])

@@ -1,7 +1,7 @@
 """Data sets by name or from a file, checked before they are used.
 
-`_reading` reads the tables. This module checks their targets and missing values, and provides the
-data sets of scikit-learn and, by number, those of OpenML.
+`_reading` reads the tables. This module checks their targets and missing values, and provides data
+sets of scikit-learn, of OpenML by number, and of packages.
 """
 
 from __future__ import annotations

@@ -440,7 +440,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if weights is not None:
             self._weigh_statistics(X, labels, extraction, weights)
         end_time = time.perf_counter()
-        # The names are those of `characteristics`.
+        # `characteristics` uses the same names.
         self.times_ = {
             "time_total_s": end_time - start_time,
             "time_growing_s": pruning_start - extraction_start,
@@ -639,7 +639,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     @staticmethod
     def _repeat_rows(X: Any, y: Any, sample_weight: Any, task: str) -> tuple[Any, Any, np.ndarray]:
-        """Repeat rows and labels according to their weights; return the weight of each copy, too.
+        """Repeat rows and labels according to their weights; also return the weight of each copy.
 
         The weights of the copies of a row add up to its weight. If the sum of all weights is
         infinite, or the weights are too small to be divided, they are first divided by the largest.

@@ -192,8 +192,8 @@ class CARTExtractor(BaseExtractor):
 
         Notes
         -----
-        The rules are those of :meth:`fit` on bin numbers, except that the first feature is used if
-        several splits are equally good.
+        The rules are the same as from :meth:`fit` on bin numbers, except that the first feature is
+        used if several splits are equally good.
         """
         classes = None if source.classes is None else list(source.classes)
         task = "regression" if classes is None else "classification"

@@ -112,7 +112,7 @@ def _fitted(tree: Any, rows: np.ndarray, target: np.ndarray, weights: Any = None
 
 
 def joint_cuts(rows: np.ndarray, target: np.ndarray) -> list[np.ndarray]:
-    """Return the cuts of one tree on all features; of many rows, evenly spaced ones are used."""
+    """Return the cuts of one tree on all features, fitted to a limited number of rows."""
     if len(rows) > _JOINT_ROWS:
         row_index = np.arange(_JOINT_ROWS) * len(rows) // _JOINT_ROWS
         rows, target = rows[row_index], target[row_index]

@@ -241,7 +241,7 @@ class BaseOptimalExtractor(BaseExtractor):
         return rules
 
     def _choose_cuts(self, extraction: Extraction, incumbents: Sequence[RuleSet]) -> _CutChoice:
-        """Return the cuts of the search space, with those of the incumbents."""
+        """Return the cuts of the search space, which include the cuts of the incumbents."""
         all_cuts = _cuts_to_compare(extraction, None, self.n_features_to_select)
         cuts, per_feature = all_cuts, self.cuts_per_feature
         if per_feature == "auto":

@@ -558,7 +558,7 @@ class CachedBlackBox(FrozenEstimator):
         self.fixed_rows = FixedRows()
 
     def __sklearn_tags__(self) -> Any:
-        # Every check requests the tags, and copying those of a frozen estimator would be slow.
+        # Every check requests the tags, and copying the tags of a frozen estimator would be slow.
         black_box = self.estimator
         while isinstance(black_box, FrozenEstimator):
             black_box = black_box.estimator

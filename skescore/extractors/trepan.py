@@ -427,7 +427,7 @@ def information_gain(inside: np.ndarray, total: np.ndarray, x_log_x: np.ndarray)
 def accuracy_gain(inside: np.ndarray, total: np.ndarray, x_log_x: np.ndarray) -> np.ndarray:
     """Return the accuracy of tests minus the share of the larger of two classes.
 
-    The two sides of a test predict different classes. The arguments are those of
+    The two sides of a test predict different classes. The arguments are as for
     :func:`information_gain`, with two classes.
     """
     n_right = total[0] - inside[..., 0, :] + inside[..., 1, :]
@@ -762,7 +762,7 @@ class Features:
 
 
 def thinned(rows: np.ndarray, key: np.uint64, max_rows: int = MOST_KERNELS) -> np.ndarray:
-    """Draw one row from each of `max_rows` ranges of equal length, or return fewer rows as is."""
+    """Draw at most `max_rows` rows, one from each of as many ranges of equal length."""
     if len(rows) <= max_rows:
         return rows
     share = _uniform(combine(key, np.arange(max_rows)), _THINNING)

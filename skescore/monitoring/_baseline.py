@@ -138,7 +138,7 @@ class RuleBaseline:
         Parameters
         ----------
         rules : RuleSet or estimator
-            Rules of which one predicts each row.
+            Rules, one of which predicts each row.
         X : array-like or DataFrame of shape (n_rows, n_features)
             Held-out rows.
         y : array-like of shape (n_rows,), optional
@@ -194,10 +194,10 @@ class RuleBaseline:
         """Count the held-out rows of the folds of a search by its final rules.
 
         The final rules are extracted from all rows, so no row is held out for them. A row counts
-        for the final rule that decides it, but the prediction compared with its label and with the
-        model comes from rules and a model of its fold, fitted without the row. As these have fewer
-        training rows, the rates of error and disagreement are slightly overestimated on average, so
-        alarms are raised later, but not more often. :meth:`from_rows` avoids this.
+        for the final rule that decides it. Its prediction comes from the rules of its fold, which
+        were extracted without it, and is compared with its label and with the model of its fold. As
+        folds have fewer training rows, the rates of error and disagreement are slightly too large
+        on average, so alarms are raised later, but not more often. :meth:`from_rows` avoids this.
 
         Parameters
         ----------
@@ -294,8 +294,8 @@ class RuleBaseline:
         Returns
         -------
         DataFrame
-            Rates with exact confidence intervals: share of all rows that the rule decides, and of
-            its rows, the share of errors, disagreements, rows outside the domain, incomplete rows.
+            Rates with exact confidence intervals: the share of all rows that the rule decides, and
+            the shares of errors, disagreements, and outside and incomplete rows among these.
         """
         import pandas as pd
 

@@ -46,7 +46,7 @@ class CalibratedRules:
     Attributes
     ----------
     ruleset : RuleSet
-        Rules of which one predicts each row.
+        Rules, one of which predicts each row.
     level : float
         Minimum probability that the set or interval contains the label.
     n_rows : tuple of int
@@ -104,7 +104,7 @@ class CalibratedRules:
         Parameters
         ----------
         rules : RuleSet or estimator
-            Rules of which one predicts each row.
+            Rules, one of which predicts each row.
         X : array-like or DataFrame of shape (n_rows, n_features)
             Calibration rows.
         y : array-like of shape (n_rows,)
@@ -141,7 +141,7 @@ class CalibratedRules:
             ranks = np.full(len(ruleset.classes), len(order))
             ranks[order] = np.arange(len(order))
             codes = labels[rule == k]
-            # A class that is not among those of the rules is in no set.
+            # A class that the rules do not know is in no set.
             scores = np.where(codes >= 0, ranks[codes], len(order))
             largest = _bound(scores.astype(float), level)
             size = len(order) if math.isinf(largest) else min(int(largest) + 1, len(order))
@@ -162,7 +162,7 @@ class CalibratedRules:
         Raises
         ------
         AttributeError
-            If the rules are for a regression.
+            If the rules are for regression.
         """
         if self.sets is None:
             raise AttributeError(
@@ -179,7 +179,7 @@ class CalibratedRules:
         Raises
         ------
         AttributeError
-            If the rules are for a classification.
+            If the rules are for classification.
         """
         if self.half_widths is None:
             raise AttributeError(

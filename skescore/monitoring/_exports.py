@@ -67,7 +67,7 @@ def prometheus_text(monitor: RuleMonitor) -> str:
 
 
 def log_to_mlflow(monitor: RuleMonitor, run_id: str) -> None:
-    """Log the rates and alarms of a monitor as metrics of an MLflow run, with its rows as step.
+    """Log the rates and alarms of a monitor as metrics of an MLflow run; the step counts rows.
 
     Parameters
     ----------

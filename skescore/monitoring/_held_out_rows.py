@@ -49,7 +49,7 @@ class HeldOutRows:
     def from_folds(
         cls, folds: Sequence[HeldOutExtraction], feature_names: Sequence[str]
     ) -> HeldOutRows:
-        """Predict the held-out rows of each fold; of repeated folds, the first one counts."""
+        """Predict the held-out rows of each fold; the first fold of a row counts."""
         columns: list[list[NDArray[Any]]] = [[] for _ in range(5)]
         for fold in folds:
             rules = as_ruleset(fold.extractor.rules_)

@@ -23,7 +23,7 @@ _POWER = 0.53
 _MIN_DISTANCE = 1.7
 #: Maximum number of events, and of rows, of a test.
 _MAX_EVENTS, _MAX_ROWS = 4000, 1_000_000
-#: Step between the candidates that determine the number of events; all determine the rows.
+#: The number of events is determined from candidates at this step, the horizon from all of them.
 _SEARCH_STEP = 6
 
 

@@ -138,7 +138,7 @@ class RuleChange:
         Rates on the held-out rows, and since the change.
     baseline_interval, rate_interval, difference_interval : tuple of float
         95 % confidence interval of `baseline_rate`, and 95 % confidence sequences of `rate` and of
-        the difference. They hold jointly for all times and all times of change.
+        the difference; the sequences hold jointly for all times and all times of change.
     since, earliest, latest, detected : dict
         Batch, time and row of the estimated change, of its plausible range, and of its detection.
     false_alarm_probability : float
@@ -146,7 +146,7 @@ class RuleChange:
     n_rows : int
         Number of rows since the change.
     has_returned : bool
-        Whether the rate has returned to that of the baseline after the alarm.
+        Whether the rate since the change is no longer above (or below) the baseline rate.
     action : str
         Recommended action.
     """
@@ -210,7 +210,7 @@ class RuleMonitor:
     Parameters
     ----------
     rules : RuleSet or estimator
-        Rules of which one predicts each row.
+        Rules, one of which predicts each row.
     baseline : RuleBaseline
         Held-out counts of the same rules.
     alpha : float, default=0.05
@@ -311,7 +311,8 @@ class RuleMonitor:
             if name not in available:
                 raise ValueError(
                     f"kinds contains {name!r}, but the baseline permits only "
-                    f"{', '.join(available)}. Make one with labels, model predictions or a domain."
+                    f"{', '.join(available)}. Create a baseline with labels or model predictions, "
+                    "or of rules with a domain."
                 )
         if not kinds:
             raise ValueError(f"kinds must name at least one kind, got {kinds!r}.")
@@ -444,7 +445,7 @@ class RuleMonitor:
             if len(counts.n_rows) != len(self.ruleset) + 1:
                 raise ValueError(
                     f"Counts must have {len(self.ruleset) + 1} groups, one for each rule and one "
-                    f"for rows of no rule, got {len(counts.n_rows)}. Count with the same rules."
+                    f"for uncovered rows, got {len(counts.n_rows)}. Count with the same rules."
                 )
             n_rows = int(counts.n_rows.sum())
             if n_rows == 0:
@@ -505,6 +506,7 @@ class RuleMonitor:
         Returns
         -------
         dict of int to DecisionCounts
+            Counts of labels and errors by block number.
         """
         rule, blocks = np.asarray(rule, dtype=np.intp), np.asarray(blocks, dtype=np.intp)
         tolerances = self.baseline.error_tolerances
@@ -615,7 +617,7 @@ class RuleMonitor:
             false_alarm_probability=min(1.0, math.exp(-self._max_log_mean)),
             n_rows=self.n_rows,
             has_returned=False,
-            action="wait for the monitor of one rule, or look at the page",
+            action="wait for an alarm of a single rule, or look at the page",
         )
 
     def _estimate(self, index: int) -> tuple[ChangeEstimate, tuple[int, int]]:

@@ -16,7 +16,7 @@ _QUERY_KEYS = 500
 
 @dataclass(frozen=True)
 class PendingLabels:
-    """Rules, predictions, blocks and labels of the newly labeled rows, in the same order."""
+    """Rules, predictions, blocks and labels of newly labeled rows, and number of unknown keys."""
 
     rules: list[int]
     predicted: list[Any]

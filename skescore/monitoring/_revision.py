@@ -89,7 +89,7 @@ class Revision:
 
     @property
     def cost(self) -> float:
-        """Share of the score that the revised rules lose compared with those of the search."""
+        """Share of the score that the revised rules lose compared with the rules of the search."""
         if self.score >= self.search_score:
             return 0.0
         return (self.search_score - self.score) / max(abs(self.search_score), 1e-12)
@@ -249,7 +249,7 @@ def find_changes(
     Raises
     ------
     ValueError
-            If the baseline has no labels or, if the search has none, no predictions of a model.
+        If the baseline has no labels or, if the search has none, no predictions of a model.
     """
     data = search.data_
     kind = "disagreement" if data.y is None else "error"
@@ -279,7 +279,7 @@ def revise_rules(
         A finished search on new rows. The alternative is its best candidate, whose rules are all
         new.
     rules : RuleSet
-        Earlier rules, of which one predicts each row.
+        Earlier rules, one of which predicts each row.
     baseline : RuleBaseline, optional
         Held-out counts of the rules; required without `changes`.
     changes : sequence of RuleChange, optional

@@ -1211,7 +1211,7 @@ class _ListProblem:
         )
 
     def _make_rules(self, premises: _Premises, numbers: tuple[int, ...]) -> tuple[RuleSet, float]:
-        """Convert a list to a rule set without rules that predict no row; return its loss, too."""
+        """Convert a list to a rule set without rules that predict no row; also return its loss."""
         training_rows = self._training_rows
         remaining = self._group >= 0
         rules: list[Rule] = []

@@ -334,7 +334,7 @@ class LocalTreeSearch:
         Returns
         -------
         tuple of float and tree
-            Loss and tree; the loss is never larger than that of the passed tree.
+            Loss and tree; the loss is never larger than the loss of the passed tree.
         """
         part = TreePart.from_tuple(tree)
         self.optimize(part)
@@ -358,7 +358,7 @@ class LocalTreeSearch:
         Returns
         -------
         tuple of float and tree
-            Loss and tree; the loss is never larger than that of the passed tree.
+            Loss and tree; the loss is never larger than the loss of the passed tree.
         """
         current = TreePart.from_tuple(tree)
         best_loss = loss = self._fit_outputs(current, self._all)

@@ -780,7 +780,7 @@ class _SplitBounds:
             self.lower[0, 1] = loss.loss_of_sums(stats)
             self.lower[1, 1] = loss.loss_of_sums(self.total - stats)
         self.total_max_cost = float(point_values[2].sum())
-        # The loss of all points exceeds that of a child by at most the cost of the other points.
+        # The loss of all points exceeds a child's loss by at most the cost of the other points.
         max_costs = np.stack([self.max_costs, self.total_max_cost - self.max_costs])
         for n_leaves in range(2, max_leaves):
             bounds = self.lower[:, n_leaves]

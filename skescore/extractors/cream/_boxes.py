@@ -206,9 +206,8 @@ class Mixture:
 def fit_mixture(rows: np.ndarray, n_components: int, added_variance: float, seed: int) -> Mixture:
     """Fit a mixture by expectation maximization, starting from the clusters of k-means.
 
-    `rows` has the shape (n_rows, n_columns). The result equals that of scikit-learn's
-    ``GaussianMixture``, which takes twice as long for few rows. Raises ``LinAlgError`` if a
-    component collapses.
+    `rows` has the shape (n_rows, n_columns). scikit-learn's ``GaussianMixture`` gives the same
+    result, but takes twice as long for few rows. Raises ``LinAlgError`` if a component collapses.
     """
     clusters = KMeans(n_components, n_init=1, random_state=seed)
     with warnings.catch_warnings():

@@ -274,7 +274,7 @@ def group_cells(
 
 
 def _ranks(key: np.ndarray, size: int) -> tuple[np.ndarray, int]:
-    """Replace keys by the ranks of their distinct values; return the number of ranks, too."""
+    """Replace keys by the ranks of their distinct values; also return the number of ranks."""
     if size <= 4 * len(key) + 1024:  # for dense keys counting is faster than sorting
         present = np.zeros(size, dtype=bool)
         present[key] = True
@@ -324,7 +324,7 @@ class Edges:
         lower, upper = self._lower[parent], self._upper[parent]
         base = lower[:, self._cut]
         step = np.where(np.isinf(self._step), 0.0, self._step)[parent]
-        # The last edge must equal that of the parent exactly.
+        # The last edge must be exactly the edge of the parent.
         last = high == self.n_slices
         upper[:, self._cut] = np.where(last, upper[:, self._cut], base + high * step)
         lower[:, self._cut] = base + low * step
@@ -667,7 +667,7 @@ def cut_adaptively(
 ) -> tuple[BoxTable, list[Boxes]]:
     """Cut one box at a time along its best feature, into at most `max_rules` boxes.
 
-    Each feature is cut once per level. The faces are therefore those of the grid of
+    Each feature is cut once per level. All faces are therefore faces of the grid of
     :func:`cut_domain`, unless `max_rules` allows fewer slices. Returns the same as
     :func:`cut_domain`. Boxes may have histograms instead of rows; `fetch` then fetches the
     histograms of all boxes that will probably be cut next.

@@ -258,7 +258,7 @@ class PSyKEExtractor(BaseExtractor):
         return cls(estimator, algorithm, **parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the extractor and the explicitly set ones of the algorithm.
+        """Return the extractor's parameters, and the algorithm's parameters that were set.
 
         Parameters
         ----------

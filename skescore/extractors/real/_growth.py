@@ -142,7 +142,7 @@ class PremiseGrower:
             if pairs is None:
                 pairs = counts.pairs(_excluded_points(words)).transpose(1, 0, 2)
             at = remaining.index(j)
-            # Without a literal, the points that only this literal excludes are covered, too.
+            # Without a literal, the rule also covers the points that only this literal excludes.
             if self._is_precise((pairs[-1] + pairs[at]).tolist()):
                 allowed[self.layout.cells_of(j)] = True
                 del remaining[at]
@@ -304,7 +304,7 @@ class _Categories:
     """Literals of categorical features: sets of categories with the row's category.
 
     The first set is the category itself. Each further set adds the purest of the other categories.
-    The parameters and attributes are those of :class:`_Intervals`.
+    For the parameters and attributes, see :class:`_Intervals`.
     """
 
     def __init__(
