@@ -22,7 +22,7 @@ _TABLE_SIZE, _MAX_INTERVALS = 6_000, 200
 def bound_weighted_f1(
     class_weights: Sequence[float], errors: float, max_classes: int | None = None
 ) -> float:
-    r"""Return an upper bound of the weighted F1 of predictions with at least some errors.
+    r"""Return an upper bound of the weighted F1 of predictions, given a lower bound of errors.
 
     Parameters
     ----------

@@ -454,8 +454,8 @@ class DatasetNotFoundError(DatasetError, FileNotFoundError):
     __module__ = "skescore.datasets"  # public module of the class
 
 
-# Numbers of people lost and saved in the public-domain report of the inquiry of 1912. scikit-learn
-# has no table about people with well-known categories.
+# Numbers of people lost and saved on the Titanic, from the public-domain report of the inquiry of
+# 1912. scikit-learn has no table about people with well-known categories.
 _TITANIC = {
     ("1st", "male", "child"): (0, 5),
     ("1st", "female", "child"): (0, 1),

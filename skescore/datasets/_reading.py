@@ -685,7 +685,7 @@ def _decimal_sign(raw: FileTable, previous_sign: str | None, findings: list[str]
 
 
 def _has_thousands(raw: FileTable) -> bool:
-    """Return whether points separate thousands in a column of numbers."""
+    """Return whether points separate thousands in some column of numbers."""
     candidates = []
     for name, column in raw.frame.select_dtypes("float").items():
         values = column.dropna().to_numpy()
@@ -701,7 +701,7 @@ def _has_thousands(raw: FileTable) -> bool:
 
 
 def _signs_of(column: pd.Series) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Return the unique texts of a column, and which are numbers with either decimal sign."""
+    """Return unique texts of a column, and whether each fits a decimal point, and a comma."""
     texts = [_text(value) for value in column.dropna().head(_SIGN_ROWS).unique()]
     return texts, fits(texts, ".", ","), fits(texts, ",", ".")
 
@@ -2011,7 +2011,7 @@ def _target(
     """Read the target: as numbers if all its texts are numbers, otherwise unchanged.
 
     Texts among `class_names` are classes even if they usually mean a missing value. Also return how
-    texts were read as numbers, if they were; if possible, it is as in an earlier table.
+    texts were read as numbers, if they were: if possible, as in an earlier table.
     """
     name, earlier = str(column.name), reader.options.preparation
     na_values = (*reader.options.na_values, *(() if earlier is None else earlier.na_values))

@@ -126,8 +126,8 @@ class Extraction:
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features)
-        The training rows as finite floats; categorical columns hold codes. Missing values of
-        numeric columns are filled in, and an additional column at the end marks them.
+        The training rows as floats; categorical columns hold codes. Unless the algorithm supports
+        NaN, missing values are filled in, and additional columns at the end mark missing numbers.
     predictions : ndarray of shape (n_rows,)
         Predictions of the black box: class indices or floats.
     task : {"classification", "regression"}
@@ -848,7 +848,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         ValueError
-            If they are invalid; the message states the remedy.
+            If the rows or the target are invalid; the message states the remedy.
         """
         if y is None:
             checked = fixed_rows_of(self.estimator).once(
@@ -1084,7 +1084,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         y : array-like of shape (n_rows,)
-            The target; the black box's predictions give the fidelity.
+            The target. With predictions of the black box as `y`, the score is the fidelity.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows.
 

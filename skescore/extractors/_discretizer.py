@@ -31,8 +31,8 @@ _JOINT_LEAVES, _JOINT_ROWS = 32, 20_000
 def quantile_boundaries(ordered: np.ndarray, n_bins: int, min_rows: int) -> np.ndarray:
     """Return positions in sorted values after which to cut for bins with similar numbers of rows.
 
-    Cuts are placed only between different values, at the end of the run of equal values that is
-    nearest to the quantile.
+    Cuts are placed only between different values: at an end of the run of equal values that
+    contains the quantile, if possible the nearer one.
     """
     n_rows = len(ordered)
     cuts: list[int] = []

@@ -48,7 +48,7 @@ def ridge_slopes(n: np.ndarray, gram: np.ndarray) -> np.ndarray:
     with the predictions last. Features that are constant in a box get the slope 0.
 
     Features are standardized in each box, so the inverted matrix is their correlation. Among
-    equally good models of correlated features, it is approximately the one with the smallest norm.
+    equally good models of correlated features, the result is close to the one of smallest norm.
 
     A model of few points overfits and is steep along features that vary little among them. With d
     varying features and n < 2 (d + 2) points, the slopes minimize the mean squared residual plus

@@ -527,7 +527,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         {selection}
     {loss}
     start : RuleSet or fitted extractor, optional
-        Rules on the same features from which the search starts. If a tree with at most
+        Rules from which the search starts, on the same features. If a tree with at most
         `max_leaf_nodes` leaves partitions the training rows like these rules (uncovered rows count
         as one more leaf), the result has at most the loss of this tree. Otherwise the most similar
         tree is used, and ``status_`` states whether the rules are better. Outputs are not used, so
@@ -699,7 +699,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
     def _can_prove(self, extraction: Extraction, cuts: Cuts, seconds: float) -> bool:
         if self.max_leaf_nodes == 2:
             return True
-        # Medians cannot be computed from sums; they take about as long as many products.
+        # Medians cannot be computed from sums; they take about as long as 200 sums.
         n_sums = 3 if extraction.classes is None else len(extraction.classes)
         n_sums = 200 if self.criterion == "absolute_error" else n_sums
         n_products = float(cuts.n_cuts) ** 2 * len(extraction.X) * n_sums
@@ -718,7 +718,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
     them has a smaller loss on the training rows, and computes lower bounds for lists with fewer
     rules. If the proof takes too long, a ``ConvergenceWarning`` states the loss of the best list
     and the lower bound. If the tree of :class:`CARTExtractor` with `max_rules` leaves can be
-    written as a list of rules with at most `max_conditions` tests each, the list has at most its
+    written as a list of rules with at most `max_conditions` tests each, the result has at most this
     loss; otherwise ``status_`` states whether the tree is better. The last rule has no conditions
     and counts as a rule. The black box is queried once. Categories and missing values are allowed.
 
@@ -738,7 +738,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
         {selection}
     {loss}
     start : RuleSet or fitted extractor, optional
-        Rules on the same features from which the search starts. If a list of the search space
+        Rules from which the search starts, on the same features. If a list of the search space
         partitions the training rows like these rules (uncovered rows count as one more rule), the
         result has at most the loss of this list. Otherwise the most similar list is used, and
         ``status_`` states whether the rules are better. The outputs of the rules are not used.

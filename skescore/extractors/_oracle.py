@@ -421,7 +421,7 @@ class FrameKinds:
             self._observed[name] = (numbers[order], observed_values, column.dtype)
 
     def frame(self, array: np.ndarray, names: Sequence[Any]) -> pd.DataFrame:
-        """Return points as a data frame with the original column types, see :meth:`restored`.
+        """Return points as a data frame with the original column types, see :meth:`restore`.
 
         Parameters
         ----------

@@ -50,7 +50,7 @@ class SurrogateExtractor(BaseExtractor):
     Notes
     -----
     The learner gets categories as ranks of their mean prediction. Missing values are filled in and
-    marked in an additional column. The rules are converted back to the original table.
+    marked in additional columns. The rules are converted back to the original table.
 
     Examples
     --------

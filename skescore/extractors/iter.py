@@ -790,7 +790,7 @@ def seed_boxes(
 
 
 def _nearest(predictions: np.ndarray, order: np.ndarray, share: float) -> int:
-    """Return the first row whose prediction is nearest to the point at a share of their range."""
+    """Return the first row whose prediction is nearest to a position in the predictions' range."""
     low, high = predictions[order[0]], predictions[order[-1]]
     target = low + share * (high - low)
     above = int(np.searchsorted(predictions, target, sorter=order))

@@ -1643,7 +1643,7 @@ class TrepanExtractor(BaseExtractor):
     beam_width : int, default=2
         Number of M-of-N tests that the beam search keeps; 1 is hill climbing.
     purity : float, default=0.99
-        Share of one class from which a node is not split.
+        A node is not split if one class has at least this share.
     confidence : float, default=0.95
         Confidence with which the share must be at least `purity`.
     significance : float, default=0.05

@@ -224,9 +224,9 @@ class RuleMonitor:
     Attributes
     ----------
     n_rows : int
-        Rows so far.
+        Number of rows so far.
     n_labels : int
-        Labels so far.
+        Number of labels so far.
 
     Notes
     -----

@@ -152,7 +152,7 @@ def bound_f1_of_trees(
 
 
 def _linear_slope(n: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the gain of the linear bound per row that is not predicted as a class, by class."""
+    """Return for each class the gain of the linear bound per row that is not predicted as it."""
     max_ratio = np.minimum(n, high) / np.maximum(n + low, 1e-300)
     return np.asarray(n * np.minimum(0.5, max_ratio) / np.maximum(n + high, 1e-300))
 

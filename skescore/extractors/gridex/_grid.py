@@ -85,7 +85,7 @@ class NeighborIndex(Protocol):
     """Index of the neighbors of boxes while boxes are joined."""
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
-        """Replace two boxes by their union; return its neighbors, even if joined before."""
+        """Replace two boxes by their union; return its neighbors, which may be joined already."""
 
     def edges(self, boxes: list[int]) -> tuple[np.ndarray, np.ndarray]:
         """Return the lower and upper edge numbers of boxes."""
@@ -125,7 +125,7 @@ class FaceIndex:
         self._factors = list(zip(last_edge, self._for_low, self._for_high, swap, strict=True))
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
-        """Replace two boxes by their union; return its neighbors, even if joined before."""
+        """Replace two boxes by their union; return its neighbors, which may be joined already."""
         low, high, box_hash, parent = self._boxes.pop(i)
         other_low, other_high, _, _ = self._boxes.pop(j)
         at = 0

@@ -119,7 +119,7 @@ class Evidence:
 
 
 def row_keys(codes: np.ndarray, features: Sequence[CodedFeature]) -> np.ndarray:
-    """Return a number per row; two rows have the same number if all their codes are equal."""
+    """Return for each row a number that identifies its combination of codes."""
     keys = np.zeros(codes.shape[1], dtype=np.int64)
     largest = 1
     for column, feature in zip(codes, features, strict=True):

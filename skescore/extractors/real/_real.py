@@ -78,7 +78,8 @@ class REALExtractor(BaseExtractor):
     discretizer_ : Discretizer or None
         The fitted discretizer; None if no feature is numeric.
     n_rules_made_ : int
-        Number of grown rules. The black box is called once, and at most once per grown rule.
+        Number of grown rules. The black box is called once, and at most once per row from which the
+        growth of a rule was tried.
     {fitted}
 
     Notes
@@ -324,7 +325,7 @@ class RuleMaker:
         self._grower = PremiseGrower(self.layout, self.rows, min_precision)
 
     def make(self, max_rules: int | None, tolerance: float) -> tuple[list[Premise], np.ndarray]:
-        """Return premises and classes of rules that leave at most `tolerance` of the weight."""
+        """Grow rules until few enough rows are uncovered; return their premises and classes."""
         weights, oracle = self._coded.rows.weights, self._extraction.oracle
         max_waiting = tolerance * weights.sum()
         key = "REAL's steps", self._min_precision, self._n_queries
