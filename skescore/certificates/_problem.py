@@ -475,7 +475,7 @@ def _measure_given_rules(evaluation: Any, X: Any, metric: str) -> GivenRules:
 
 
 def _choose_max_rules(score: CertifiedScore, given_rules: GivenRules, completeness: str) -> int:
-    """Return the largest size at which perfect rules are better; a default for large sizes."""
+    """Return the largest size at which perfect rules beat the given ones; a default if large."""
     given_score = score.spec.signed(score_given_rules(score, given_rules, completeness))
     for size in range(2, _MAX_DEFAULT_RULES + 1):
         if score.signed(score.perfect_prediction, size + 1) <= given_score:

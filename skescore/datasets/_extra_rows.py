@@ -157,7 +157,7 @@ def _left_out_text(
 
 
 def may_have_extra_rows(text: str, separator: str, header: str) -> bool:
-    """Check quickly whether a text may contain rows between its data that are not data.
+    """Check quickly whether other rows may lie between the rows of data in a text.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ class _CellTable:
         ]
 
     def is_total(self, i: int, label_column: int) -> bool:
-        """Return whether a row is a total: its numbers are sums, or it lacks all other words.
+        """Return whether a row is a total: its numbers are sums or means, or it has no other words.
 
         A row of data may also have a name such as "Total".
         """
@@ -261,7 +261,7 @@ class _CellTable:
         return self._sums_up_others(i, _MEAN.search(self.cells[i][label_column]) is not None)
 
     def resembles_data(self, i: int, label_column: int) -> bool:
-        """Return whether a word of a row occurs in the same column of another row."""
+        """Return whether a word of a row also occurs in this column of a row of data."""
         return any(
             self.cells[i][j]
             and any(

@@ -844,7 +844,7 @@ def _encoding(content: bytes, where: str, name: str | None, findings: list[str])
         return "utf-8-sig"
     except UnicodeDecodeError:
         pass
-    # Outside ASCII, text in an 8-bit encoding is hardly ever valid UTF-8; damaged UTF-8 mostly is.
+    # In damaged UTF-8, most non-ASCII characters are valid; in an 8-bit encoding, hardly any are.
     damaged = content.decode("utf-8", errors="replace")
     wrong = damaged.count("�")
     right = sum(map(len, re.findall(r"[^\x00-\x7f�]+", damaged)))

@@ -842,7 +842,7 @@ def read_time(
         date_format = _date_format(texts) or _mixed_date_formats(texts) or ""
         day_first = date_format.find("%d") < date_format.find("%m")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about 25.12. if months come first
+        warnings.simplefilter("ignore", UserWarning)  # 25.12. with the month first
         english = _plain_dates(pd.Series([str(text)]))[0]
         parsed = pd.to_datetime(english, dayfirst=day_first, utc=True, errors="coerce")
     return None if pd.isna(parsed) else parsed.tz_localize(None)
@@ -1869,7 +1869,7 @@ def _read_as_prepared(
 def _named(
     raw: FileTable, names: set[str], target: str | None, findings: list[str]
 ) -> dict[str, pd.Series]:
-    """Return columns of numbers that are names as they are written, since 01 and 1 differ."""
+    """Return, as written, the columns of numbers that are names, since 01 and 1 differ."""
     if raw.texts is None:  # the numbers were never text
         return {}
     integer_columns = [str(n) for n, c in raw.frame.items() if raw.may_pad and _may_be_padded(c)]

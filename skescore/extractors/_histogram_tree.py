@@ -43,7 +43,7 @@ class Growth:
     min_weight : float
         Smallest weight of a leaf; 0 for no limit.
     unit, label_unit : float, default=1.0
-        Values that a sum of weights of 1 and a sum of labels of 1 represent.
+        Value of one unit in a sum of weights, and in a sum of weights times labels.
 
     Notes
     -----
@@ -162,8 +162,8 @@ def grow(fetch: FetchHistograms, growth: Growth) -> SimpleNamespace:
     Parameters
     ----------
     fetch : callable
-        Returns the histograms of nodes. It is called for many nodes at a time, with the lighter
-        sibling of each pair; the histograms of the other sibling are differences.
+        Returns the histograms of nodes. It is called for many nodes at a time, but only for the
+        lighter of two siblings; the histograms of the other one are differences.
     growth : Growth
         Parameters of the tree.
 

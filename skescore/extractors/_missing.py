@@ -175,7 +175,7 @@ class GapTerms:
 
 
 class _NeverHoldsError(ValueError):
-    """A condition that no row satisfies."""
+    """Raised for a condition that no row satisfies."""
 
 
 def known_value(value: Any) -> Any:

@@ -59,8 +59,8 @@ class RevisedRulesExtractor(CARTExtractor):
 
     Notes
     -----
-    Rules that predict a class that the black box no longer has are also replaced. Rules that
-    predict no row are kept. With :meth:`set_constraints`, the further conditions satisfy the
+    Rules whose class is not one of the black box's classes are also replaced. Rules that predict
+    no row are kept. With :meth:`set_constraints`, the further conditions satisfy the
     constraints, and rules that violate them are repaired afterwards; the repair changes other rules
     only if necessary.
 

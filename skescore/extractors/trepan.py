@@ -963,7 +963,7 @@ class InstanceModel:
         return chances if at_least(chances)[0, test.m] > 0 else uninformed
 
     def _uninformed_chance(self, sides: list[Region], j: int) -> float:
-        """Return the probability of the first of two sides without a model.
+        """Return the probability of the first of two sides if there is no model.
 
         It is 1/2, or 0 or 1 if only one side has values.
         """
@@ -1458,7 +1458,7 @@ class TreeRefiner:
     """Replace the tests of a grown tree one by one, so that it agrees with more predictions.
 
     A row depends on the test of a node only if exactly one of the node's branches predicts it
-    correctly. The best test therefore solves a problem with two classes: the correct branch. Every
+    correctly. The best test therefore solves a problem with two classes, the branches. Every
     replacement increases the number of rows that the tree predicts correctly.
 
     Parameters

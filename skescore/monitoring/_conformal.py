@@ -198,7 +198,7 @@ class CalibratedRules:
         -------
         DataFrame
             Per rule, and for uncovered rows: calibration rows, rows, share of rows whose label is
-            covered, standard error of this share at the level, and the size of the set or interval.
+            covered, its standard error for a coverage of `level`, and size of the set or interval.
         """
         import pandas as pd
 
@@ -470,7 +470,7 @@ def _needed_half_widths(
 ) -> NDArray[np.float64]:
     """Return half widths whose intervals around predictions contain the labels after rounding.
 
-    The bounds are floats, so ``predicted - |label - predicted|`` may exceed a label below it.
+    The bounds are floats, so ``predicted - |label - predicted|`` may exceed a smaller label.
     Rounding is monotone, so larger half widths contain the label too. Without a prediction, as for
     a linear output with a missing value, only an infinite interval contains the label.
     """

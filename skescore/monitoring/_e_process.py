@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 _ODDS_RATIOS = np.array([1.6, 2.25, 3.5, 8.0, 40.0])
 _ODDS_RATIO_PRIOR = np.array([0.12, 0.63, 0.15, 0.06, 0.04])
 #: Candidate rates under the null hypothesis, in standard errors from the baseline's rate. They are
-#: dense where the evidence is smallest, a few errors above the baseline.
+#: dense where the evidence is smallest, a few standard errors above the baseline.
 _NULL_EDGES = np.array(
     [
         *(-40.0, -24.0, -16.0, -12.0, -9.0, -7.0, -5.5, -4.5, -3.6, -2.9, -2.3, -1.8, -1.4, -1.0),
@@ -110,8 +110,8 @@ def _tilts(goal: Floats) -> Floats:
     """Return the best tilt for each alternative; `goal` is the required evidence.
 
     An alternative with the odds ratio r reaches the goal after ``n = 2 goal / (log(r)**2 p (1 -
-    p))`` rows. If the rows of the baseline and these n rows together have the rate p, the log-odds
-    of the baseline are smaller by ``n log(r)`` in units of one over its rows.
+    p))`` rows. If the N rows of the baseline and these n rows together have the rate p, the
+    log-odds of the baseline alone are smaller by about ``n log(r) / N``.
     """
     return np.asarray(0.85 * 2.0 * goal / np.log(_ODDS_RATIOS))
 
@@ -151,7 +151,7 @@ class RateMonitors:
     number of events at a horizon, for changes at the start. This test martingale is multiplied by
     an e-value of the baseline against the same candidate. The minimum over all candidates is an
     e-process of the composite null hypothesis. Between two grid values, it is bounded from below by
-    the test martingale of the larger and the e-value of the smaller value, so the grid does not
+    the test martingale of the larger value and the e-value of the smaller one, so the grid does not
     affect validity.
 
     Examples

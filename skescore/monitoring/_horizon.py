@@ -18,12 +18,12 @@ Integers = NDArray[np.int64]
 _ODDS_RATIO = 2.25
 #: Power at `_ODDS_RATIO`, if the rate of the baseline is its estimate.
 _POWER = 0.53
-#: Minimum distance of a detected rate from the baseline's estimate, in standard errors of the
-#: baseline, as a multiple of the critical value of the normal distribution.
+#: Minimum distance of a detected rate from the baseline's estimate: this number times the normal
+#: distribution's critical value, in standard errors of the baseline.
 _MIN_DISTANCE = 1.7
 #: Maximum number of events, and of rows, of a test.
 _MAX_EVENTS, _MAX_ROWS = 4000, 1_000_000
-#: The number of events is determined from candidates at this step, the horizon from all of them.
+#: The number of events is determined from every sixth candidate, the horizon from all of them.
 _SEARCH_STEP = 6
 
 

@@ -47,7 +47,7 @@ class Frontier:
     lower : array-like of shape (n_sizes,)
         Proven lower bounds of the smallest loss.
     upper : array-like of shape (n_sizes,)
-        Loss of the incumbents, which are upper bounds of the smallest loss.
+        Losses of the incumbents, which are upper bounds of the smallest loss.
     rules : sequence of RuleSet or None
         Incumbents with the loss `upper`, per size; None if only their loss is known.
     total_weight : float

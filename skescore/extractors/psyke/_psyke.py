@@ -165,8 +165,8 @@ class PSyKEExtractor(BaseExtractor):
 
     Defects that remain, because they are part of the algorithms in PSyKE: In regression, ITER
     starts at half the range of the predictions instead of the middle of the range, and boxes keep
-    the output of their first rows. Grids join cells with rounded bounds, and therefore fewer of
-    them. CREAM and ExACT compute distances of unscaled features, and may treat noise as the largest
+    the output of their first rows. Grids compare rounded bounds, and therefore join fewer cells.
+    CREAM and ExACT compute distances of unscaled features, and may treat noise as the largest
     cluster. GridREx fits linear models to too few rows. DiViNE's boxes exclude rows on their upper
     faces. GInGER keeps the worst of several numbers of cuts (with a warning; with ``max_slices=1``
     there is only one). HEx assigns the output of its last cell to rows outside all cells, if all

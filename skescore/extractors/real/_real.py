@@ -60,8 +60,8 @@ class REALExtractor(BaseExtractor):
     max_rules : int or None, default=16
         Largest number of rules in the list. None: limited only by `max_candidates`.
     max_candidates : int or None, default=50
-        Largest number of rules that are grown, each with one call; the list contains the useful
-        ones. None: limited only by `tolerance`.
+        Largest number of rules that are grown; the list contains the useful ones. None: limited
+        only by `tolerance`.
     n_features_to_select : int or None, default=20
         {selection}
     tolerance : float, default=0.01
