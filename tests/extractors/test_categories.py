@@ -275,10 +275,7 @@ def test_encoder_decodes_to_types_of_training_frame():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (
-            pd.Categorical(["a", 1, "b"]),
-            r"column 'c' must all be text, or all numbers.* include 1\.",
-        ),
+        (pd.Categorical(["a", 1, "b"]), r"column 'c' must all be text, or all .* include 1\."),
         (pd.Categorical([pd.Timestamp(0), pd.Timestamp(1)]), "include .*Timestamp"),
     ],
 )
