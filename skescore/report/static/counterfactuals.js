@@ -1,5 +1,4 @@
-// Search for the nearest change of a row that gets another prediction, as skescore.rules._counterfactuals
-// does it.
+// Search for the nearest change of a row to another prediction, as in skescore.rules._explanation.
 
 const MAX_PAIRS = 1 << 14;
 const DISTANCE_BEYOND_CUT = 0.01;
@@ -14,7 +13,7 @@ function nextAbove(value) {
   return view.getFloat64(0);
 }
 
-// Returns a number between two, near the first and with few digits where possible.
+// Returns a number between low and high, near low and with few digits where possible.
 function justAbove(low, high, reach) {
   const room = Math.min(reach, (high - low) / 2);
   if (room > 1e-15 && room < 1e15) {
@@ -27,7 +26,7 @@ function justAbove(low, high, reach) {
   return nextAbove(low);
 }
 
-// Returns every cut, and from every interval between cuts the value nearest to the start.
+// Returns the cuts except the start, and the nearest value of each interval that lacks the start.
 function candidateValues(cuts, start, reach) {
   const places = cuts.filter((cut) => cut !== start);
   const ends = [-Infinity, ...cuts, Infinity];
@@ -135,7 +134,9 @@ class CounterfactualSearch {
 
   isOther(change) {
     const { prediction, source } = this.status(change), base = this.base.prediction;
-    if (!prediction.predicted) return false;
+    const { fallback } = this.rules;
+    // Without a default prediction, uncovered rows have no other prediction.
+    if (!prediction.byRules && (!fallback || fallback.policy === "abstain")) return false;
     if (!this.rules.regression) return prediction.code !== base.code;
     const same = Object.is(prediction.value, base.value) || prediction.value === base.value ||
       Math.abs(prediction.value - base.value) <= 1e-9 * Math.abs(base.value);
@@ -216,7 +217,7 @@ class CounterfactualSearch {
   }
 }
 
-// Explains the prediction for a row; `reason` is that of skescore.rules.explanation.
+// Explains the prediction for a row; `reason` is as in skescore.rules.explanation.
 function explainRow(rules, row) {
   const prediction = rules.predict(row), held = rules.rulesThatHold(row);
   let reason = prediction.byRules ? "vote" : "fallback";
