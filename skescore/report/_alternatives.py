@@ -23,11 +23,11 @@ def alternatives_record(search: ExtractorSearchCV) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``measure`` (accuracy or R²); what ``correctness`` and ``fidelity`` compare with, on which
-        rows, and whether these are weighted or generated; ``max_rules`` of the most faithful list;
-        and the ``lists``: roles, extractor, parameters, trial, number of rules, both figures, the
-        same of the best larger candidate (``next``, None if none is better), and the rules. Figures
-        that are undefined are None.
+        ``measure`` (``accuracy`` or ``r2``); the reference and rows of ``correctness`` and
+        ``fidelity``, and whether the rows are weighted or generated; ``max_rules`` of the most
+        faithful list; and ``lists``: roles, extractor, parameters, trial, number of rules, both
+        figures, the rules, and number of rules and figures of the best larger candidate (``next``,
+        None if none is better). Undefined figures are None.
 
     Examples
     --------

@@ -24,7 +24,7 @@ _OPTIONAL_COLUMNS = ("seconds", "black_box_rows", "fidelity")
 
 
 def find_rows(folder: Path) -> pd.DataFrame | None:
-    """Read the rows of a benchmark from its folder."""
+    """Return the rows of a benchmark in a folder, or None if no CSV file contains such rows."""
     for path in sorted(folder.glob("*.csv")):
         try:
             head = pd.read_csv(path, nrows=0)
@@ -87,7 +87,7 @@ def groups_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _candidate(extractor: str, params: str, rows: pd.DataFrame) -> dict[str, Any]:
-    """Return the measures of one extractor on the rows that have all required measures."""
+    """Return the measures of a candidate on the rows that have all required measures."""
     numbers = rows[list(NEEDED)].apply(pd.to_numeric, errors="coerce")
     is_usable = (rows["state"] == "complete") & np.isfinite(numbers).all(axis=1)
     is_usable &= numbers["size"] > 0
@@ -126,14 +126,14 @@ def _failures(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def kept_rules(folder: Path, rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the stored rules of a benchmark by data set and black box, the best ICE first."""
+    """Return the stored rules of a benchmark by data set and black box, the greatest ICE first."""
     path = folder / "rules.jsonl"
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8", errors="replace")
     cells = ["data", "black_box", "extractor", "seed", "fold"]
     rules: dict[tuple[str, ...], str] = {}
-    # Not splitlines, because texts may contain other characters that end lines.
+    # `splitlines` would also split at other line separators in the texts of rules.
     for number, line in enumerate(text.split("\n")[1:-1], start=2):
         try:
             record = json_of(line)

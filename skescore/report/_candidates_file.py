@@ -1,4 +1,4 @@
-"""``candidates.json``: measures of all candidates, from which scores with any weights follow."""
+"""``candidates.json``: measures of all candidates, which determine scores with any weights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEEDED = tuple(measured_quantities(costs=False))
 
 
 def kept_names(*, all_rows: bool = False) -> tuple[str, ...]:
-    """Return the names of the measures stored for every fold, or for the rules of all rows."""
+    """Return the names of the measures stored for every fold, or for rules from all rows."""
     names = measured_quantities(costs=False)
     costs = () if all_rows else (name for name in measured_quantities() if name not in names)
     return (*dict.fromkeys((*NEEDED, *names)), "score", *costs)
@@ -51,7 +51,7 @@ def candidates_json(
     extractor_seed: int | None = None,
     picked: bool = False,
 ) -> str:
-    """Write candidates with their measures on every fold, as ``candidates.json`` holds them.
+    """Return the text of ``candidates.json``: candidates with their measures on every fold.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def candidates_json(
     extractor_seed : int, optional
         The ``random_state`` of all extractors.
     picked : bool, default=False
-        Whether the user picked the winner, and not the search.
+        Whether the user, not the search, picked the winner.
 
     Returns
     -------

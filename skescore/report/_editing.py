@@ -1,4 +1,4 @@
-"""Rows with which the page measures edited rules by itself."""
+"""Data with which scripts in the page measure edited rules."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def editing_view(
     Returns
     -------
     dict or None
-        Ready for JSON: columns of the used features, labels and predictions as codes of the
-        classes (or numbers), and a description of the rows. Long tables are thinned evenly.
+        Ready for JSON: columns of the used features, labels and predictions as codes of the classes
+        (or numbers), and a description of the rows. Of long tables, evenly spaced rows.
     """
     if data is None or ruleset.voting is not None or not len(ruleset) or not _is_exact(ruleset):
         return None
@@ -86,7 +86,7 @@ def _is_exact(ruleset: RuleSet) -> bool:
 
 
 def _codes(ruleset: RuleSet, values: list[Any]) -> list[Any]:
-    """Return labels as codes of the classes, others as further codes; numbers as they are."""
+    """Return labels as codes of the classes, other labels as further codes; numbers as floats."""
     if ruleset.classes is None:
         return [plain(float(v)) for v in values]
     codes = {label: code for code, label in enumerate(ruleset.classes)}
@@ -94,7 +94,7 @@ def _codes(ruleset: RuleSet, values: list[Any]) -> list[Any]:
 
 
 def _truth_tables() -> dict[str, Any]:
-    """Return the truth tables of conditions by kind; flags count negated 2 and missing 1."""
+    """Return truth tables by kind of condition, at index 2 * negated + missing if in a list."""
     flags = [(negated, missing) for negated in (False, True) for missing in (False, True)]
     return {
         "interval": [list(truth_table(Interval(0, upper=0, missing=m))) for _, m in flags],

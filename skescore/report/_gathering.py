@@ -58,7 +58,7 @@ __all__ = [
     "remake_rules",
 ]
 
-#: Positions of the page's slider, which multiplies or divides each weight by at most ten, see
+#: Number of positions of the slider, which multiplies or divides each weight by at most ten, see
 #: :attr:`skescore.scorers.Weight.direction`.
 SLIDER_STEPS = 41
 
@@ -183,12 +183,12 @@ def remake_rules(
 
 
 def _are_same(one: RuleSet, other: RuleSet) -> bool:
-    """Return whether rules are equal, or at least written alike."""
+    """Return whether rules are equal or have the same text."""
     return one == other or one.to_text() == other.to_text()
 
 
 def _fitted_black_box(data: Dataset, settings: RemakeSettings) -> Any:
-    """Return the fitted black box: fitted once, so that all candidates explain the same model."""
+    """Return a fitted black box, which all candidates explain."""
     if is_prefit(settings.black_box):
         return settings.black_box
     from sklearn.frozen import FrozenEstimator
@@ -250,7 +250,7 @@ def gather(
     file_names = sorted(path.name for path in folder.iterdir())
     if "rules.json" in file_names and "run.json" in file_names:
         raise ValueError(
-            f"{folder} contains a run of an earlier skescore, without candidates.json. Repeat it: "
+            f"{folder} contains a run of an earlier version, without candidates.json. Repeat it: "
             "skescore tune ... --output DIR."
         )
     raise ValueError(
@@ -267,7 +267,7 @@ def certificate_view(certificate: Certificate) -> dict[str, Any]:
             continue
         try:
             one = certificate.with_score(name)
-        except ValueError:  # it follows from another loss
+        except ValueError:  # depends on another loss, or is undefined for the given rules
             continue
         scores[name] = {
             "given": one.given_prediction(),
@@ -319,7 +319,7 @@ def _certificate_of_run(
 
 
 def data_of_arrays(ruleset: RuleSet, X: Any, y: Any, name: str | None) -> Dataset:
-    """Make a data set of rows and labels that were handed over."""
+    """Make a data set of X and y; unknown column names become the feature names of the rules."""
     if not isinstance(X, pd.DataFrame):
         X = pd.DataFrame(np.asarray(X))
     if X.shape[1] == ruleset.n_features and set(X.columns) != set(ruleset.feature_names):
@@ -524,8 +524,8 @@ def _run_content(
 ) -> dict[str, Any]:
     """Return the page's contents for a search: its candidates and the rules of the front.
 
-    `missing_inputs` names what the rules of other candidates cannot be extracted again without;
-    empty if nothing is missing.
+    `missing_inputs` names what is missing to extract the rules of other candidates again; it is
+    empty if nothing is.
     """
     about, search = run["data"], run["search"]
     score, recorded = _score_of(search["scoring"])
@@ -561,7 +561,7 @@ def _run_content(
     other_rules = offered_rules | other_rules
     views = _short_views(other_rules, data)
     if len(views) < len(other_rules):
-        notes.append("This page leaves out some longer rule sets of the front.")
+        notes.append("This page leaves out some rule sets of the front, to limit its size.")
     included_rules = [other_rules[index] for index in views]
     views = {-1 if saved.winner is None else saved.winner: rule_view(rules, data), **views}
     group = {
@@ -619,7 +619,7 @@ def _checks(run: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _further_notes(notes: Sequence[str], warnings: Sequence[str]) -> list[str]:
-    """Return the notes that no warning repeats, whatever command it suggests."""
+    """Return the notes that are not also warnings; suggested commands are not compared."""
     shown = {warning.partition(": skescore ")[0] for warning in warnings}
     return [note for note in notes if note.partition(": skescore ")[0] not in shown]
 
@@ -670,7 +670,7 @@ def _alternatives(
 def _has_generated_rows(run: Mapping[str, Any]) -> bool:
     """Return whether agreement with the model was measured on generated rows."""
     fidelity = (run.get("alternatives") or {}).get("fidelity", {})
-    trained_elsewhere = not run["black_box"].get("trained_here", True)  # as older runs state it
+    trained_elsewhere = not run["black_box"].get("trained_here", True)  # for older runs
     return bool(fidelity.get("generated", trained_elsewhere))
 
 
@@ -685,7 +685,7 @@ def score_label(scoring: Any) -> str | None:
 def _short_views(
     rules_by_index: Mapping[int, RuleSet], data: Dataset | None
 ) -> dict[int, dict[str, Any]]:
-    """Return the contents of rule sets, in order, as long as the page has room for them."""
+    """Return the contents of the first rule sets for which the page has room."""
     remaining_length = _MAX_OTHER_RULES_LENGTH
     views: dict[int, dict[str, Any]] = {}
     for index, ruleset in rules_by_index.items():
@@ -711,7 +711,7 @@ def _always(data: Dataset | None, weights: np.ndarray | None) -> dict[str, Any] 
 
 
 def how_read(about: dict[str, Any], *, missing: str) -> dict[str, Any]:
-    """Return options of `load_dataset` that read rows as a run did; older runs stored few."""
+    """Return the options of `load_dataset` with which a run read its rows (few in older runs)."""
     reading = about.get("reading", {"missing": missing})
     if about.get("table") is None:
         return {**reading, "categories": about["categories"]}
@@ -769,7 +769,7 @@ def _finite(value: Any) -> Any:
 
 
 class Recorded(NamedTuple):
-    """A score without a formula in the page, which shows it as the search recorded it."""
+    """A score without a formula; the page shows the values that the search recorded."""
 
     name: str
     label: str
@@ -777,7 +777,7 @@ class Recorded(NamedTuple):
 
 
 def _score_of(scoring: Any) -> tuple[str, Recorded | None]:
-    """Return the score of the search, with which the page starts, and how it was recorded."""
+    """Return the score with which the page starts, and its record if it has no formula."""
     if not isinstance(scoring, str):
         return "ice", None  # A search by several measures has no score of its own.
     name = scoring.removeprefix("neg_")

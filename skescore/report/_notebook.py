@@ -36,7 +36,7 @@ def candidates_html(candidates: Candidates) -> str:
     Parameters
     ----------
     candidates : Candidates
-        Only the first twenty are shown.
+        The candidates; only the first 20 are shown.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def search_html(search: ExtractorSearchCV, settings: str) -> str:
     Parameters
     ----------
     search : ExtractorSearchCV
-        Fitted, with its winner.
+        A fitted search with a winner.
     settings : str
         HTML of the parameters of the search.
 
@@ -89,7 +89,7 @@ def search_html(search: ExtractorSearchCV, settings: str) -> str:
 
 
 def _outcomes(board: pd.DataFrame) -> Html:
-    """Return the best different outcomes of the trials."""
+    """Return a table of the best distinct outcomes of the trials."""
     complete_trials = board[board["state"] == "complete"]
     outcomes = complete_trials[~complete_trials.duplicated(subset=_OUTCOME)]
     first = f"the best {_MAX_CANDIDATES_OF_SEARCH} of "

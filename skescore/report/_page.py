@@ -1,4 +1,4 @@
-"""One HTML file that shows a run and needs nothing else, no network above all."""
+"""One self-contained HTML file that shows a run and needs no network."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from skescore.verification import Verification
 
 __all__ = ["embedded_page", "write_report"]
 
-#: Our own script, in the order in which its parts need each other.
+#: Scripts of the page, each after the scripts that it uses.
 SCRIPTS = (
     "scores.js",
     "rules.js",
@@ -53,7 +53,7 @@ SCRIPTS = (
     "notebook.js",
     "page.js",
 )
-#: Signs that could end a script early or that JavaScript once took for the end of a line.
+#: Characters that could end a script early, or that end a line in older versions of JavaScript.
 _ESCAPES = {
     "<": "\\u003c",
     ">": "\\u003e",
@@ -80,44 +80,44 @@ def write_report(
 ) -> Path:
     """Write a run, a search or rules as one self-contained HTML file.
 
-    Use it to hand rules to people who have neither Python nor the data: they read the rules and
-    what each is worth, see where they fail, try rows, and move from fewer rules to fewer errors.
+    The page is for people who have neither Python nor the data: they can read the rules and their
+    quality, see where rules fail, try rows, and choose between fewer rules and fewer errors.
 
     Parameters
     ----------
     source : str, Path, ExtractorSearchCV, RuleSet or sequence of two
-        What ``skescore tune --output`` or ``skescore bench --output`` wrote, a fitted search, or
-        rules. Two of them are set side by side (but no benches).
+        The folder that ``skescore tune --output`` or ``skescore bench --output`` wrote, a fitted
+        search, or rules. Two of them are compared side by side, except benches.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         The rows on which rules are measured. A search has its own rows.
     y : array-like of shape (n_rows,), optional
         Their labels or numbers.
     path : str or Path, optional
-        The file; by default ``report.html`` in the folder of the run, or in the current one. Two
-        runs are ``comparison.html`` in the folder of the first. Replaced if it is there.
+        The file; by default ``report.html`` (``comparison.html`` for two sources) in the folder of
+        the first run, or in the current one. An existing file is replaced.
     title : str, optional
-        What the page is called; by default by the data.
+        The title of the page; by default, it names the data.
     data : Dataset, optional
-        The rows of a run's folder, see :func:`skescore.datasets.load_dataset`. By default those of
-        the run, if they are built in or still where they were. Without rows there are no measures
+        The rows of a run's folder, see :func:`skescore.datasets.load_dataset`; by default, the data
+        of the run if they are built in or can be read again. Without rows, the page has no measures
         of single rules.
     black_box : estimator, optional
-        The black box of a run's folder, fitted in ``FrozenEstimator`` or not fitted. With it (and
-        the rows) the rules of the other candidates on the front are made again and are part of the
-        page. A search has its own.
+        The black box of a run's folder, fitted in ``FrozenEstimator`` or not fitted. With it and
+        the rows, the rules of the other candidates on the front are extracted again for the page. A
+        search has its own.
     time_limit : float, default=30.0
-        Seconds after which no further rules are made again.
+        Seconds after which no further rules are extracted again.
     rankings : sequence of mapping, default=()
-        Ranks of a bench's extractors over its data sets, which the page shows as they come; each
-        with ``task``, ``score_name``, ``extractors`` (``extractor``, ``rank``, ``wins``), ``ranks``
-        (by data set and extractor), ``verdict``, ``caveat`` and ``left_out``, and, if there is one,
-        a picture of them as ``diagram`` (the text of an SVG file).
+        Ranks of a bench's extractors over its data sets, shown without changes; each with ``task``,
+        ``score_name``, ``extractors`` (``extractor``, ``rank``, ``wins``), ``ranks`` (by data set
+        and extractor), ``verdict``, ``caveat`` and ``left_out``, and optionally a picture,
+        ``diagram`` (the text of an SVG file).
     certificate : Certificate, optional
-        How far the rules of a search, or rules, are from the best possible ones, which the page
-        shows as well. That of a run is in its folder.
+        Bounds on how much better other rules can be than the rules of ``source``, a search or
+        rules. The folder of a run has its own.
     verification : Verification, optional
-        Where rules agree with the model, see :func:`skescore.verification.verify`. That of a run is
-        the file ``verification.json`` in its folder, if ``skescore verify`` wrote it there.
+        Where rules agree with the model, see :func:`skescore.verification.verify`. The folder of a
+        run has its own, ``verification.json``, if ``skescore verify`` wrote it there.
 
     Returns
     -------
@@ -127,16 +127,16 @@ def write_report(
     Raises
     ------
     ValueError, FileNotFoundError
-        If the folder is not that of a run, is damaged, X comes without y, or without the weights
-        that the search was fitted with, or the file cannot be written.
+        If a folder is not the folder of a run or is damaged, if X is given without y or for another
+        source than rules, or if the file cannot be written.
     ImportError
         If jinja2 is missing.
 
     Notes
     -----
     The page computes scores, predictions and counterfactuals itself, by the formulas of
-    :mod:`skescore.metrics` and :mod:`skescore.rules`; tests hold both against each other.
-    A policy in the page forbids it to load or send anything.
+    :mod:`skescore.metrics` and :mod:`skescore.rules`; tests compare both. A policy in the page
+    forbids it to load or send anything.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def write_report(
     contents, tables = [], []
     for one in sources:
         rows = _rows_of(one, X, y, title) or data
-        with _damage_told(one):
+        with _naming_damaged_run(one):
             content, rows = gather(one, rows, black_box, time_limit, certificate, verification)
         contents.append(content | _settings_of_page(content))
         tables.append(rows)
@@ -173,7 +173,7 @@ def write_report(
         folder = sources[0] if isinstance(sources[0], str | Path) else "."
         path = Path(folder) / ("report.html" if len(contents) == 1 else "comparison.html")
     path = Path(path)
-    with _damage_told(sources[0], jinja2.TemplateError):
+    with _naming_damaged_run(sources[0], jinja2.TemplateError):
         page = _rendered(jinja2, content, title, rankings)
     try:
         write_atomically(path, page)
@@ -242,8 +242,8 @@ def _settings_of_page(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _damage_told(source: Any, *kinds: type[Exception]) -> Iterator[None]:
-    """Name the record of a run where something in it is not what a run writes there."""
+def _naming_damaged_run(source: Any, *kinds: type[Exception]) -> Iterator[None]:
+    """Name ``run.json`` in errors that its malformed contents cause."""
     caught: tuple[type[Exception], ...] = (
         AttributeError,
         LookupError,
@@ -318,7 +318,7 @@ def _rendered(
 
 
 def _picture(svg: str) -> str:
-    """Return an SVG file as an address, which runs no script."""
+    """Return an SVG file as a data URL; scripts in it do not run."""
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
@@ -382,7 +382,7 @@ _COMPARED = {
 
 
 def _have_same_rows(contents: Sequence[dict[str, Any]], tables: Sequence[Dataset | None]) -> bool:
-    """Return whether runs have the same rows, of which a run may leave out some of its file."""
+    """Return whether two runs have the same rows of a file, apart from an order by time."""
     one, two = (content["run"]["data"] for content in contents)
     if any(one.get(name) != two.get(name) for name in ("checksum_sha256", "rows")):
         return False
@@ -421,7 +421,7 @@ def _setting_text(value: Any) -> str:
 
 
 def _agreement(contents: list[dict[str, Any]], tables: Sequence[Dataset | None]) -> str:
-    """On how many rows two rule sets predict the same, if both have the same rows."""
+    """Write on how many rows two rule sets agree, if both have the same rows."""
     one, two = tables
     if one is None or two is None or not one.X.equals(two.X):
         return "Two rule sets side by side."
@@ -463,7 +463,7 @@ def _as_json(content: Any) -> str:
 
 
 def _to_json_values(value: Any) -> Any:
-    """Replace what JSON does not know: parameters may be anything, and numbers not finite."""
+    """Replace values that JSON cannot represent: non-finite numbers, and objects as parameters."""
     if isinstance(value, dict):
         return {str(name): _to_json_values(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -472,7 +472,7 @@ def _to_json_values(value: Any) -> Any:
 
 
 def _as_script(text: str) -> str:
-    """Return a script as it stands in the page, where nothing in it may look like its end."""
+    """Return a script for the page, without texts that HTML takes for the end of a script."""
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

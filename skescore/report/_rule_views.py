@@ -1,4 +1,4 @@
-"""A rule set as the page needs it: logic, texts, exports, what each rule is worth on rows."""
+"""Contents of the page about a rule set: logic, texts, exports, and quality on rows."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ __all__ = [
 # --- how good rules are on rows -------------------------------------------------------------------
 
 
-#: Segments shown; rows of the smallest, at least and as a share; share of rows of the largest.
+#: Number of segments shown; their smallest number and share of rows; their largest share of rows.
 _MAX_SEGMENTS, _MIN_ROWS, _MIN_SHARE, _MAX_SHARE = 5, 10, 0.02, 0.6
-#: Standard errors above the mean of all rows from which on a segment is worse than chance.
+#: Smallest excess of a segment's mean error over the mean of all rows, in standard errors.
 _CLEARLY = 2.0
-#: Larger tables are looked at by a part of their rows and columns.
+#: Largest number of rows and of columns of a table that are examined.
 _ROWS, _COLUMNS = 5000, 200
 #: Quantiles that summarize the numbers of a rule's rows.
 SUMMARY = (0.0, 0.25, 0.5, 0.75, 1.0)
-#: Columns with more values are cut into quarters.
+#: Numeric columns with more values are cut into quarters.
 _VALUES = 6
 
 
 def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
-    """Compare what rules predict with what is true.
+    """Compare the predictions of rules with labels.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules.
     data : Dataset
-        The rows and what is true of them.
+        The rows and their labels.
 
     Returns
     -------
     dict
-        Ready for JSON. ``total`` rows, ``silent`` ones of them without a prediction,
-        ``segments``, see :func:`worst_segments`, and ``left_out``, see
-        :func:`left_out_by_scores`, both of so many ``sampled`` rows if there are more; for a
-        classification ``right`` rows, those of the majority class (``always``) and ``classes``, for
-        a regression the mean absolute ``error``, ``r2`` and the error of the mean (``always``).
+        Ready for JSON: numbers of rows (``total``) and of rows without a prediction (``silent``),
+        :func:`worst_segments` (``segments``) and :func:`left_out_by_scores` (``left_out``), both on
+        ``sampled`` rows (None for all). Classification adds ``right`` rows, rows of the majority
+        class (``always``) and ``classes``; regression adds the mean absolute ``error``, ``r2`` and
+        the error of the mean (``always``).
     """
     predicted, silent = predictions_on(ruleset, data)
     quality: dict[str, Any] = {"total": len(data.X), "silent": int(silent.sum())}
@@ -107,19 +107,19 @@ def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
 
 
 def left_out_by_scores(ruleset: RuleSet, X: pd.DataFrame) -> list[dict[str, Any]]:
-    """Measure how rules are written and meet, which no score looks at.
+    """Measure length, overlap and redundancy of rules, which no score includes.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules.
     X : DataFrame
-        The rows; of many, some.
+        The rows; of long tables, a sample is used.
 
     Returns
     -------
     list of dict
-        What it is (``text``), its ``value``, and whether that is a ``share`` of rows or rules.
+        Name of the measure (``text``), its ``value``, and whether it is a ``share``.
     """
     if not len(ruleset):
         return []
@@ -127,8 +127,8 @@ def left_out_by_scores(ruleset: RuleSet, X: pd.DataFrame) -> list[dict[str, Any]
     met = rule_overlap(ruleset, X, pairs=False)
     terms = [rule.n_terms for rule in ruleset.rules]
     measures: list[tuple[str, float, bool]] = [
-        ("mean number of bounds, names and linear terms per rule", float(np.mean(terms)), False),
-        ("number of bounds, names and linear terms of the longest rule", float(max(terms)), False),
+        ("bounds, categories and linear terms per rule, on average", float(np.mean(terms)), False),
+        ("bounds, categories and linear terms of the longest rule", float(max(terms)), False),
         ("rows that no rule covers", met.uncovered, True),
         ("rows that several rules cover", met.overlap, True),
         ("rows that rules with different predictions cover", met.negative_overlap, True),
@@ -164,17 +164,17 @@ def worst_segments(ruleset: RuleSet, X: pd.DataFrame, errors: np.ndarray) -> lis
     Parameters
     ----------
     ruleset : RuleSet
-        The rules, whose own rows are parts as well.
+        The rules; the rows of each rule are one part.
     X : DataFrame
         The rows.
     errors : ndarray
-        The error of each row: 0 or 1, or a distance; NaN where it is not known.
+        The error of each row: 0 or 1, or an absolute error; NaN where it is unknown.
 
     Returns
     -------
     list of dict
-        The clearest first: what the rows have in common (``text``), how many they are (``rows``),
-        and their mean error (``error``). Parts that are nearly the same rows are told once.
+        The most significant first: description (``text``), number of rows (``rows``) and mean error
+        (``error``). Only the first of several parts with nearly the same rows is listed.
     """
     chosen = np.flatnonzero(~np.isnan(errors))
     if len(chosen) > _ROWS:
@@ -242,7 +242,7 @@ def _parts(name: str, column: pd.Series) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _short_between(low: float, high: float) -> float:
-    """Return a number of few digits that parts two values: not below `low`, below `high`."""
+    """Return a number with few digits that is at least `low` and below `high`."""
     for digits in range(1, 16):
         value = float(f"{low / 2 + high / 2:.{digits}g}")
         if low <= value < high:
@@ -253,26 +253,26 @@ def _short_between(low: float, high: float) -> float:
 # --- the view -------------------------------------------------------------------------------------
 
 
-#: Longer texts of all exports together are left to the command line.
+#: Largest total number of characters of exports; longer ones are left to the command line.
 _EXPORTS_AT_MOST = 400_000
-#: Rows in the page: so many per rule of the winner, and so many altogether.
+#: Largest number of rows in the page, per rule of the winner and altogether.
 ROWS_PER_RULE, ROWS_AT_MOST = 10, 300
 
 
 def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
-    """Gather all that the page says of a rule set.
+    """Return the contents of the page about a rule set.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules.
     data : Dataset or None
-        The data on which each rule is measured; None for none.
+        The data on which each rule is measured; None for no measures.
 
     Returns
     -------
     dict
-        Ready for JSON: the rule set, its texts, the features it uses, and its exports.
+        Ready for JSON: the rule set, its texts, used features, exports, and measures.
     """
     names = ruleset.feature_names
     classes = ruleset.classes
@@ -301,7 +301,7 @@ def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
         "text": ruleset.to_text(),
         "otherwise": last_sentence(ruleset),
         "class_texts": None if classes is None else [format_label(label) for label in classes],
-        # By number: a script takes whole numbers beyond 2**53 for each other.
+        # Codes, since scripts cannot distinguish all whole numbers beyond 2**53.
         "codes": None if classes is None else [classes.index(rule.output) for rule in ruleset],
         "fallback_code": classes.index(fallback.output) if classes and fallback else -1,
         "abstention": abstention,
@@ -341,8 +341,8 @@ def _summary(y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
 def _target_by_rule(ruleset: RuleSet, data: Dataset, members: np.ndarray) -> list[dict[str, Any]]:
     """Describe the target in the rows of each rule, and last in the rows without a rule.
 
-    `members` has a row per row of the data and a column per rule. The counts of classes are in
-    the order of the rule set's classes; the last one is that of other labels.
+    `members` has a row per row of the data and a column per rule. The counts of classes are in the
+    order of the rule set's classes; the last one counts other labels.
     """
     groups = [*members.T, ~members.any(axis=1)]
     if ruleset.classes is None:
@@ -366,7 +366,7 @@ def _target_by_rule(ruleset: RuleSet, data: Dataset, members: np.ndarray) -> lis
 
 
 def _truth(condition: Condition) -> list[Any]:
-    """Return the truth table of a condition, or those of its parts if it counts conditions."""
+    """Return the truth table of a condition, or a list of tables of the parts of `AtLeast`."""
     if isinstance(condition, AtLeast):
         return [_truth(part) for part in condition.conditions]
     return list(truth_table(condition))
@@ -405,7 +405,7 @@ def _exports(ruleset: RuleSet) -> list[dict[str, Any]]:
 
 
 def _measured(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
-    """Measure each rule on the rows, and count the rows that it covers and is assigned."""
+    """Measure each rule on the rows, and count the rows that it covers and predicts."""
     matches = ruleset.match(data.X)
     result: dict[str, Any] = {
         "total": len(data.X),
@@ -445,7 +445,7 @@ def _measured(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON knows it; null for what is not finite or missing."""
+    """Return a value of a JSON type: None for non-finite numbers, texts for other objects."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and not math.isfinite(value):
         return None
@@ -485,7 +485,7 @@ def sample_rows(
 
 
 def _targets(ruleset: RuleSet, values: list[Any]) -> list[Any]:
-    """True labels as rules write theirs, which the page compares with predictions, or numbers."""
+    """Return labels as texts that the page compares with predictions, or numbers."""
     if ruleset.classes is None:
         return [plain(v) for v in values]
     texts = {label: format_label(label) for label in ruleset.classes}

@@ -15,7 +15,7 @@ __all__ = ["VERIFICATION", "verification_of_run", "verification_view"]
 
 #: Name of the file in the folder of a run.
 VERIFICATION = "verification.json"
-#: Measures of shares, with the keys of the JSON.
+#: Labels of the shares, with their keys in the JSON.
 _MEASURES = (
     ("near the data", "near_disagreement", "near_proven"),
     ("by volume", "volume_disagreement", "volume_proven"),
@@ -23,7 +23,7 @@ _MEASURES = (
 
 
 def verification_view(verification: Verification | Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page shows of a verification, or of its JSON."""
+    """Return the contents of the page about a verification, given as an object or its JSON."""
     data: Mapping[str, Any]
     if isinstance(verification, Verification):
         data = json.loads(verification.to_json())
@@ -74,7 +74,7 @@ def _rule_view(ruleset: RuleSet, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _premise(ruleset: RuleSet, index: int) -> str:
-    """Return the words of a rule without its statistics, or of the fallback."""
+    """Return the text of a rule without its statistics, or of the fallback."""
     if index < 0:
         output = ruleset.fallback.output if ruleset.fallback else None
         return f"where no rule holds: {output}"
@@ -99,7 +99,5 @@ def verification_of_run(folder: Path, rules: RuleSet) -> tuple[dict[str, Any] | 
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         return None, [f"{path.name} cannot be read: {error}"]
     if verified_rules != rules:
-        return None, [
-            f"{path.name} belongs to other rules than those of this run, so it is not shown."
-        ]
+        return None, [f"{path.name} belongs to other rules, so it is not shown."]
     return view, []

@@ -45,7 +45,7 @@ OTHER_NUMBERS = (
     ),
 )
 #: Notes on what the page does not hold.
-OWN_NOTES = ("This page leaves out some longer rule sets of the front.",)
+OWN_NOTES = ("This page leaves out some rule sets of the front, to limit its size.",)
 #: Returns the texts with digits outside of the given elements.
 _REMAINING = """
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), texts = [];

@@ -211,7 +211,7 @@ def test_report_rejects_folders_without_a_run(runs, tmp_path) -> None:
         write_report(run)
     (run / "run.json").write_text("{}")
     (run / "candidates.json").unlink()
-    with pytest.raises(ValueError, match="earlier skescore"):
+    with pytest.raises(ValueError, match="a run of an earlier version"):
         write_report(run)
 
 
@@ -788,9 +788,12 @@ def test_report_shows_a_verification_with_bars_and_witnesses(search, folder, tmp
         assert sum(shares.values()) == pytest.approx(1.0)
         for part, share in shares.items():
             assert f'class="part-{part}" style="width:{round(100 * share, 3)}%"' in section
-    # The certificate of a run is in its folder, and is ignored if it is belongs to other rules.
+    # The verification of a run is in its folder, and is ignored if it belongs to other rules.
     (folder / "verification.json").write_text(result.to_json(), encoding="utf-8")
     assert '<section id="verification"' in write_report(folder).read_text(encoding="utf-8")
+    sampled = json.loads(result.to_json()) | {"engine": "samples", "reason": "It has no trees."}
+    (folder / "verification.json").write_text(json.dumps(sampled), encoding="utf-8")
+    assert "is proven. It has no trees. Disagreement" in write_report(folder).read_text("utf-8")
     other = verify(search.rules_[:1], model, iris.X, limits=VerificationLimits(max_samples=2000))
     (folder / "verification.json").write_text(other.to_json(), encoding="utf-8")
     page = write_report(folder)

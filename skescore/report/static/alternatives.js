@@ -36,7 +36,7 @@ function rolesText(roles, group, score) {
   return text[0].toUpperCase() + text.slice(1);
 }
 
-// Figures of a list; shares have a decimal place only if different lists would look alike without it.
+// Returns the figures of a list; shares have a decimal place only to distinguish different lists.
 function figureTexts(list, lists, group) {
   const texts = [plural(list.n_rules, "rule")];
   const isShare = group.task !== "regression";

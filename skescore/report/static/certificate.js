@@ -10,7 +10,7 @@ class ProvenBounds {
     this.show({ ...certificate.settings, score: certificate.score });
   }
 
-  // Shows the bounds for a score; for the certificate's own score where the chosen one has no proof.
+  // Shows the bounds for a score, or for the certificate's own score if the chosen one has no bounds.
   show(settings) {
     const { scores, score, kinds, given } = this.certificate;
     const isProven = Object.hasOwn(scores, settings.score);

@@ -44,7 +44,7 @@ function plural(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-// Writes a percentage; 100 and 0 only where it is exactly all or none.
+// Writes a percentage without rounding it to 0 or 100.
 function percentText(value) {
   if (!Number.isFinite(value)) return "–";
   const whole = Math.round(value);

@@ -1,4 +1,4 @@
-// The part of the page in which people edit the rules: figures follow at once, from rows in the page.
+// The editor of the rules; figures are updated after each edit, from rows in the page.
 
 const SIGNS = { lower: [">", "≥"], upper: ["<", "≤"] };
 
@@ -29,7 +29,7 @@ class RuleEditor {
     this.show();
   }
 
-  // Returns the texts of conditions that edits leave as they are.
+  // Returns the texts of the original conditions by their JSON.
   conditionTexts(view) {
     const texts = new Map();
     view.set.rules.forEach((rule, i) => rule.if.forEach((condition, k) =>
@@ -43,7 +43,7 @@ class RuleEditor {
       element("option", { value: names[j], text: names[j] })));
   }
 
-  // Returns the rules that predict, for a rule set of the log.
+  // Returns a rule set of the log as rules that predict.
   rulesOf(set) {
     const classes = set.classes, truths = this.data.truth;
     const truth = (c) => {
@@ -107,13 +107,13 @@ class RuleEditor {
     this.onEdit();
   }
 
-  // Shows the rules after the steps of a log of Python.
+  // Shows the rules after the steps of a log from Python.
   restore(steps, base) {
     this.log.restore(steps, base);
     this.show();
   }
 
-  // Returns the number and text of each rule, as in logs of Python.
+  // Returns the number and text of each rule, as logs written by Python.
   lines(set) {
     return set.rules.map((rule, i) => {
       const premise = rule.if.map((c) => this.conditionText(set, c)).join(" AND ");
@@ -184,7 +184,7 @@ class RuleEditor {
     return { changed, better, worse };
   }
 
-  // Returns the interval of the change of correctness or fidelity, null of other figures.
+  // Returns the interval of the change of correctness or fidelity; null for other figures.
   intervalOf(name, now) {
     const reference = { correctness: this.data.y, fidelity: this.data.model }[name];
     if (!reference) return null;
@@ -291,7 +291,7 @@ function shareRight(predicted, labels) {
   return areRight(predicted, labels).filter(Boolean).length / labels.length;
 }
 
-// Returns the error of each row; the mean stands in where rules predict nothing.
+// Returns the absolute error of each row; rows without a prediction get the mean as theirs.
 function absoluteErrors(predicted, numbers) {
   const middle = mean(numbers);
   return numbers.map((value, k) => {
@@ -304,7 +304,7 @@ function meanError(predicted, numbers) {
   return mean(absoluteErrors(predicted, numbers));
 }
 
-// The mean of the F1 of all classes, weighted by their rows, over some rows.
+// Returns the mean F1 of all classes, weighted by their rows, over the used rows.
 function weightedF1(predicted, labels, used) {
   const counts = new Map();
   const count = (label, name) => {

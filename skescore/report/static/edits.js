@@ -1,4 +1,4 @@
-// Edits of rules, equal to those of skescore.editing: the same rules, statistics and hashes.
+// Edits of rules with the same resulting rules, statistics and hashes as in skescore.editing.
 
 // --- canonical JSON and its hash ---
 
@@ -71,7 +71,7 @@ function isEmptyInterval(condition) {
   return low > high || (low === high && !(condition.lower_closed && condition.upper_closed));
 }
 
-// Returns an interval as rules store it: no flags of free sides, no condition without bounds.
+// Returns an interval as rules store it, without flags of unbounded sides; null without bounds.
 function tidyInterval(condition) {
   const tidy = { type: "interval", feature: condition.feature };
   for (const side of ["lower", "upper"]) {
@@ -102,7 +102,7 @@ function acceptsMissing(condition) {
   return condition.type === "missing" ? !condition.negated : Boolean(condition.missing);
 }
 
-// Returns whether no value satisfies two conditions on one feature, as far as is easy to prove.
+// Returns whether two conditions on one feature provably exclude each other.
 function excludeEachOther(a, b) {
   const [fa, fb] = [conditionFeatures(a), conditionFeatures(b)];
   if (fa.length !== 1 || fb.length !== 1 || fa[0] !== fb[0]) return false;
@@ -203,7 +203,7 @@ const EDITS = {
   },
 };
 
-// Returns what decides the rows of each rule: its premise, and the premises before it.
+// Returns what determines the rows of each rule: its premise, and in a list the premises before it.
 function regionsOf(set) {
   const earlier = new Set();
   return set.rules.map((rule) => {
@@ -246,7 +246,7 @@ function withValidStatistics(before, after) {
   return { ...after, rules };
 }
 
-// Version 2 of the format says that rules or the domain mention missing values.
+// The format has version 2 if rules or the domain mention missing values.
 function withVersion(set) {
   const mentions = (c) => (c.type === "at_least" ? c.conditions.some(mentions)
     : c.type === "missing" || Boolean(c.missing));
@@ -293,8 +293,8 @@ class EditLog {
     }
   }
 
-  // Takes over recorded steps. Python provides the rules before and after its own last step, since
-  // it has edits that the page does not have.
+  // Restores recorded steps. `base` is the state after the last step taken in Python, which has edits
+  // that the page cannot repeat.
   restore(steps, base) {
     const { n_steps: count, rules, past, future } = base || { n_steps: 0, rules: this.header.rules, past: [], future: [] };
     Object.assign(this, { set: rules, past: [...past], future: [...future], steps: steps.slice(0, count) });

@@ -1,6 +1,6 @@
-// Confidence intervals of paired differences, equal to those of skescore.editing.
+// Confidence intervals of paired differences, as in skescore.editing.
 
-// Sums of logarithms: the logarithm of n! at position n, up to the largest n asked for.
+// Logarithm of n! at position n, up to the largest n needed so far.
 const LOG_FACTORIALS = [0];
 
 function logFactorial(n) {
@@ -21,7 +21,7 @@ function upperTail(hits, n, p) {
   return Math.min(1, total);
 }
 
-// Returns the probability of success for which the upper tail, which grows with it, has a size.
+// Returns the probability of success for which the upper tail, which grows with it, equals `size`.
 function probabilityWithTail(hits, n, size) {
   let [low, high] = [0, 1];
   for (let step = 0; step < 60; step++) {

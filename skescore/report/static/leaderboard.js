@@ -1,7 +1,7 @@
 // Table of all candidates, sortable by any column, and the measures of the chosen candidate.
 
 const N_PRINTED_ROWS = 20;
-// Rows shown before users ask for all of them.
+// Rows shown until a user clicks "Show all".
 const N_SHOWN_ROWS = 20;
 const MAX_SHOWN_FOLDS = 12;
 
@@ -73,7 +73,7 @@ class Leaderboard {
     this.makeFailures();
   }
 
-  // Creates a row when it is first shown, since there may be very many.
+  // Creates a row when it is first shown, since there may be many rows.
   rowOf(place) {
     if (this.rows.has(place)) return this.rows.get(place);
     const candidate = this.group.candidates[place];

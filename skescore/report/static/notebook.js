@@ -1,4 +1,4 @@
-// Connects a page inside of a notebook with Python: choices, edits and the height of the page.
+// Connects a page in a notebook with Python: choices, edits and the height of the page.
 
 class Notebook {
   constructor() {
@@ -21,7 +21,7 @@ class Notebook {
     this.send({ candidate: place });
   }
 
-  // Takes over what Python, or the same widget in another cell, has changed.
+  // Applies changes from Python or from the same widget in another cell.
   receive({ candidate, log, base }) {
     if (page.tradeOff && candidate !== null && candidate !== this.place) {
       this.place = candidate;

@@ -1,6 +1,6 @@
 // Assembles the parts of the page.
 
-// Lists of at most this size leave room for the form of a row, with at most so many fields.
+// Largest numbers of rules and of fields for which the form of a row fits below the rules.
 const MAX_RULES_BESIDE_ROW = 3, MAX_FIELDS_BESIDE_RULES = 6;
 
 const page = {};
@@ -88,7 +88,7 @@ function showHero(content, group, place, rules) {
   showExports(rules.view);
 }
 
-// Shows the form for a row beside the trade-off if the rules leave room there, otherwise below.
+// Shows the form for a row below the rules if it fits beside the trade-off, otherwise further below.
 function placeTryRow(rules) {
   const form = byId("try"), column = document.querySelector(".hero .left");
   const fits = rules.rules.length <= MAX_RULES_BESIDE_ROW && rules.view.used.length <= MAX_FIELDS_BESIDE_RULES;
@@ -130,8 +130,8 @@ function describeChoice(content, group, place, ranking, settings) {
   if (isWinner && group.picked) {
     if (entry.rank > 1) text += `. The best has ${digits(ranking.scored[best].score)}`;
   } else if (isWinner && entry.rank > 1) {
-    text += `. The best has ${digits(ranking.scored[best].score)}, a difference within chance. The search preferred ` +
-      "the size of these rules, or their score on all rows";
+    text += `. The best has ${digits(ranking.scored[best].score)}, a difference within chance. The search preferred these rules ` +
+      "for their size or their score on all rows";
   }
   if (entry.beyond) text += ". It is beyond the limits";
   byId("chosen-by").textContent = `${text}.`;

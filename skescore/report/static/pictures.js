@@ -93,7 +93,7 @@ function rowPicture(rules, explained, row) {
   return parts.length ? [element("div", { class: "row-picture", "aria-hidden": "true" }, ...parts)] : [];
 }
 
-// Returns the conditions by which rules in front of the last one fail.
+// Returns the conditions that fail in the rules before the last one.
 function failedConditions(rules, last, row) {
   if (!rules.set.ordered || last >= MAX_PATH) return [];
   return rules.rules.slice(0, last).flatMap((one, rule) => one.if

@@ -249,16 +249,16 @@ function furtherMeasuresPanel(rules) {
   if (!quality || !quality.left_out || !quality.left_out.length) return null;
   const text = (one) => (one.share ? `${percentText(100 * one.value)} of 100` : shortNumber(one.value));
   return element("div", { class: "panel", id: "left-out" },
-    element("h3", { text: "Limits of the scores" }),
+    element("h3", { text: "Measures that the scores do not include" }),
     element("table", { class: "stacked" },
       caption("Length of the rules, overlaps on rows, and conditions that could be dropped"),
       element("thead", {}, element("tr", {},
-        element("th", { scope: "col", class: "text", text: "Of these rules" }),
-        element("th", { scope: "col", class: "number", text: "Here" }))),
+        element("th", { scope: "col", class: "text", text: "Measure" }),
+        element("th", { scope: "col", class: "number", text: "Value" }))),
       element("tbody", {}, ...quality.left_out.map((one) => element("tr", {},
         element("th", { scope: "row", class: "text", text: one.text }),
-        element("td", { class: "number", "data-label": "Here", text: text(one) }))))),
-    element("p", { class: "hint", text: "Smaller numbers are easier to read. In a list, the first rule that holds predicts, " +
+        element("td", { class: "number", "data-label": "Value", text: text(one) }))))),
+    element("p", { class: "hint", text: "Rules with smaller values are easier to read. In a list, the first rule that holds predicts, " +
       `so some rows would have another prediction if the rules were read without their ELSE.${sampleNote(quality)}` }));
 }
 

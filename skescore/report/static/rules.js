@@ -1,4 +1,4 @@
-// Prediction by rule sets, equal to that of skescore.rules. A row is a list of values by feature: a number, a text,
+// Prediction by rule sets, as in skescore.rules. A row is a list of values by feature: a number, a text,
 // a boolean, or null where it is missing.
 
 function asNumber(value) {
@@ -185,7 +185,7 @@ class Rules {
     return counts.map((count) => count / total);
   }
 
-  // Returns the number that rules of a regression predict together, if they predict one.
+  // Returns the joint prediction of the rules of a regression, and whether there is one.
   voteNumber(row, held) {
     let total = 0, weights = 0;
     for (const i of held) {

@@ -174,8 +174,8 @@ function comparedScores(group, settings, scored, places, sign) {
     .map((place) => ({ place, folds: combined.get(place) }));
 }
 
-// The rule by which a search chooses: the smallest of those that are as good as the best as far as
-// one can tell from the differences on the folds.
+// Returns the candidate that a search chooses: the smallest of those whose scores are within the
+// standard errors of the best, by the differences on the folds.
 function chooseWinner(group, settings, scored, order) {
   const ranked = order.filter((place) => !Number.isNaN(scored[place].score) && !scored[place].beyond);
   if (!formulaOf(settings.score) && !SCORES[settings.score].recorded) return null;

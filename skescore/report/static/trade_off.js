@@ -259,7 +259,7 @@ class TradeOff {
     if (!points.length) return;
     const hundred = this.axis.greater && group.task !== "regression" && !SCORES[this.settings.score].recorded;
     const lines = [];
-    // The model's own agreement is 100, and its correctness on rows that it knows says little.
+    // The model always agrees with itself, and its correctness on its training rows is too high.
     if (hundred && !this.axis.byModel && group.trained_here !== false && Number.isFinite(group.quality.accuracy)) {
       const value = 100 * group.quality.accuracy;
       lines.push({ y: value, text: `model ${percentText(value)}` });

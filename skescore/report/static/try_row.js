@@ -117,7 +117,7 @@ class TryRow {
       vote: "by the vote of all rules that hold",
       nearest: `by ${number}, the nearest, because no rule holds`,
       fallback: prediction.predicted
-        ? `by the fallback, because ${held.length ? "the weights have no mean" : "no rule holds"}`
+        ? `by the fallback, because ${held.length ? "the weights add up to 0 or less" : "no rule holds"}`
         : "because no rule holds and there is no fallback",
     }[reason];
     const parts = [element("p", { class: "verdict" },
