@@ -34,7 +34,8 @@ class RuleCalibration:
     observed : ndarray of shape (n_rules,)
         Share of the rule's rows with its class, or the mean of their labels; NaN without rows.
     low, high : ndarray of shape (n_rules,)
-        Bounds of the interval of `observed`; infinitely wide, or [0, 1], without rows.
+        Bounds of the confidence interval of `observed`: 0 and 1 without rows; infinite for at most
+        one row in regression.
     rows : ndarray of shape (n_rules,)
         Total weight of the rows that the rule predicts.
     unit : float
@@ -99,10 +100,10 @@ def rule_calibration(
     confidence: float = 0.95,
     reference: str | None = None,
 ) -> RuleCalibration:
-    r"""Compare the share printed with each rule with its share on held-out rows.
+    r"""Compare the statistics printed with each rule to its statistics on held-out rows.
 
-    Use it before anyone relies on "98 % agree with the model", which was counted on the training
-    rows. FiRe and ICE evaluate the list as a whole, not the statistics of its rules.
+    Use it to check printed shares such as "98 % agree with the model", which were counted on the
+    training rows. FiRe and ICE evaluate the rule set as a whole, not the statistics of its rules.
 
     Parameters
     ----------
@@ -111,16 +112,15 @@ def rule_calibration(
     X : array-like or DataFrame of shape (n_rows, n_features)
         Held-out rows, at least one.
     y : array-like of shape (n_rows,)
-        Labels of the rows: those that the printed shares were counted from (see `reference` of
-        :class:`skescore.RuleSet`), or others, such as the target.
+        Labels of the rows. They may be of the kind that the printed shares were counted on (see
+        `reference` of :class:`skescore.RuleSet`) or of another kind, such as the target.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
     confidence : float, default=0.95
         Confidence level of the interval of each single rule, in (0, 1).
     reference : {"data", "black_box"}, optional
-        Whether `y` is the target or predictions of the black box. With ``"data"`` the accuracy is
-        compared if it is printed in addition to the fidelity. By default, the share of the counted
-        labels is compared.
+        Whether `y` is the target (``"data"``) or predictions of the black box. For the target, the
+        printed accuracy of a rule is compared if there is one; in all other cases its purity.
 
     Returns
     -------
@@ -135,16 +135,16 @@ def rule_calibration(
 
     Notes
     -----
-    Each rule has the rows assigned to it, or all rows that it covers if rules vote. In
-    classification with :math:`k` of :math:`n` rows of the rule's class the interval is that of
-    Clopper and Pearson, and the error :math:`\sum_i \frac{n_i}{n} |\pi_i - k_i / n_i|` of printed
-    purities :math:`\pi_i` is the expected calibration error with rules as bins: 0 at best, 1 at
-    worst. In regression, the mean prediction of a rule is compared with the mean label of its rows
-    and Student's interval, and the error is in standard deviations of all labels. With weights, the
-    effective number of rows is :math:`n = (\sum w)^2 / \sum w^2`. Shares that were printed for
-    weighted rows are undefined (NaN) without `sample_weight`.
+    A rule is evaluated on the rows assigned to it, or on all rows that it covers if rules vote. In
+    classification, the interval of a rule with :math:`k` of :math:`n` rows of its class is the
+    Clopper-Pearson interval, and the error :math:`\sum_i \frac{n_i}{n} |\pi_i - k_i / n_i|` of
+    printed purities :math:`\pi_i` is the expected calibration error with rules as bins: 0 at best,
+    1 at worst. In regression, the mean prediction of a rule is compared with the mean label of its
+    rows and Student's t interval, and the error is measured in standard deviations of all labels.
+    With weights, the effective number of rows is :math:`n = (\sum w)^2 / \sum w^2`. Shares that
+    were printed for weighted rows are undefined (NaN) without `sample_weight`.
 
-    Some of many rules lie outside their intervals by chance: 1 in 20 with a confidence of 0.95.
+    Correct statistics may lie outside their intervals by chance: 1 in 20 at a confidence of 0.95.
 
     References
     ----------
@@ -184,7 +184,7 @@ def rule_calibration(
     weights = scale_weights(weights)
     total, squares = weights @ mine, weights**2 @ mine
     # Effective sample size: rows of equal weight with the same information.
-    behind = np.divide(total**2, squares, out=np.zeros(n_rules), where=squares > 0)
+    effective_rows = np.divide(total**2, squares, out=np.zeros(n_rules), where=squares > 0)
     positive_rows = np.where(total > 0, total, np.nan)
     if ruleset.classes is not None:
         codes = class_codes(ruleset, y, n_rows)[positive]
@@ -193,14 +193,14 @@ def rule_calibration(
         printed = _printed_shares(ruleset, reference)
         if sample_weight is None:
             printed[[r.statistics is not None and r.statistics.weighted for r in ruleset]] = np.nan
-        low, high = _of_share(observed, behind, confidence)
+        low, high = _of_share(observed, effective_rows, confidence)
         return RuleCalibration(printed, observed, low, high, rows, 1.0)
     labels = finite_numbers("y", one_per_row(y, n_rows))[positive]
     observed = weights * labels @ mine / positive_rows
     deviations = np.where(mine, labels[:, None] - np.where(total > 0, observed, 0.0), 0.0)
     variance = weights @ deviations**2 / positive_rows
     printed = _predicted(ruleset, table, positive, mine, weights) / positive_rows
-    low, high = _of_mean(observed, variance, behind, confidence)
+    low, high = _of_mean(observed, variance, effective_rows, confidence)
     mean = np.average(labels, weights=weights)
     unit = math.sqrt(np.average((labels - mean) ** 2, weights=weights))
     return RuleCalibration(printed, observed, low, high, rows, unit if np.ptp(labels) else 0.0)

@@ -1,6 +1,6 @@
 """Catalog of metrics of predictions, with their formulas and origins.
 
-Names are those of scikit-learn where it has the metric, those of RuleKit and RapidMiner elsewhere.
+A metric has its name in scikit-learn if it exists there, otherwise in RuleKit or RapidMiner.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
     "performance_value",
 ]
 
-#: Inputs of metrics. Rules come with rows, and survival metrics with event times.
+#: Kinds of metrics by their input.
 KINDS = ("binary", "multiclass", "regression", "probability", "rules", "survival")
 #: Arguments of every metric; all others are options.
 _COMMON = ("y_true", "y_pred", "y_prob", "sample_weight", "undefined")
@@ -65,10 +65,10 @@ class PerformanceMetric:
         needs more than predictions.
     kind : str
         Input of the metric: ``"binary"`` or ``"multiclass"`` labels, numbers (``"regression"``),
-        class probabilities for `y_pred` and ``labels`` (``"probability"``), ``"rules"`` or
-        ``"survival"``.
+        class probabilities as `y_pred` with the option ``labels`` (``"probability"``), ``"rules"``
+        or ``"survival"``.
     greater_is_better : bool or None
-        False for a loss, None for a metric that is neither good nor bad.
+        False for a loss, None if no value is better than another.
     best : float
         Best value; NaN if it depends on the data.
     formula : str
@@ -77,7 +77,7 @@ class PerformanceMetric:
     scikit_learn : str, default=""
         Equivalent function of ``sklearn.metrics``, if there is one.
     rulekit : mapping of str to value, optional
-        Options that reproduce RuleKit's value where the defaults differ from it.
+        Options that reproduce RuleKit's value if the defaults do not.
     rulekit_name : str, default=""
         RuleKit's name of the metric, if it differs.
     source : str, default=""
@@ -151,7 +151,7 @@ _METRICS: dict[str, PerformanceMetric] = {}
 PERFORMANCE_METRICS: Mapping[str, PerformanceMetric] = AliasedTable(
     _METRICS, RULEKIT_PERFORMANCE_METRICS
 )
-#: Kind of a metric by the rows that its formula gets.
+#: Kind of a metric by the type of rows that its function takes.
 _KIND_OF_ROWS = {
     Labels: "multiclass",
     Outcomes: "binary",
@@ -173,9 +173,9 @@ def _metric(
     undefined_where: str = "",
     **origin: Any,
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
-    """Make a metric of a function of checked `rows`, and add it to the catalog under its name.
+    """Return a decorator that adds a function of checked `rows` to the catalog of metrics.
 
-    The best value is 1, or 0 for a loss, unless it is given.
+    The best value is 1, or 0 for a loss, unless `best` is passed.
     """
 
     def decorate(function: Callable[..., float]) -> Callable[..., float]:
@@ -188,7 +188,7 @@ def _metric(
     return decorate
 
 
-#: Relative errors treat smaller numbers as zero, as RuleKit does.
+#: Relative errors treat numbers below this limit as zero, as RuleKit does.
 ZERO = 1e-6
 _NEVER_WRONG = "where y_true never varies and is always predicted correctly"
 _NO_CORRELATION = "where y_true or y_pred never vary"
@@ -292,7 +292,7 @@ def balanced_accuracy(rows: Labels) -> float:
 @_metric(
     Labels,
     True,
-    "(a - e) / (1 - e), a = accuracy, e = that of independent labels",
+    "(a - e) / (1 - e), a = accuracy, e = accuracy of independent labels",
     undefined_where="where all labels and predictions are the same",
     scikit_learn="cohen_kappa_score",
     rulekit_name="kappa",
@@ -358,7 +358,7 @@ def cross_entropy(rows: Probabilities) -> float:
 
 @_metric(Probabilities, True, "min q", source=_RAPIDMINER)
 def margin(rows: Probabilities) -> float:
-    """Compute the smallest probability of a true class."""
+    """Compute the smallest predicted probability of a true class among all rows."""
     return float(rows.of_true.min())
 
 
@@ -464,7 +464,7 @@ def lift(rows: Outcomes) -> float:
     source="C. J. van Rijsbergen 1979",
 )
 def f1(rows: Outcomes, *, harmonic: bool = False) -> float:
-    """Compute F1; 0 without true positives, undefined without any positive.
+    """Compute F1; 0 without true positives, undefined if no label and no prediction is positive.
 
     scikit-learn returns 0 in both cases. ``harmonic=True`` follows RuleKit, for which F1 is
     undefined in both cases because the harmonic mean of precision and recall is 0/0.
@@ -560,7 +560,7 @@ def relative_error_strict(rows: Numbers, *, zero: float = ZERO) -> float:
     source=_STATISTICS,
 )
 def normalized_absolute_error(rows: Numbers) -> float:
-    """Compute the absolute error relative to that of the mean of y_true.
+    """Compute the absolute error relative to the error of predicting the mean of y_true.
 
     scikit-learn's ``d2_absolute_error_score`` is 1 minus the same ratio with the median. RuleKit
     multiplies y by the weights before it subtracts the mean.
@@ -687,9 +687,9 @@ def performance_value(
     undefined : float, default=NaN
         Value of an undefined metric; NaN comes with an ``UndefinedMetricWarning``.
     **options
-        ``pos_label``, the positive class of binary metrics, required unless the labels are 0 and
-        1, or -1 and 1; ``labels``, the classes of the columns of probabilities, by default the
-        labels of `y_true` in order; ``harmonic``, ``zero`` and ``clip`` of single metrics.
+        ``pos_label``, the positive class of binary metrics, required unless the labels are 0 and 1,
+        or -1 and 1; ``labels``, the classes of the columns of probabilities, by default the labels
+        of `y_true` in order; ``harmonic``, ``zero`` and ``clip``, each for a few metrics.
 
     Returns
     -------
@@ -794,7 +794,7 @@ def performance_report(
 ) -> pd.DataFrame:
     """Compute all metrics of the catalog that apply to the predictions.
 
-    Use it for an overview of a model, or to compare it with the figures of another program.
+    Use it for an overview of a model, or to compare its values with those of another program.
 
     Parameters
     ----------

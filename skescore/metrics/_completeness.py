@@ -25,11 +25,11 @@ __all__ = ["Completeness", "instance_completeness", "volume_completeness"]
 
 Floats = NDArray[np.float64]
 
-#: Rules that split into more boxes are sampled.
+#: Rules that would split into more boxes are sampled instead.
 _MOST_PARTS = 1024
 _NEGLIGIBLE = 1e-9
 _FLOATS_PER_BATCH = 2_000_000
-#: Volumes of more boxes are not cached.
+#: Volumes are cached up to this number of boxes times features.
 _MOST_KEPT = 100_000
 
 
@@ -118,11 +118,11 @@ def volume_completeness(
     as ``age ≤ 30`` measures :math:`1 - m` times its share of the interval, and ``or missing`` adds
     :math:`m`. The measure of the domain is the product, as if values were missing at random.
 
-    The volume of a union of boxes is exact unless many boxes overlap in many dimensions. The volume
-    of rules with conditions other than intervals lies between that of the pure boxes alone and that
-    of all rules without the other conditions. If the two agree, for example because the pure boxes
-    cover everything, the share is exact. Otherwise it is estimated from uniform points of the
-    domain, with a Clopper-Pearson interval clipped to these two bounds.
+    The volume of a union of boxes is exact unless many boxes overlap in many dimensions. With
+    conditions other than intervals, the volume has two bounds: the volume of the rules that have
+    intervals only, and the volume of all rules without the other conditions. If the two agree, for
+    example because the first is the whole domain, the share is exact. Otherwise it is estimated
+    from uniform points of the domain, with a Clopper-Pearson interval clipped to these two bounds.
 
     References
     ----------
@@ -296,8 +296,8 @@ def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
 
     A feature without missing values is mapped to [0, 1]; a constant feature is dropped. With a
     share m of missing values, observed values are mapped to [0, 1 - m] and missing values to the
-    rest. Missing values are placed so that few boxes split, or at the upper end if boxes of other
-    rule sets must be `comparable`.
+    rest. Missing values are placed at the end where fewer boxes split, or at the upper end if the
+    boxes must be `comparable` with boxes of other rule sets.
     """
     domain, boxes = _domain_of(ruleset), _category_boxes(ruleset)
     low, high = np.asarray(domain.lower), np.asarray(domain.upper)
@@ -491,7 +491,7 @@ class _Piece(NamedTuple):
 
 
 def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool]:
-    """Split the values that a rule accepts into disjoint parts; False for other conditions."""
+    """Return disjoint parts of the accepted values by feature, and whether they equal the rule."""
     assert ruleset.domain is not None
     allowed: dict[int, np.ndarray] = {}
     pieces: dict[int, list[_Piece]] = {}
@@ -521,7 +521,7 @@ def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool
 
 @lru_cache(maxsize=4096)
 def _satisfying_values(condition: OneOf, values: tuple[Any, ...]) -> NDArray[np.bool_]:
-    """Return flags of the domain's values, and a missing one, that satisfy a condition."""
+    """Return whether each value of the domain, and last a missing value, satisfies a condition."""
     column = pd.Series([*values, None], dtype=object).to_numpy()
     return condition.holds(lambda _: column)
 

@@ -1,8 +1,9 @@
 """Confusion counts of each rule on labeled rows, from which measures of rules are computed.
 
-Rows are processed in batches, so memory does not grow with the product of rows and rules. For a
-regression there are two more passes: for the standard deviation of each rule's labels, and for the
-rows within it. Matches are cached as bits unless there are too many.
+Rows are processed in batches, so memory does not grow with the product of rows and rules. A
+regression takes a second pass for the rows within a standard deviation of each rule's prediction,
+and another one for standard deviations that rounding affects. Matches are cached as bits unless
+there are too many.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ __all__ = ["Flags", "Floats", "RuleConfusion", "Tally", "class_codes", "confusio
 
 #: Pairs of row and rule per batch, which fit the cache of a CPU core.
 _NUMBERS = 1 << 17
-#: Largest size of the cached matches of a regression; above it, rows are matched twice.
+#: Largest size of the cached matches of a regression; above it, each pass matches the rows again.
 _MAX_CACHED_BYTES = 1 << 26
 
 
@@ -198,7 +199,7 @@ def confusion(
     *,
     assigned: bool = False,
 ) -> RuleConfusion:
-    r"""Count the covered and all positive and negative rows of every rule.
+    r"""Count the positive and negative rows of every rule, both covered ones and all.
 
     Use it to judge each rule by itself: all measures of rules start from these counts.
 
@@ -234,9 +235,9 @@ def confusion(
     In classification, the rows of the rule's class are positive. In regression, with the output
     :math:`v` and the population standard deviation :math:`s` of the labels of covered rows, rows
     with :math:`v - s \le y \le v + s` are positive, up to rounding. A linear output is evaluated on
-    each row while :math:`s` remains that of the labels, so the counts show how much better than a
-    constant it fits. A row for which it lacks a value is negative. A rule that covers no row has no
-    standard deviation and no positive rows: :math:`P = 0`.
+    each row, but :math:`s` remains the deviation of the labels, so the counts show how much better
+    than a constant the output fits. A row without a value of the output is negative. A rule that
+    covers no row has no standard deviation and no positive rows: :math:`P = 0`.
 
     References
     ----------
@@ -288,8 +289,8 @@ def _of_counts(ruleset: RuleSet, counts: RuleCounts, assigned: bool) -> RuleConf
     assert numbers is not None
     if numbers.moments is None or numbers.within is None:
         raise ValueError(
-            "The positive rows of a regression lie within a standard deviation of all labels of a "
-            "rule, which counts of parts of the rows do not include. Count all rows at once with "
+            "Positive rows of a regression depend on the standard deviation of all labels of a "
+            "rule, which counts of separate batches do not include. Count all rows at once with "
             "count_rows, or with count_source(..., rule_measures=True)."
         )
     p, n, P, N = numbers.within[kind]
@@ -343,7 +344,7 @@ class Tally:
     def classification(
         self, codes: NDArray[np.intp], watch: Callable[[slice, Flags], None] | None = None
     ) -> RuleConfusion:
-        """Count for classes; `watch` is called with the counted rules of each batch of rows."""
+        """Count rows with classes; `watch` receives the rows and the rule flags of each batch."""
         outputs = self.ruleset.conclusions.outputs.astype(np.intp)
         p, n = np.zeros((2, len(outputs)))
         for rows, matches, weights, alone in self._batches():
@@ -366,7 +367,7 @@ class Tally:
         return _confusion(p, n, totals[outputs], other_totals[outputs], self._unique)
 
     def regression(self, labels: ArrayLike) -> RuleConfusion:
-        """Count for numbers."""
+        """Count rows with numeric labels."""
         y = finite_numbers("y", one_per_row(labels, len(self.table)))
         n_rules = len(self.ruleset)
         center = float(np.average(y, weights=self.weights))
@@ -406,7 +407,7 @@ class Tally:
         return _confusion(p, n, P, N, self._unique, mean, std, _sample_std(y, self.weights, center))
 
     def _within(self, y: Floats, std: Floats) -> Floats | None:
-        """Count the positive labels of each rule by sorting; None if that is not possible."""
+        """Count the positive labels of each rule by sorting; None with weights or linear rules."""
         if self.weights is not None or self.ruleset.conclusions.linear:
             return None
         (low, high), ordered = reach(self.ruleset, std), np.sort(y)
@@ -511,7 +512,7 @@ def class_codes(ruleset: RuleSet, y: ArrayLike, n_rows: int) -> NDArray[np.intp]
     codes = np.array([classes.get(label, -1) for label in labels.tolist()], dtype=np.intp)
     if len(ruleset) and codes.max() < 0:
         raise ValueError(
-            f"y must hold labels that the rules know, {list(classes)}, but it holds "
+            f"y must hold classes of the rules, {list(classes)}, but it holds "
             f"{labels.tolist()[:5]!r}. Pass labels of the same type, such as strings."
         )
     return np.asarray(codes[label_codes])

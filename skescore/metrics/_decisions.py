@@ -102,7 +102,7 @@ class RowDecisions:
         -1 if the label or the prediction of the model is unknown, 0 if the rule agrees with it,
         otherwise 1.
     is_outside, is_incomplete : ndarray of shape (n_rows,)
-        Whether a value lies outside the domain, and whether a value is missing.
+        Whether a value of a feature that rules use lies outside the domain, or is missing.
     n_rules : int
         Number of rules.
     """
@@ -146,7 +146,7 @@ def decide_rows(
     Parameters
     ----------
     ruleset : RuleSet
-        Rules of which one predicts each row.
+        Rules that do not vote.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,), optional
@@ -155,7 +155,8 @@ def decide_rows(
         Predictions of the model.
     error_tolerances, model_tolerances : array-like of shape (n_rules + 1,), optional
         Regression: largest absolute difference from the label, and from the prediction of the
-        model, that is not an error. Required for a regression with labels or predictions.
+        model, that is not an error; one per rule, and a last one for uncovered rows. Required in
+        regression with labels or predictions.
 
     Returns
     -------
@@ -168,7 +169,7 @@ def decide_rows(
 
     Notes
     -----
-    Uncovered rows count as errors only if the fallback predicts a default for them.
+    The outcome of uncovered rows is unknown unless the fallback predicts a default.
 
     Examples
     --------
@@ -293,8 +294,8 @@ def domain_limits(ruleset: RuleSet) -> dict[int, tuple[float, float] | tuple[Any
     Returns
     -------
     dict of int to tuple
-        A lower and an upper bound of numbers, and the tuple of values of categories. Features
-        without known values are omitted.
+        Index of the feature, with a lower and an upper bound, or the values of a categorical
+        feature. Features without known values are omitted.
 
     Examples
     --------

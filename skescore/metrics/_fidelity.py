@@ -2,7 +2,7 @@
 
 Fidelity is agreement with the black box: the share of equal predictions in classification, R² in
 regression. The fallback predicts uncovered rows. Without a fallback, or if it abstains, they count
-as wrong in classification, and as predicted by the black box's mean in regression.
+as wrong in classification, and as predictions of the black box's mean in regression.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _predictor(black_box: Any) -> Callable[[Any], Any]:
     if not callable(predict):
         raise TypeError(
             f"black_box must be a fitted model with predict, or a function of rows, got "
-            f"{black_box!r}. Pass a model that was fitted."
+            f"{black_box!r}. Pass a fitted model."
         )
 
     def predicted(rows: Any) -> NDArray[Any]:
@@ -132,7 +132,7 @@ def fidelity(
     black_box : fitted model or callable
         Model whose predictions the rules should reproduce.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows, in the columns of the black box.
+        Rows with the columns of the black box.
     where : {"rows", "jittered", "interpolated", "uniform", "boundary"}, default="rows"
         Evaluate on the rows themselves, or on rows drawn by :func:`rows_off_data`.
     n_rows : int, default=1000
@@ -140,7 +140,7 @@ def fidelity(
     scale : float, default=0.1
         Size of the changes of jittered rows, see :func:`rows_off_data`.
     sample_weight : array-like of shape (n_rows,), optional
-        Weight of each row, zero or positive; drawn rows start from rows in proportion to it.
+        Weight of each row, zero or positive; drawn rows start from rows drawn in proportion to it.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the drawn rows.
 
@@ -154,7 +154,7 @@ def fidelity(
     Raises
     ------
     TypeError
-        If the black box has no predictions.
+        If the black box is not callable and has no ``predict``.
     ValueError
         If `where` is unknown, ``"boundary"`` is used in regression, or the rows do not fit.
 
@@ -232,11 +232,11 @@ def rows_off_data(
         The rows to start from, at least one.
     where : {"jittered", "interpolated", "uniform", "boundary"}
         ``"jittered"`` adds to every number a normal deviate of `scale` times the standard deviation
-        of its column, within the column's range, and takes another row's category with probability
-        `scale`. ``"interpolated"`` lies on the line between two rows, with the categories of one or
-        the other. ``"uniform"`` draws every value independently from the range of its column.
-        ``"boundary"`` lies close to the point where the prediction changes on the line between two
-        rows with different predictions.
+        of its column, within the column's range, and takes a random row's category with probability
+        `scale`. ``"interpolated"`` draws rows on the line between two rows, with the categories of
+        one or the other. ``"uniform"`` draws every value independently from the range of its
+        column. ``"boundary"`` draws rows close to the point where the prediction changes on the
+        line between two rows with different predictions.
     n_rows : int, default=1000
         Number of rows to draw.
     black_box : fitted model or callable, optional
@@ -411,7 +411,7 @@ class _Rows:
         p = np.full(len(class_codes), 1 / len(class_codes)) if chances is None else chances
         mass = np.bincount(class_codes, p, len(labels))
         start = rng.choice(len(class_codes), n_rows, p=chances)
-        start = start[mass[class_codes[start]] < 1 - 1e-12]  # rows of other classes have weight
+        start = start[mass[class_codes[start]] < 1 - 1e-12]  # another class has weight
         end = np.empty_like(start)
         for code in np.unique(class_codes[start]).tolist():
             its, other_chances = class_codes[start] == code, np.where(class_codes == code, 0.0, p)
@@ -484,7 +484,7 @@ class GroupFidelity:
 
     @property
     def mean_gap(self) -> float:
-        """Mean absolute difference between pairs of groups; 0 is best, and for a single group."""
+        """Mean absolute difference between pairs of groups; 0 is best; a single group has 0."""
         one, other = np.triu_indices(len(self.values), 1)
         distances = np.abs(self.values[one] - self.values[other])
         return float(distances.mean()) if len(one) else 0.0
@@ -509,7 +509,7 @@ def group_fidelity(
     task: str,
     sample_weight: ArrayLike | None = None,
 ) -> GroupFidelity:
-    r"""Measure how well rules agree with a black box for each class, or each group of people.
+    r"""Measure how well rules agree with a black box for each class, or each group of rows.
 
     Use it to check that rules are as faithful for minorities as for the majority: a mean over all
     rows hides a class or group that the rules predict badly.
@@ -540,8 +540,8 @@ def group_fidelity(
     -----
     In classification :math:`f_g` is the share of a group's rows with equal predictions. In
     regression it is :math:`1 - \frac{\mathrm{mean}_g |b - r|}{\mathrm{mean} |b - \bar b|}`, with
-    the same denominator for all groups: 1 at best, 0 for rules that always predict the mean. The
-    overall :math:`f` is the mean of the groups, weighted by their rows.
+    the same denominator for all groups: 1 at best, and over all rows 0 for rules that always
+    predict the mean. The overall :math:`f` is the mean of the groups, weighted by their rows.
 
     The gap :math:`f - \min_g f_g` is the "maximum fidelity gap from average" of Balagopalan and
     others; the mean gap :math:`\frac{2}{G(G - 1)} \sum_{g < h} |f_g - f_h|` is their "mean fidelity
@@ -588,12 +588,10 @@ def group_fidelity(
         values = np.asarray(box_codes == rules_codes, dtype=np.float64)
     else:
         box, rules = finite_numbers("y_black_box", box), finite_numbers("y_rules", rules)
-        check_labels = np.average(np.abs(deviations_from_mean(box, weights)), weights=weights)
+        scale = np.average(np.abs(deviations_from_mean(box, weights)), weights=weights)
         error = np.abs(box - rules)
         # A constant target is predicted exactly or not at all.
-        values = (
-            1 - error / check_labels if check_labels > 0 else np.where(error == 0, 1.0, -math.inf)
-        )
+        values = 1 - error / scale if scale > 0 else np.where(error == 0, 1.0, -math.inf)
     rows = np.bincount(codes, weights, len(group_names)).astype(np.float64)
     means = np.bincount(codes, weights * values, len(group_names)) / rows
     return GroupFidelity(
@@ -658,8 +656,8 @@ def feature_agreement(
 ) -> FeatureAgreement:
     r"""Measure whether rules and the black box depend on the same features.
 
-    Use it to find rules that predict the same for other reasons, for example because they use a
-    column that is correlated with the one that the black box uses.
+    Use it to find rules that make the same predictions for other reasons, for example because they
+    use a column that is correlated with the column that the black box uses.
 
     Parameters
     ----------
@@ -668,11 +666,11 @@ def feature_agreement(
     black_box : fitted model or callable
         Model whose feature importance is compared.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows, in the columns of the black box.
+        Rows with the columns of the black box.
     n_repeats : int, default=3
         Number of permutations of each column.
     max_rows : int, default=1000
-        Maximum number of rows; if there are more, so many are drawn.
+        Number of rows to draw, with replacement, if there are more rows or weights.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive; rows are drawn in proportion to it.
     random_state : int, Generator, RandomState or None, default=0
@@ -685,7 +683,7 @@ def feature_agreement(
     Raises
     ------
     TypeError
-        If the black box has no predictions.
+        If the black box is not callable and has no ``predict``.
     ValueError
         If there are no rows, or a parameter is out of its range.
 
@@ -755,12 +753,14 @@ def feature_agreement(
             ]
         )
         shares.append(changes / changes.sum() if changes.sum() > 0 else changes)
-    box, its = shares
-    agreement = 1.0 if not (box.any() or its.any()) else float(np.minimum(box, its).sum())
+    box_shares, rule_shares = shares
+    agreement = 1.0
+    if box_shares.any() or rule_shares.any():
+        agreement = float(np.minimum(box_shares, rule_shares).sum())
     names = tuple(str(name) for name in table.frame.columns)
     if not isinstance(X, pd.DataFrame) and len(names) == len(ruleset.feature_names):
         names = tuple(ruleset.feature_names)
-    return FeatureAgreement(names, box, its, min(agreement, 1.0))
+    return FeatureAgreement(names, box_shares, rule_shares, min(agreement, 1.0))
 
 
 def _change(before: NDArray[Any], after: NDArray[Any], ruleset: RuleSet) -> float:

@@ -20,7 +20,7 @@ __all__ = ["group_gap", "group_masks", "group_rates", "group_shares", "group_val
 
 #: Maximum number of groups.
 _MAX_GROUPS = 50
-#: Row of :func:`group_shares` that counts uncovered rows.
+#: Index label of uncovered rows in :func:`group_shares`.
 NO_RULE = "no rule"
 #: Sections that the docstrings of the functions share.
 _SECTIONS = {
@@ -154,8 +154,8 @@ def group_rates(
 def group_gap(rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None = None) -> float:
     """Return the largest difference between groups in the predictions of rules.
 
-    Use it as a measure of fairness (demographic parity). A search minimizes it together with
-    others as ``"group_gap:COLUMN"``, and :class:`skescore.constraints.Constraints` limits it.
+    Use it as a measure of fairness (demographic parity). A search minimizes it together with other
+    objectives as ``"group_gap:COLUMN"``, and :class:`skescore.constraints.Constraints` limits it.
 
     Parameters
     ----------
@@ -165,9 +165,9 @@ def group_gap(rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None =
     -------
     float
         Largest difference between two groups in the share of a class, from 0 to 1; in regression,
-        in the mean prediction. 0 for a single group. Rows without a prediction count for no class
-        and are ignored in regression, where the gap is NaN, with an ``UndefinedMetricWarning``, if
-        a group has no other rows.
+        in the mean prediction. 0 for a single group. Rows without a prediction count for no class.
+        In regression they are ignored; the gap is NaN, with an ``UndefinedMetricWarning``, if a
+        group has no predictions.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The scores FiRe, Q_s and ICE as functions of measured numbers.
 
-Each combines the quality of the predictions, the number of rules and the share of the feature space
-that they cover. :data:`skescore.scorers.SCORE_SPECS` declares the formulas.
+Each combines the quality of the predictions and the number of rules, Q_s and ICE also the share of
+the feature space that the rules cover. :data:`skescore.scorers.SCORE_SPECS` declares the formulas.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def fire_score(
 def fire_score(
     loss: ArrayLike, n_rules: ArrayLike, *, psi: ArrayLike = 1.0
 ) -> float | NDArray[np.float64]:
-    r"""Compute FiRe: loss times a step function of the number of rules; 0 is perfect.
+    r"""Compute FiRe: loss times a function of the number of rules; 0 is perfect.
 
     Use it to rank rule sets by fidelity and readability if all of them predict the same rows, as it
     ignores completeness. Smaller is better. Arguments broadcast against each other.
@@ -55,7 +55,7 @@ def fire_score(
     n_rules : float or array-like, >= 1
         Number of rules, the readability loss; an average over folds may be fractional.
     psi : float or array-like, > 0, default=1.0
-        Length of a step: up to `psi` rules cost as much as one. Larger values allow more rules.
+        Length of a step: up to `psi` rules are on the first step. Larger values allow more rules.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def fire_score(
 
 
 def _explain_missing_completeness(score: _Function) -> _Function:
-    """Name the scorer to use if completeness is missing, as in calls by scikit-learn."""
+    """Let `score` raise an error that names the scorer to use if completeness is missing."""
     name = score.__name__
 
     @functools.wraps(score)
@@ -189,7 +189,7 @@ def ice_performance(
 def ice_performance(performance: ArrayLike, *, phi: ArrayLike = 1.0) -> float | NDArray[np.float64]:
     r"""Compute the predictive part of ICE, a sigmoid of the performance; greater is better.
 
-    Use it to see which part lowers an ICE score most.
+    Use it with `ice_readability` to see which part lowers an ICE score most.
 
     Parameters
     ----------
@@ -358,8 +358,8 @@ def ice_score(
     Neither sigmoid reaches 1: the least upper bound of the score is :math:`(1 + e^{-5})^{-2}`,
     about 0.9867, not 1 as in equation 28 of the paper. One perfect rule over the whole space scores
     0.984 with neutral weights. A performance of minus infinity, which R² can approach, gives the
-    limit 0 (equation 7). An infinite `n_rules` is rejected as a mistake, as large counts reach its
-    limit (equation 16).
+    limit 0 (equation 7). An infinite `n_rules` is rejected as a mistake, because large counts
+    already yield the limit 0 (equation 16).
 
     References
     ----------

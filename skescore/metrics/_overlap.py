@@ -162,8 +162,8 @@ def rule_overlap(
     \sum_{i < j} P(i \text{ and } j \text{ hold})`, is the "fraction overlap" of Lakkaraju and
     others; it shrinks as the number of rules grows.
 
-    In an ordered list the first matching rule predicts, so an overlap is no contradiction. It is
-    the share of rows for which a later rule, read by itself, contradicts the list.
+    In an ordered list, the first matching rule predicts. The negative overlap is then the share of
+    rows for which a later rule, read by itself, contradicts the list.
 
     References
     ----------
@@ -199,8 +199,8 @@ def rule_overlap(
             joint_weights += (numbers.T * weight) @ numbers
         count = numbers.sum(axis=1)
         # By Cauchy-Schwarz, equality holds only for equal conclusions; exact for integers.
-        torn = count * (numbers @ codes.astype(float) ** 2) != (numbers @ codes) ** 2
-        shares += [weight[count >= 2].sum(), weight[torn].sum(), weight[count == 0].sum()]
+        contradictory = count * (numbers @ codes.astype(float) ** 2) != (numbers @ codes) ** 2
+        shares += [weight[count >= 2].sum(), weight[contradictory].sum(), weight[count == 0].sum()]
     overlap, negative, uncovered = np.clip(shares / total, 0.0, 1.0).tolist()
     if joint_weights is None:
         return RuleOverlap(None, None, overlap, negative, uncovered)
@@ -247,13 +247,13 @@ def volume_overlap(
 
     Notes
     -----
-    :math:`\mathrm{vol}(D \cap \bigcup_{i < j} B_i \cap B_j) / \mathrm{vol}(D)`, over pairs of
+    :math:`\mathrm{vol}(D \cap \bigcup_{i < j} B_i \cap B_j) / \mathrm{vol}(D)`, over pairs with
     different conclusions if `negative`. Boxes that only touch do not overlap.
 
     References
     ----------
-    M. Siala, J. Planes, J. Marques-Silva: On trustworthy rule-based models and explanations.
-    ECML PKDD 2025, arXiv:2507.07576. They check whether there is any such point.
+    M. Siala, J. Planes, J. Marques-Silva: On trustworthy rule-based models and explanations. ECML
+    PKDD 2025, arXiv:2507.07576. The authors test whether there is any such point.
 
     Examples
     --------
@@ -359,8 +359,8 @@ def redundancy(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> Re
 
     References
     ----------
-    M. Siala, J. Planes, J. Marques-Silva: On trustworthy rule-based models and explanations.
-    ECML PKDD 2025, arXiv:2507.07576. They define redundant literals on the whole feature space.
+    M. Siala, J. Planes, J. Marques-Silva: On trustworthy rule-based models and explanations. ECML
+    PKDD 2025, arXiv:2507.07576. The authors define redundant literals on the whole feature space.
 
     Examples
     --------
@@ -480,7 +480,7 @@ class _VotingRules:
         return self._same([r for i, r in enumerate(self.ruleset.rules) if i != index])
 
     def with_more(self, index: int, conditions: tuple[Condition, ...], gained: Flags) -> bool:
-        """Return whether all predictions stay the same with other conditions of a rule."""
+        """Return whether all predictions stay the same if a rule has other `conditions`."""
         rules = list(self.ruleset.rules)
         rules[index] = replace(rules[index], conditions=conditions)
         return self._same(rules)

@@ -1,7 +1,7 @@
 """Metrics of predictions by rules, from which scores of rule sets are computed.
 
-They equal scikit-learn's, but handle uncovered rows. They are implemented here because a search
-computes them thousands of times on few rows, where scikit-learn's checks dominate the time.
+They equal scikit-learn's metrics, but handle uncovered rows. They are implemented here because a
+search computes them thousands of times on few rows, where scikit-learn's checks dominate.
 """
 
 from __future__ import annotations
@@ -337,8 +337,8 @@ def prediction_loss(
     y_true, y_pred : array-like of shape (n_rows,)
         True and predicted labels or numbers.
     metric : str or callable
-        A metric of :data:`PREDICTION_METRICS` (of a performance, 1 minus its value), or
-        ``metric(y_true, y_pred)`` that returns a loss and also gets any ``sample_weight``.
+        A metric of :data:`PREDICTION_METRICS` (1 minus a performance is its loss), or a function
+        ``metric(y_true, y_pred)`` that returns a loss and also gets ``sample_weight`` if given.
     task : {"classification", "regression"}
         Task of the rules.
     covered : array-like of bool, shape (n_rows,), optional

@@ -35,10 +35,10 @@ _ONE_IS_POSITIVE = ({0, 1}, {-1, 1})
 def metric_of(
     rows: type[Any], undefined_where: str = ""
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
-    """Turn a formula of checked `rows`, which returns NaN if undefined, into a metric.
+    """Return a decorator that turns a formula of checked `rows`, which may be NaN, into a metric.
 
     The metric has the signature ``(y_true, y_pred, *, sample_weight, undefined, **options)``, with
-    the options of the rows, such as ``pos_label``, and those of the formula.
+    the options of the rows, such as ``pos_label``, and the options of the formula.
     """
 
     def decorate(formula: Callable[..., float]) -> Callable[..., float]:
@@ -255,15 +255,15 @@ def _classes(true: NDArray[Any], labels: Any, n_columns: int) -> list[Any]:
                 "labels must name the columns of y_prob if labels cannot be sorted, got None "
                 f"with {listed(true_labels)}. Pass model.classes_."
             ) from None
-        meaning = "y_true has so many labels"
+        meaning = "one for each label of y_true"
     else:
         classes = list(_label_column("labels", labels))
-        meaning = "labels names so many"
+        meaning = "one for each entry of labels"
         if len(set(classes)) < len(classes):
             raise ValueError(f"labels must be different from each other, got {listed(classes)}.")
     if len(classes) != n_columns:
         raise ValueError(
-            f"y_prob must have {len(classes)} columns, as {meaning}, got {n_columns}. Pass "
+            f"y_prob must have {len(classes)} columns, {meaning}, got {n_columns}. Pass "
             "labels=model.classes_ to name the columns."
         )
     return classes

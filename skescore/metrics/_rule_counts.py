@@ -244,10 +244,10 @@ class NumberSums(_Sums):
         return np.asarray((weight > 0) & (left <= NARROW * squares) & ~equal)
 
     def with_moments(self, deviations: Floats | None) -> NumberSums:
-        """Add means and standard deviations.
+        """Return the sums with the mean and standard deviation of each rule's labels.
 
-        `deviations` are sums of deviations and squared deviations from the mean of each rule, for
-        narrow rules.
+        `deviations` are the sums of deviations and squared deviations from the mean of each narrow
+        rule; None if no rule is narrow.
         """
         weight, deviation, squares = np.moveaxis(self.by_rule, 1, 0)
         positive_weight = np.where(weight > 0, weight, np.nan)
@@ -272,7 +272,7 @@ def _same(a: float, b: float) -> bool:
 
 
 def _recenter(sums: Floats, by: float, axis: int) -> Floats:
-    """Convert sums of weights, deviations and squares (and more) to another center."""
+    """Update sums of weights, deviations, squares and others after `by` is added to deviations."""
     moved = np.moveaxis(sums.copy(), axis, 0)
     weight, deviation = moved[0].copy(), moved[1].copy()
     moved[1] += weight * by
@@ -340,8 +340,8 @@ class RuleCounts(_Sums):
             return NotImplemented
         if self.rules != other.rules:
             raise ValueError(
-                "Counts add up only if they are those of the same rules, got counts of two rule "
-                "sets. Count all rows by the same rules."
+                "Counts can be added only if they belong to the same rules, got counts of two "
+                "rule sets. Count all rows by the same rules."
             )
         classes, numbers = self.classes, self.numbers
         if classes is not None and other.classes is not None:
@@ -378,7 +378,7 @@ class RuleCounts(_Sums):
         return max(covered - float(self.alone.sum()), 0.0) / (covered + uncovered)
 
     def check(self, ruleset: RuleSet) -> None:
-        """Raise a ValueError unless the counts fit the rules and contain known labels."""
+        """Raise a ValueError unless the counts fit the rules and contain a class of the rules."""
         if self.rules != rules_digest(ruleset):
             raise ValueError(
                 f"X must be counts of the rules that are scored, but counts other rules ({self}). "
@@ -399,7 +399,7 @@ class RuleCounts(_Sums):
         return f"RuleCounts({len(self.alone)} rules, {covered + uncovered} rows)"
 
     def to_json(self) -> str:
-        """Return everything as JSON, without loss; :meth:`from_json` reads it."""
+        """Return the counts as JSON, without loss; :meth:`from_json` reads it."""
         return json.dumps({"format": JSON_FORMAT, "version": JSON_VERSION, **_to_plain(self)})
 
     @classmethod
@@ -451,7 +451,7 @@ def _parse_value(value: Any) -> Any:
 
 
 def rules_digest(ruleset: RuleSet) -> str:
-    """Compute a digest that is equal for rule sets with equal counts."""
+    """Compute a digest of the rules without their domain and fallback."""
     bare = ruleset.replace(domain=None, fallback=None)
     return hashlib.sha256(bare.to_json(indent=None).encode()).hexdigest()[:16]
 
@@ -477,7 +477,7 @@ class CountingPasses(Protocol):
 
 
 def complete(ruleset: RuleSet, passes: CountingPasses, *, rule_measures: bool = True) -> RuleCounts:
-    """Make as many passes over the rows as needed: one for classes or the scores of numbers."""
+    """Return the counts after as many passes over the rows as needed; classes need one."""
     if ruleset.classes is not None:
         return passes.first(math.nan, 0.0)
     fallback = ruleset.fallback
@@ -776,7 +776,7 @@ def _pooled(ends: Floats, more: Floats) -> Floats:
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
-    """Check the weights of rows, at least one of them positive; return None if all are 1."""
+    """Check that weights are valid and one is positive; return None if there are no weights."""
     if not n_rows:
         raise ValueError("X must hold at least one row to count rows of rules, got 0 rows.")
     if sample_weight is None:

@@ -31,7 +31,7 @@ _SERIES = [(-1) ** k / ((k + 1) * (k + 2)) for k in range(6, -1, -1)]
 
 
 class Counts:
-    """Covered rows and all rows by class; all arrays broadcast to one shape."""
+    """Covered and all positives and negatives, broadcast to one shape."""
 
     def __init__(self, p: Numbers, n: Numbers, P: Numbers, N: Numbers) -> None:
         self.p, self.n, self.P, self.N = np.broadcast_arrays(p, n, P, N)
@@ -111,8 +111,8 @@ def _ratio(numerator: Numbers, denominator: Numbers, otherwise: float = np.nan) 
 def _divergence(k: Counts, side: Numbers, outside: bool = False) -> Numbers:
     """Sum O ln(O/E) - O + E over both classes inside (or `outside`) the rule.
 
-    O are the observed counts and E those expected of a random rule. The last two terms cancel in
-    the sum, but keep every summand positive, so no digits cancel.
+    O are the observed counts and E the counts expected of a random rule. The last two terms cancel
+    in the sum, but keep every summand positive, so no digits cancel.
     """
     parts = []
     for total, sign in ((k.P, 1.0), (k.N, -1.0)):
@@ -270,7 +270,7 @@ def _measure(
     parameters: Mapping[str, float] = MappingProxyType({}),
     **properties: Any,
 ) -> Callable[[Callable[..., Numbers]], Callable[..., Numbers]]:
-    """Add a function of counts to the catalog under its name."""
+    """Return a decorator that adds a function of counts to the catalog under its name."""
 
     def declare(function: Callable[..., Numbers]) -> Callable[..., Numbers]:
         name = function.__name__

@@ -1,7 +1,7 @@
 """Reports on labeled rows: one row per rule, and characteristics of the rule set.
 
-The characteristics are those of RuleKit's models that rules and rows determine. The duration of
-an induction must be passed.
+The characteristics are those of RuleKit's models, as far as rules and rows determine them. The
+durations of the induction must be passed.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def rule_report(
     measures : sequence of str or RuleMeasure, or "all", default=("precision", "coverage", "c2")
         Names in :data:`skescore.metrics.RULE_MEASURES`, or user-defined measures; one column each.
     correction : {"fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer"} or None, default="fdr_bh"
-        Corrected p-value that determines significance; None uses the raw p-value. A variant of
-        RuleKit also replaces the standard one in its column.
+        Correction whose p-value determines significance; None uses the raw p-value. A variant of
+        RuleKit also replaces the standard correction in its column.
     alpha : float, default=0.05
         Significance level, between 0 and 1.
     sample_weight : array-like of shape (n_rows,), optional
@@ -213,7 +213,7 @@ def characteristics(
         ``model.model.stats``.
     induced : RuleSet or float, optional
         Rules before pruning, or the mean number of conditions per rule that were added in the
-        growing phase, in RuleKit ``model.model.stats.induced_conditions_per_rule``.
+        growing phase; in RuleKit it is ``model.model.stats.induced_conditions_per_rule``.
     **parameters : float
         Parameters of the measure.
 
@@ -232,8 +232,8 @@ def characteristics(
             ``avg_rulekit_fdr_pvalue`` and ``avg_rulekit_fwer_pvalue`` use RuleKit's variants, which
             may exceed 1.
         ``fraction_significant``, ``fraction_fdr_significant``, ``fraction_fwer_significant``
-            Shares of tested rules that are significant by each of these p-values, also with
-            ``rulekit_``.
+            Shares of tested rules that are significant by each of these p-values, including the
+            ``rulekit_`` variants.
         ``rules_per_example``
             Mean number of rules that cover a row.
         ``voting_conflicts``, ``negative_voting_conflicts``
@@ -262,8 +262,8 @@ def characteristics(
     Notes
     -----
     All rows that a rule covers count, even if the rules are ordered. RuleKit counts conflicts
-    without weights, and gives rules of one row in regression the p-value 0; ``untested=0.0`` does
-    the same.
+    without weights, and in regression gives rules that cover one row the p-value 0, as
+    ``untested=0.0`` does.
 
     References
     ----------
@@ -383,6 +383,6 @@ class _ConflictCollector:
 
 
 def _predicted(ruleset: RuleSet, tally: Tally) -> NDArray[np.intp]:
-    """Return the codes of the predicted classes; uncovered rows get the fallback."""
+    """Return the codes of the predicted classes; those of uncovered rows are arbitrary."""
     y_pred = ruleset.with_arbitrary_fallback().predict(tally.table)
     return class_codes(ruleset, y_pred, len(tally.table))

@@ -204,14 +204,14 @@ def variance_p_value(
     Parameters
     ----------
     expected_sd : float or array-like, >= 0
-        Standard deviation of the labels of all rows. RuleKit uses that of a sample (``ddof=1``).
+        Standard deviation of the labels of all rows. RuleKit uses ``ddof=1``.
     sample_sd : float or array-like, >= 0
-        Standard deviation of the labels of covered rows. RuleKit uses that of a population
-        (``ddof=0``), so its p-values are smaller than textbook values.
+        Standard deviation of the labels of covered rows. RuleKit uses ``ddof=0``, so its p-values
+        are smaller than textbook values.
     sample_size : float or array-like, >= 0
         Number of covered rows.
     undefined : float, default=NaN
-        Value for a rule that covers at most one row, and if all labels are equal, as there is no
+        Value for a rule that covers at most one row, or if all labels are equal, since there is no
         variance to test. RuleKit uses 0.0 for one row.
 
     Returns
@@ -287,8 +287,8 @@ def adjust_p_values(p_values: ArrayLike, correction: str = "fdr_bh") -> Numbers:
     -----
     The k-th smallest of R p-values becomes p R / k for Benjamini-Hochberg and p (R + 1 - k) for
     Holm. The standard procedures then let no adjusted value exceed a later one (Benjamini-Hochberg)
-    or fall below an earlier one (Holm), nor exceed 1. RuleKit does neither: its values may exceed
-    1, and equal p-values get different values that depend on their order.
+    or fall below an earlier one (Holm), nor exceed 1. RuleKit omits this step: its values may
+    exceed 1, and equal p-values get different values that depend on their order.
 
     References
     ----------
@@ -369,9 +369,9 @@ def significant_fraction(
     Notes
     -----
     Without correction, p-values below `alpha` are significant. With the standard corrections,
-    adjusted values of at most `alpha` are, as in their papers. RuleKit iterates over the sorted
-    values and stops at the first adjusted value that is not below `alpha`: its false discovery
-    rate yields fewer rules than Benjamini and Hochberg's.
+    adjusted values of at most `alpha` are significant, as in the papers. RuleKit iterates over the
+    sorted values and stops at the first adjusted value that is not below `alpha`: its false
+    discovery rate yields fewer rules than Benjamini and Hochberg's.
 
     Examples
     --------

@@ -25,15 +25,15 @@ __all__ = ["Stability", "prediction_agreement", "rule_similarity", "stability"]
 def rule_similarity(one: Any, other: Any, X: Any = None, *, n_bins: int = 10) -> float:
     r"""Measure the share of rules that two rule sets have in common, up to small shifts of bounds.
 
-    Use it for rules learned from two samples of the same data: what people learn from one rule set
-    should also be found in the other.
+    Use it for rules learned from two samples of the same data: rules from which people draw
+    conclusions should not depend on the sample.
 
     Parameters
     ----------
     one, other : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
         Rules to compare.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
-        Rows whose quantiles determine which bounds are equivalent; by default, only equal bounds.
+        Rows whose quantiles decide which bounds are equivalent; by default, only equal bounds are.
     n_bins : int, default=10
         Number of quantile bins of each column.
 
@@ -90,7 +90,7 @@ def _of_one_task(*rules: Any) -> list[RuleSet]:
 
 
 def _edges(ruleset: RuleSet, X: Any, n_bins: int) -> dict[str, Floats] | None:
-    """Compute inner quantiles of the columns that intervals compare with numbers, by name."""
+    """Compute inner quantiles of the columns in intervals, by name; None without rows."""
     if X is None:
         return None
     table = RowTable.of(X, ruleset.feature_names)
@@ -122,7 +122,7 @@ def _flat(condition: Condition) -> tuple[Condition, ...]:
 
 
 def _counter(ruleset: RuleSet, edges: dict[str, Floats] | None) -> Counter[Hashable]:
-    """Count equal rules."""
+    """Count the rules by a key that is equal for equivalent rules."""
     names = ruleset.feature_names
 
     def bound(name: str, value: float, closed: bool) -> Hashable:
@@ -176,8 +176,8 @@ def prediction_agreement(
     Returns
     -------
     float
-        Greater is better: from 0 to 1 for classes, from -1 to 1 for numbers. NaN if, in regression,
-        both predict no common row.
+        Greater is better: from 0 to 1 for classes, from -1 to 1 for numbers. NaN in regression if
+        there is no row that both predict.
 
     Raises
     ------

@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 CORRECTIONS = ("fdr_bh", "holm")
-#: Number of points of the default time grid, and the shares of rows at its ends.
+#: Number of points of the default time grid, and the quantiles at its ends.
 _N_TIMES, _SHARES = 100, (0.1, 0.9)
 
 
@@ -50,7 +50,7 @@ class LogRank(NamedTuple):
     statistic : float
         Chi-squared; NaN if fewer than two groups can be compared.
     p_value : float
-        Probability of so large a difference between groups with the same survival; or NaN.
+        Probability of at least this statistic if all groups have the same survival; or NaN.
     degrees : int
         Degrees of freedom: number of compared groups minus one.
     """
@@ -87,8 +87,8 @@ def log_rank(groups: ArrayLike, y: Any) -> LogRank:
     Notes
     -----
     Rows censored before the first event contain no information and are omitted, and so are groups
-    of only such rows. If all others have their event at the same time, nothing can be compared. The
-    test is asymptotic: with few events its p-values are inaccurate.
+    of only such rows. If all other rows have their event at the same time, nothing can be compared.
+    The test is asymptotic: with few events its p-values are inaccurate.
 
     References
     ----------
@@ -129,8 +129,8 @@ def survival_rules_log_rank(rules: SurvivalRules, X: Any, y: Any) -> LogRank:
     Returns
     -------
     LogRank
-        Test of the groups of rows with the same curve: those of each rule if the rules are ordered,
-        otherwise of each combination of matching rules; uncovered rows are one group.
+        Test of groups of rows: the rows assigned to each rule if the rules are ordered, otherwise
+        the rows of each combination of matching rules. Uncovered rows are one group.
 
     Raises
     ------
@@ -199,9 +199,9 @@ def survival_report(
 
     Notes
     -----
-    The test of each rule is that of :func:`log_rank`. RuleKit's p-values are the same if the rows
-    of a rule and the others are both under observation until the last event. If one group ends
-    earlier, RuleKit still counts its last rows as under observation; skescore does not.
+    Each rule is tested by :func:`log_rank`. RuleKit's p-values are the same if the rows of a rule
+    and the others are both under observation until the last event. If one group ends earlier,
+    RuleKit still counts its last rows as under observation; skescore does not.
     """
     import pandas as pd
 
@@ -274,10 +274,10 @@ def integrated_brier_score(
     y : structured array, or pair (time, event)
         Outcomes of the rows, at least one event; see :func:`skescore.rules.read_outcomes`.
     times : array-like of float, shape (n_times,), optional
-        Time points of the comparison, at least two, from the first time of the rows to before their
-        last time and that of the training rows. By default 100 equidistant points between the 10 %
-        and 90 % quantiles of the times of the scored rows, as far as allowed. Pass them to compare
-        scores of different rows.
+        At least two time points of the comparison. They must not precede the first time of the
+        scored rows and must precede the last time of both the scored and the training rows. By
+        default 100 equidistant points between the 10 % and 90 % quantiles of the times of the
+        scored rows, clipped to this range. Pass them to compare scores of different rows.
     y_train : structured array, or pair (time, event), optional
         Outcomes from which censoring is estimated; by default those of the training rows.
     uncovered : {"penalize", "ignore"}, default="penalize"
@@ -301,9 +301,9 @@ def integrated_brier_score(
     -----
     The Brier score at a time weights rows by the inverse probability of not being censored by then
     (Graf et al.), estimated by Kaplan and Meier's method from the training rows. It is averaged
-    over time by the trapezoidal rule. Rows under observation after the last training time, to which
-    the estimate does not extend, count as censored then. This changes nothing, as all time points
-    are earlier.
+    over time by the trapezoidal rule. Rows under observation after the last training time, where
+    the estimate ends, count as censored at that time. This does not change the score, since all
+    time points are earlier.
 
     References
     ----------
@@ -385,8 +385,8 @@ def _grid(times: ArrayLike | None, time: Floats) -> Floats:
     if len(wrong):
         raise ValueError(
             f"times must lie from {observed_times[0].item()!r}, the first time of the rows, to "
-            f"before {observed_times[-1].item()!r}, their last or that of the training rows, got "
-            f"{wrong[0].item()!r}. Pass a shorter range, or None for the default."
+            f"before {observed_times[-1].item()!r}, the last time of the rows or of the training "
+            f"rows, got {wrong[0].item()!r}. Pass a shorter range, or None for the default."
         )
     return np.unique(requested_times).astype(np.float64)
 
@@ -443,10 +443,10 @@ def survival_scores(
     Notes
     -----
     The integrated Brier score (IBS) is the loss in FiRe and Q. ICE needs a performance whose best
-    value is 1: the skill :math:`1 - \mathrm{IBS} / \mathrm{IBS}_0`, where :math:`\mathrm{IBS}_0`
-    is the score of the survival curve of all training rows. Like R², the skill is 0 for rules
-    without information and negative for misleading rules (Graf et al.). By default, uncovered rows
-    get the curve of all training rows, so they do not change the skill.
+    value is 1: the skill :math:`1 - \mathrm{IBS} / \mathrm{IBS}_0`, where :math:`\mathrm{IBS}_0` is
+    the score of the survival curve of all training rows. Like R², the skill is 0 for rules without
+    information and negative for misleading rules (Graf et al.). By default, uncovered rows get the
+    curve of all training rows, so the skill on these rows is 0.
     """
     chosen = check_settings(uncovered=uncovered, completeness=completeness, **weights)
     brier, reference = _brier(rules, X, y, times, y_train, uncovered)

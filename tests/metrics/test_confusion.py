@@ -439,7 +439,7 @@ LETTERS = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "
         (LETTERS, [[0.0]], "a", {}, "one label per row"),
         (LETTERS, [[0.0]], None, {}, "a label per row, but it is None"),
         (LETTERS, [[0.0], [1.0]], ["a", None], {}, "row 1 has none"),
-        (LETTERS, [[0.0], [1.0]], [0, 1], {}, r"labels that the rules know, \['a', 'b'\]"),
+        (LETTERS, [[0.0], [1.0]], [0, 1], {}, r"classes of the rules, \['a', 'b'\]"),
         (LETTERS, [[0.0], [1.0]], ["a", "b"], {"sample_weight": [0, 0]}, "got 2 zeros"),
         (LETTERS, [[0.0], [1.0]], ["a", "b"], {"sample_weight": [1, -1]}, "got -1.0 for row 1"),
         (LETTERS, [[0.0], [1.0]], ["a", "b"], {"sample_weight": [1]}, "one number per row"),

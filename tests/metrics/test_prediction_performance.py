@@ -627,7 +627,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]]
     ("relative_error", ([1.0], [1.0]), {"zero": -1}, ValueError, "zero must be >= 0"),
     ("relative_error", ([1.0], [1.0]), {"zero": [1.0]}, TypeError, "zero must be a single number"),
     ("margin", (["a", "b"], [0.5, 0.5]), {}, ValueError, "one column per class"),
-    ("margin", (["a", "a"], EYE), {}, ValueError, "must have 1 columns, as y_true has so many"),
+    ("margin", (["a", "a"], EYE), {}, ValueError, "must have 1 columns, one for each label of"),
     ("margin", (["a", "b"], EYE), {"labels": "abc"}, ValueError, "one label per row, got shape"),
     ("margin", (["a", "b"], EYE), {"labels": ["a", "a"]}, ValueError, "different from each other"),
     ("margin", (["a", "b"], EYE), {"labels": ["a", "c"]}, ValueError, "label 'b', which is none"),

@@ -101,7 +101,7 @@ def test_rule_counts_of_numbers_add_up_for_scores_only() -> None:
     total = sum(parts)
     expected = knowledge(NUMBERS, X, y, sample_weight=weights)
     assert knowledge(NUMBERS, total) == pytest.approx(expected, rel=1e-12)
-    with pytest.raises(ValueError, match="a standard deviation of all labels"):
+    with pytest.raises(ValueError, match="the standard deviation of all labels"):
         confusion(NUMBERS, total)
 
 
@@ -211,7 +211,7 @@ def test_rule_counts_of_other_rules_are_rejected() -> None:
     for use in (ice, confusion, rule_report, characteristics):
         with pytest.raises(ValueError, match="counts of the rules that are scored"):
             use(others, counts)
-    with pytest.raises(ValueError, match="those of the same rules"):
+    with pytest.raises(ValueError, match="belong to the same rules"):
         counts + count_rows(others, X, y)
 
 

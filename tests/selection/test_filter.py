@@ -166,7 +166,7 @@ def test_select_rules_rejects_invalid_input(leaves: RuleSet) -> None:
         significant_rules(leaves, X, y, 5)
     with pytest.raises(ValueError, match="got 'bh'"):
         significant_rules(leaves, X, y, correction="bh")
-    with pytest.raises(ValueError, match="labels that the rules know"):
+    with pytest.raises(ValueError, match="classes of the rules"):
         significant_rules(leaves, X, np.where(y == 1, "a", "b"))
 
 

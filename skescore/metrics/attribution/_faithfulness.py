@@ -47,7 +47,7 @@ _MASK_BYTES = 1 << 26
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rationales:
-    """Sizes of the rationales: sets of features with the highest scores.
+    """Sizes of the rationales, which are sets of features with the highest scores.
 
     Use it as `rationales` of :func:`faithfulness`.
 
@@ -95,7 +95,7 @@ class Rationales:
         Returns
         -------
         sequence of int
-            Number of features of each rationale.
+            Number of features of each rationale that is not empty.
         """
         n = len(scores)
         if self.by == "score":
@@ -160,7 +160,7 @@ def faithfulness(
 
     Use it to compare explainers of one model if the truth is unknown. If the features with the
     highest scores are removed, the prediction should fall; if all others are removed, it should not
-    change. The function accepts tables and texts, probabilities and numbers.
+    change. The function accepts tables and texts, and models that predict probabilities or numbers.
 
     Parameters
     ----------
@@ -195,7 +195,8 @@ def faithfulness(
     dict of str to ndarray of shape (n_rows,)
         The measures. With `return_details`, a pair of this dict and another: ``target`` and
         ``base`` (the prediction with all features), ``queries`` of each row, ``model_rows`` in
-        total, and by row ``scores``, ``lengths``, ``without``, ``only`` and ``loo``.
+        total, and by row ``scores``, ``lengths`` of rationales, predictions ``without`` and with
+        ``only`` them, and ``loo`` effects.
 
     Raises
     ------
@@ -522,7 +523,7 @@ def _by_row(
     plan: Callable[[int], Plan],
     targets: Indices,
 ) -> Iterator[tuple[int, Plan, Floats, tuple[Indices, Floats]]]:
-    """Yield each row with its plan, the predictions of its masks and those without one unit."""
+    """Yield each row with its plan and the predictions for its masks and without single units."""
     for rows, plans in _chunks(plan, len(inputs.rows), model.max_batch):
         blocks = [(row, step.masks) for row, step in zip(rows, plans, strict=True)]
         predictions = model.masked(inputs.rows, blocks, targets)

@@ -365,7 +365,7 @@ def _lime_scores(
 
 
 def _order(explained: Explained, X: Any) -> Indices | None:
-    """Return the index of each column of X in the attributions, if both have different names."""
+    """Return the position of each column of X in the attributions; None if the order is equal."""
     names = explained.names
     if names is None or not isinstance(X, pd.DataFrame):
         return None

@@ -226,8 +226,8 @@ def zero_maps(attributions: Any, *, signed: str = "clip") -> NDArray[np.bool_]:
     """
     check_choice("signed", signed, ("clip", "abs"))
     maps = np.atleast_2d(dense_maps("attributions", attributions, remedy=MAPS_REMEDY))
-    counting = np.asarray((_positive_part(maps, signed) > 0).any(axis=1))
-    return ~counting
+    has_positive = np.asarray((_positive_part(maps, signed) > 0).any(axis=1))
+    return ~has_positive
 
 
 def top_k_accuracy(
@@ -253,8 +253,8 @@ def top_k_accuracy(
         Result if relevant and irrelevant features share the value at the boundary: no hit, a
         random hit, or the probability of a hit under a random order of the tied features.
     but_for : bool, default=False
-        Whether only features with responsibility 1 are relevant, which change the decision if they
-        alone are flipped.
+        Whether only features with responsibility 1 are relevant: those that change the decision if
+        they alone are flipped.
     random_state : int, RandomState instance or None, default=None
         Seed of ``ties="random"``.
 

@@ -293,7 +293,7 @@ def _is(check: Any, estimator: Any) -> bool:
 
 
 def _find_columns(name: str, target: Any, kind: str, predictions: Floats, classes: Any) -> Indices:
-    """Return the column of each row's target; by default that of the predicted class."""
+    """Return the column of each row's target; by default the column of the predicted class."""
     n_rows, n_columns = predictions.shape
     if target is None:
         return predictions.argmax(axis=1)

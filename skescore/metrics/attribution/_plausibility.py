@@ -55,7 +55,7 @@ def plausibility(
     target : int or array-like of shape (n_rows,), default=None
         Column of the class, for attributions with one value per class.
     empty : {"nan", "ferret"}, default="nan"
-        Area under the curve if nothing is marked: NaN, or 0.5 as in ferret.
+        Value of ``auprc`` if nothing is marked: NaN, or 0.5 as in ferret.
     average : {"macro", "micro"}, default=None
         Return single numbers: means over the rows, ignoring NaN, or the measures of the summed
         counts of all rows. By default, one value per row.

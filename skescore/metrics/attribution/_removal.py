@@ -53,8 +53,8 @@ class Removal:
         Columns that are removed together, by index or name, such as the columns of a one-hot
         encoded feature. Their scores are summed.
     features : {"all", "changed"}, default="all"
-        Features of a table that are measured: all, or, as suits bags of words, only those whose
-        values removal changes in the row.
+        Features of a table that are measured: all of them, or only the features of each row whose
+        values the removal changes, which suits bags of words.
     align : {"tokens", "columns"}, default="tokens"
         Units of attributions of texts: tokens, or the input columns of the last step of a pipeline,
         which are set to 0 to remove them.
@@ -65,7 +65,7 @@ class Removal:
     mask_token : str, default="[MASK]"
         Replacement of a masked token.
     leave_one_out : {"delete", "mask"}, default=None
-        How single tokens are removed for leave-one-out effects; by default like `value`.
+        How single tokens are removed for leave-one-out effects; by default as by `value`.
 
     Examples
     --------

@@ -35,7 +35,7 @@ def attribution_infidelity(
     r"""Measure how well attributions predict the effect of random removals.
 
     Use it together with :func:`faithfulness`: the infidelity depends on the sizes of all scores,
-    :func:`faithfulness` mainly on the highest ones.
+    :func:`faithfulness` mainly on which features have the highest scores.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def attribution_infidelity(
         ):
             if not sets.shape[1]:
                 continue
-            if scale:  # The factor depends on the unit, so scores can have any power of two.
+            if scale:  # The optimal factor undoes this division, which avoids overflow.
                 row_scores = np.ldexp(row_scores, -np.frexp(np.abs(row_scores).max())[1])
             expected, effect = sets @ row_scores, values[row] - predictions_without
             if scale:
