@@ -179,7 +179,7 @@ def make_attribution_scorer(
     if not callable(explainer):
         raise TypeError(
             f"explainer must be a function of an estimator and rows, got {explainer!r}. Wrap "
-            "others: lambda estimator, X: ..."
+            "other explainers: lambda estimator, X: ..."
         )
     owned = {"measures", "return_details", "average"} & set(options)
     if owned:

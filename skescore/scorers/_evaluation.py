@@ -211,7 +211,7 @@ class RuleEvaluation:
         n_rules = len(self.ruleset)
         if kind == "rules" or n_rules == 0:
             return float(n_rules)
-        # A rule without conditions counts as one.
+        # A rule set without any condition has size 1.
         return float(max(1, getattr(self.ruleset, f"n_{kind}")))
 
     @cached_property
@@ -224,7 +224,7 @@ class RuleEvaluation:
                     "Completeness by volume needs the domain of the rules, which counts of rows do "
                     "not contain. Pass rules.replace(domain=rules.domain_around(sample))."
                 )
-            # Imported rules have no training rows; these rows replace them.
+            # Imported rules have no training rows, so the domain contains the scored rows.
             domain = ruleset.domain_around(self.X, self.sample_weight)
             ruleset = ruleset.replace(domain=domain)
         return float(volume_completeness(ruleset))
@@ -244,7 +244,7 @@ class RuleEvaluation:
         return int(self.covered.sum()), len(self.covered)
 
     def completeness(self, kind: str | Callable[[RuleSet, Any], float]) -> float:
-        """Return the completeness that a score uses."""
+        """Return the share of volume or instances, or the value of a function of rules and rows."""
         if callable(kind):
             return float(kind(self.ruleset, self.X))
         return self.volume if kind == "volume" else self.instances

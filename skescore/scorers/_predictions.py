@@ -233,8 +233,8 @@ def make_performance_scorer(
     ----------
     metric : str, PerformanceMetric or dict of str to callable
         A name of :data:`skescore.metrics.PERFORMANCE_METRICS`, or a user-defined metric. A loss is
-        negated. ``{name: function}`` is a function of ``(y_true, y_pred)`` of which greater is
-        better, such as those of ``sklearn.metrics``; it gets `sample_weight` if there is one.
+        negated. ``{name: function}`` holds a function of ``(y_true, y_pred)`` for which greater is
+        better, such as a score of ``sklearn.metrics``; it gets `sample_weight` if there is one.
     reference : {"data", "black_box"}, default="data"
         Whether to compare with y, or with the predictions of an extractor's black box (fidelity).
     undefined : float, default=NaN
@@ -242,7 +242,7 @@ def make_performance_scorer(
         score of NaN comes with an ``UndefinedMetricWarning``.
     **options
         Options of the measure: ``pos_label`` of binary measures, required unless labels are 0 and
-        1; ``harmonic``, ``zero`` and ``clip`` of single measures.
+        1, or -1 and 1; ``harmonic``, ``zero`` and ``clip``, each for a few measures.
 
     Returns
     -------

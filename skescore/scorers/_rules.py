@@ -96,8 +96,8 @@ class RuleScorer(AsksForWeights):
     name : str
         Name in messages.
     measure : ScoreSpec or callable
-        Declaration of the score, or ``measure(evaluation, **settings)`` that returns a
-        float or a dict of floats, greater is better.
+        Declaration of the score, or ``measure(evaluation, **settings)``, which returns a float or a
+        dict of floats for which greater is better.
     reference : {"data", "black_box"}
         Whether to compare with y, or with the black box's predictions.
     settings : dict
@@ -237,9 +237,9 @@ def make_score_scorer(
     score : str or ScoreSpec
         A name in :data:`SCORE_SPECS`, or a user-defined score.
     metric : str or callable, default="auto"
-        Measure of the prediction: by default that of the score for the task; or a name of
+        Measure of the prediction; by default, the score determines it for each task. Or a name of
         :data:`skescore.metrics.PREDICTION_METRICS` (a performance x becomes the loss 1 - x), or
-        ``metric(y_true, y_pred)`` whose best value is 0 for a loss, 1 for a performance.
+        ``metric(y_true, y_pred)`` with the best value 0 for a loss, 1 for a performance.
     completeness : {"volume", "instances"} or callable, default="volume"
         Share of the domain's volume or of the rows; a callable gets the RuleSet and the rows.
         Ignored by scores without completeness.
@@ -247,7 +247,7 @@ def make_score_scorer(
         Whether to compare with y, or with the black box's predictions (fidelity).
     uncovered : {"ignore", "penalize"}, optional
         Whether uncovered rows are ignored, or count as wrong (classification) or as predicted by
-        the mean (regression); by default that of the score.
+        the mean (regression); by default as the score declares.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         Unit of the size. Literals are comparisons with a bound or with a category; terms are
         literals and the features in linear outputs. A callable gets the RuleSet.
@@ -259,7 +259,7 @@ def make_score_scorer(
     Returns
     -------
     RuleScorer
-        Scorer of which greater is better; other scores are negated.
+        Scorer for which greater is better; losses are negated.
 
     Examples
     --------
@@ -505,8 +505,8 @@ def make_knowledge_scorer(
     Parameters
     ----------
     loss, performance : str or callable, default="auto"
-        Metrics of scores that use a loss (FiRe, Q) and of those that use a performance (ICE); by
-        default those of each score.
+        Metrics of scores that use a loss (FiRe, Q) and of scores that use a performance (ICE); by
+        default, each score uses its own metric.
     completeness : {"volume", "instances"} or callable, default="volume"
         Share of the domain's volume or of the rows.
     reference : {"data", "black_box"}, default="data"
@@ -612,15 +612,15 @@ def make_rule_scorer(
     undefined: float = math.nan,
     **parameters: float,
 ) -> RuleScorer:
-    """Create a scorer of the quality of single rules, on average or of the worst.
+    """Create a scorer of the quality of single rules, such as their mean or the worst.
 
     Use it if people read the rules one by one. It ignores the numbers of rules and uncovered rows.
 
     Parameters
     ----------
     measure : str, RuleMeasure or dict of one name to a callable, default="c2"
-        A name in :data:`skescore.metrics.RULE_MEASURES`, or a measure ``{"name": function}`` with
-        ``function(p, n, P, N)`` of arrays, of which greater is better. A loss is negated.
+        A name in :data:`skescore.metrics.RULE_MEASURES` (a loss is negated), or a measure
+        ``{"name": function}`` with ``function(p, n, P, N)`` of arrays, for which greater is better.
     aggregate : {"mean", "min", "median", "max", "weighted"} or callable, default="mean"
         Aggregate of the values of all rules; "weighted" is the mean weighted by the rows that each
         rule covers. A callable gets the array of values; greater must be better.
@@ -691,8 +691,8 @@ def _of_set(
     if len(e.ruleset) and e.ruleset.task in set_measure.tasks:
         value = float(set_measure.function(e, **options))
     if math.isnan(value):
-        why = f"{len(e.ruleset)} rules for {e.ruleset.task} and {e.n_rows[1]} rows"
-        return _undefined(undefined, f"{set_measure.name} is undefined of {why}.")
+        why = f"{len(e.ruleset)} rules of {e.ruleset.task} and {e.n_rows[1]} rows"
+        return _undefined(undefined, f"{set_measure.name} is undefined for {why}.")
     return value if set_measure.greater_is_better else 0.0 - value
 
 
@@ -712,7 +712,7 @@ def make_set_scorer(
     measure : str or SetMeasure
         A name in :data:`SET_MEASURES`, or a user-defined measure. A loss is negated.
     reference : {"data", "black_box"}, default="data"
-        Labels for ``calibration_error`` and ``calibrated_rules``; other measures use no labels.
+        Origin of labels for ``calibration_error`` and ``calibrated_rules``; others use no labels.
     undefined : float, default=NaN
         Score if the measure is undefined, such as without rules; NaN comes with an
         ``UndefinedMetricWarning``.
@@ -811,7 +811,7 @@ def register_score(spec: ScoreSpec) -> None:
     Parameters
     ----------
     spec : ScoreSpec
-        Score to register. Registering the same one again has no effect.
+        Score to register. Registering the same score again has no effect.
 
     Raises
     ------
@@ -863,7 +863,7 @@ def register_installed_scores() -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Names of these scores.
+        Names of the registered scores.
 
     Raises
     ------
@@ -910,7 +910,7 @@ _RESERVED_COLUMNS = ("score", "fidelity", "params", "extractor", "data", "rank")
 
 
 def get_rule_scorer(scoring: Any) -> Any:
-    """Return the scorer with a name; a callable is returned unchanged.
+    """Return a scorer by its name; a callable is returned unchanged.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ class SetMeasure:
     greater_is_better : bool, default=True
         False for a loss.
     needs : {"rules", "rows", "labels", "black_box", "extractor"}, default="rows"
-        Inputs besides the rules.
+        Inputs besides the rules; each includes the previous ones.
     tasks : tuple of str, default=("classification", "regression")
         Tasks for which it is defined.
     range : str, default="[0, 1]"
@@ -345,7 +345,7 @@ def _stability_of(
             stabilities.append(stability(halves, e.X, n_bins=n_bins, sample_weight=e.sample_weight))
         return stabilities
 
-    # A generator changes its state, so a second call would give other halves.
+    # A generator yields other halves in each call, so only those of an integer seed are cached.
     fixed = isinstance(random_state, int | np.integer)
     return (
         e.compute_once((Stability, n_splits, n_bins, random_state), compute) if fixed else compute()
@@ -465,7 +465,7 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
             SetMeasure(
                 "calibrated_rules",
                 _calibrated_rules,
-                "share of the rules whose printed value lies in the interval of these rows",
+                "share of the rules whose printed value lies in the interval on these rows",
                 needs="labels",
                 source="C. J. Clopper, E. S. Pearson 1934",
             ),
@@ -490,7 +490,7 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
             SetMeasure(
                 "fidelity_gap",
                 _fidelity_gap,
-                "fidelity of all rows minus that of the worst class, or worst quarter of numbers",
+                "fidelity on all rows minus that on the worst class, or worst quarter of numbers",
                 greater_is_better=False,
                 **_BOX,
                 source="A. Balagopalan et al. 2022, arXiv:2205.03295",

@@ -98,7 +98,7 @@ def test_set_scorer_values_are_within_range(name: str) -> None:
     else:
         assert value(name, NUMBERS, X_NUMBERS, Y_NUMBERS) <= high
     with pytest.warns(
-        UndefinedMetricWarning, match=f"{name} is undefined of 0 rules for cl.* and 4"
+        UndefinedMetricWarning, match=f"{name} is undefined for 0 rules of cl.* and 4"
     ):
         assert math.isnan(value(name, RULES.replace(rules=[], classes=["low"]), ROWS, LABELS))
 
@@ -279,7 +279,7 @@ def test_set_scorer_accepts_custom_measures() -> None:
     assert make_set_scorer(own)(RULES, ROWS, LABELS) == 1.0
     assert make_set_scorer(own, least=3)(RULES, ROWS, LABELS) == 0.0
     numbers = SetMeasure("numbers", lambda e: 1.0, "for numbers", tasks=("regression",))
-    with pytest.warns(UndefinedMetricWarning, match="numbers is undefined of 2 rules for class"):
+    with pytest.warns(UndefinedMetricWarning, match="numbers is undefined for 2 rules of class"):
         assert math.isnan(make_set_scorer(numbers)(RULES, ROWS, LABELS))
     with pytest.raises(ValueError, match="needs must be one of"):
         SetMeasure("names", lambda e: 1.0, "", needs="nothing")
