@@ -87,7 +87,7 @@ def averaged_responsibility(
 ) -> AveragedResponsibility:
     """Average degrees of responsibility over the nearest rows with another decision.
 
-    Use it instead of a single contrast: the standard deviation shows which degrees depend on it.
+    Unlike a single contrast, it shows by standard deviations which degrees depend on the contrast.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def averaged_responsibility(
     max_batch : int, default=8192
         Maximum number of rows per query of the model.
     random_state : int, Generator, SeedSequence or RandomState, optional
-        Seed of the search for rows that are too wide to try all flips.
+        Seed of the flip search that replaces trying all flips of wide rows, see the Notes.
 
     Returns
     -------

@@ -52,7 +52,7 @@ def random_formula(
     Parameters
     ----------
     arity : int
-        Number of different inputs in the formula, a random selection.
+        Number of different inputs that occur in the formula; they are drawn at random.
     n_inputs : int, default=12
         Number of inputs of a row.
     family : {"monotone", "non-monotone"}, default="non-monotone"
@@ -74,7 +74,7 @@ def random_formula(
     Returns
     -------
     Formula
-        The formula, in which each input affects some row; other formulas are drawn again.
+        A formula in which each input that occurs affects some row; other draws are rejected.
 
     Raises
     ------
@@ -210,7 +210,7 @@ def _checked_weights(
         raise ValueError(
             f"weights must have a positive sum, got {dict(weights)!r}. Pass None for equal ones."
         )
-    # A fixed order of operators, so that equal weights draw equal formulas.
+    # The order of operators is fixed, so that equal weights draw equal formulas.
     operators = [operator for operator in allowed if weights.get(operator, 0) > 0]
     return operators, [weights[operator] / total for operator in operators]
 

@@ -83,7 +83,7 @@ class BReX(BaseEstimator):
 
     Use it to find the features that a single prediction depends on, and how much: a feature has
     degree 1 if it alone changes the decision, and 1/(1+k) if k others must be masked (or flipped)
-    first. There is no fit: the model is queried about all rows in common batches.
+    first. There is no ``fit``; the queries for all rows share batches.
 
     Parameters
     ----------
@@ -103,9 +103,9 @@ class BReX(BaseEstimator):
         `baseline`. ``"background"``: it takes the values of `background` rows in turn, most of
         which must keep the decision. The notes describe ``"auto"``.
     n_blocks : int, optional
-        Number of blocks into which features are divided, at most 8; by default that of the preset.
+        Number of blocks into which features are divided, at most 8; by default set by the preset.
     n_iterations : int, optional
-        Number of passes; the maximum for the certified preset.
+        Number of passes, or their maximum for the certified preset; by default set by the preset.
     context : {"witness", "original"}, optional
         Whether the masks that make the decision depend on a block remain active while it is
         refined (``"witness"``).
@@ -154,9 +154,9 @@ class BReX(BaseEstimator):
     certificates: masks that keep the decision until one more feature is masked. The size of a mask
     counts only features that have certificates themselves, and the smallest mask is used. In Kleene
     logic and supervaluation, predictions imply others, which saves queries and proves values. With
-    sampled flips, single features and pairs are tried first. Then random flip sets around features
-    that are in no set yet, and that contain no known set, are reduced to minimal ones. All subsets
-    of sets of up to four features are tested.
+    sampled flips, single features and pairs are tried first. Then random sets that contain no known
+    flip set are drawn around features that are in no flip set yet, and reduced to minimal flip
+    sets. All subsets of flip sets of up to four features are tested.
 
     Plain baselines are misleading for models that were fitted on complete rows, as a masked row may
     be unlike any training row. Prefer a contrast or a background with ``masking="sampled"``.
@@ -262,7 +262,7 @@ class BReX(BaseEstimator):
         return replace(attribution, n_model_rows=attribution.n_model_rows + rows.n_model_rows)
 
     def _settings(self) -> _Settings:
-        """Check the parameters that do not depend on rows, and override the preset by them."""
+        """Check the parameters that do not depend on rows, and apply them to the preset."""
         check_choice("preset", self.preset, tuple(_PRESETS))
         check_choice("masking", self.masking, _MASKINGS)
         overrides: dict[str, Any] = {}

@@ -118,7 +118,7 @@ class ContrastPairs:
         contrast_rows = _opposite(rows) if contrast is None else _contrasts_of(rows, contrast)
         self.n_rows, self.n_features = rows.shape
         self._both = stacked(rows, contrast_rows)
-        #: Index of each row's contrast in the table of both.
+        #: Index of each row's contrast in the table of rows and contrasts.
         self._partner = self.n_rows + np.arange(self.n_rows) * (len(contrast_rows) == self.n_rows)
         columns = [
             self._both.iloc[:, j] if isinstance(self._both, pd.DataFrame) else self._both[:, j]
@@ -130,7 +130,7 @@ class ContrastPairs:
         self._own: NDArray[Any] | None = None
 
     def predict_mixed(self, indices: NDArray[np.int64]) -> NDArray[Any]:
-        """Predict rows whose columns take values from rows or contrasts given by index."""
+        """Predict rows that take each value from the row or contrast with the given index."""
         y_pred = []
         for part in batches(len(indices), self._max_batch):
             y_pred.append(self._decide(self._points(indices[part])))

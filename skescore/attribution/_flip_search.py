@@ -24,16 +24,16 @@ __all__ = ["FoundFlips", "search_flip_sets"]
 
 #: Largest number of random sets that are tested before all pairs, if none changes the decision.
 _COLD_TRIES = 20
-#: Largest number of attempts for a feature in no flip set, for one in larger sets only, and of
-#: consecutive attempts without a new flip set.
+#: Largest numbers of attempts for a feature in no flip set, of attempts for a feature in large flip
+#: sets only, and of consecutive attempts without a new flip set.
 _TRIES, _LARGE_TRIES, _VAIN_TRIES = 14, 2, 200
 #: Largest size of flip sets of which all subsets are tested.
 _VERIFIED = 4
-#: Larger sets than the first number lose several features at a time. For larger sets than the
+#: Sets larger than the first number lose several features at a time. For sets larger than the
 #: second, all chunks are queried at once, because one call per chunk would take too long.
 _COARSE, _WIDE = 8, 64
-#: Number of features per target feature that is searched concurrently, and largest number of such
-#: targets. Concurrent searches do not use each other's results, so short rows have only one.
+#: Number of features per concurrent search, and largest number of concurrent searches. Queries of
+#: the same step cannot use each other's results, so short rows have only one search.
 _PER_LANE, _MOST_LANES = 8, 32
 #: Largest share of the queries for pairs.
 _PAIR_SHARE = 0.5
@@ -277,7 +277,7 @@ class FlipSearch:
         return members
 
     def _record(self, members: int) -> Steps:
-        """Record a flip set, or the smaller ones that tests of its subsets reveal."""
+        """Record a flip set, or the smaller flip sets that tests of its subsets reveal."""
         size = members.bit_count()
         if members in self.sets:
             return
@@ -314,13 +314,13 @@ class FlipSearch:
                 continue
             features = _bits(members)
             size = len(features)
-            looked_at = size <= _VERIFIED and all(
+            is_verified = size <= _VERIFIED and all(
                 sum(part) in self.known
                 for smaller in range(1, size)
                 for part in combinations(features, smaller)
             )
             flip_sets.append(tuple(int(columns[member.bit_length() - 1]) for member in features))
-            exact.append(size <= self.complete + 1 or looked_at)
+            exact.append(size <= self.complete + 1 or is_verified)
         return FoundFlips(flip_sets, exact, self.complete, self.queries, self.exhausted)
 
 

@@ -497,8 +497,8 @@ class Formula:
     def is_monotone(self) -> bool:
         """Return whether changing an input from 0 to 1 never changes the value from 1 to 0.
 
-        This is a property of the function, not of its notation: ``~(~x1 | ~x2)`` is monotone. The
-        truth table is needed unless only ``and`` and ``or`` occur, so at most 24 variables.
+        This is a property of the function, not of its notation: ``~(~x1 | ~x2)`` is monotone. With
+        other operators than ``and`` and ``or``, at most 24 variables are possible (truth table).
         """
         if {operator for operator, _, _ in self.gates} <= {"var", "and", "or"}:
             return True
@@ -509,8 +509,8 @@ class Formula:
     def relevant_variables(self) -> tuple[int, ...]:
         """Indices of the inputs that change the value of some row, sorted.
 
-        In read-once formulas, these are all inputs that occur. Other formulas need the truth table,
-        so at most 24 variables.
+        In read-once formulas, these are all inputs that occur. Other formulas require the truth
+        table and so at most 24 variables.
         """
         if self.is_read_once:
             return self.variables

@@ -1,7 +1,7 @@
-"""Ways to mask features, masks as words, and random numbers that depend only on rows and masks.
+"""Ways to mask features, masks packed into words, and random numbers seeded by rows and masks.
 
-Every class has a method ``same(index, masks)``, which returns whether masks of shape
-(n, n_features) keep the decisions of the rows with these indices, and `n_model_rows`, the number of
+Every class has a method ``keeps_decision(index, masks)``, which returns whether masks of shape (n,
+n_features) keep the decisions of the rows with these indices, and `n_model_rows`, the number of
 predicted rows. It is `antitone` if subsets of masks that keep the decision keep it too.
 """
 
@@ -79,7 +79,7 @@ class ReplacedMasks:
 
 
 class SampledMasks(ReplacedMasks):
-    """Masks that keep the decision if flipping all or random subsets of them does not change it.
+    """Masks that keep the decision if flipping all of them or random subsets does not change it.
 
     The `n_completions` random subsets depend on the mask and on the row's key.
     """
@@ -104,7 +104,7 @@ class SampledMasks(ReplacedMasks):
 
 
 class BackgroundMasks(ReplacedMasks):
-    """Masks that replace features by those of background rows, most of which keep the decision."""
+    """Masks that keep the decision if most background rows, as replacements, keep it."""
 
     def __init__(self, model: Any, X: Any, background: Any, max_batch: int) -> None:
         all_rows = stacked(X, background_rows(X, background))

@@ -151,7 +151,7 @@ class MaskCache:
             np.maximum.at(self._counts[kind], at, slots + 1)
 
     def implied(self, n_features: int) -> tuple[Words, Words]:
-        """Return two tables of all masks: those that are implied to keep, and to change, decisions.
+        """Return two tables of all masks: which are implied to keep, and to change, a decision.
 
         The tables have shape (2**n_features, n_words). The entry for row r of X is bit r % 64 of
         word r // 64.
@@ -363,18 +363,18 @@ def evidence(cache: MaskCache, sizes: Index, witnesses: Masks) -> Evidence:
     n, n_features = sizes.shape
     same, change = cache.implied(n_features)
     codes = np.arange(1 << n_features)
-    popular = np.bitwise_count(codes).astype(np.int64)
+    n_members = np.bitwise_count(codes).astype(np.int64)
     min_sizes = np.full(sizes.shape, -1, dtype=np.int64)
     proven = np.zeros(sizes.shape, dtype=np.bool_)
     sizes, witnesses = sizes.copy(), witnesses.copy()
     for feature in range(n_features):
         without = codes[codes >> feature & 1 == 0]
-        without = without[np.argsort(popular[without], kind="stable")]
+        without = without[np.argsort(n_members[without], kind="stable")]
         added = without | 1 << feature
         first = _first(~change[without] & ~same[added], n)
-        min_sizes[:, feature] = np.where(first < 0, -1, popular[without[first]])
+        min_sizes[:, feature] = np.where(first < 0, -1, n_members[without[first]])
         witness = _first(same[without] & change[added], n)
-        shown_size = np.where(witness < 0, -1, popular[without[witness]])
+        shown_size = np.where(witness < 0, -1, n_members[without[witness]])
         proven[:, feature] = shown_size == min_sizes[:, feature]
         # A size is refuted if it is below the lower bound, or if no witness is possible.
         old = sizes[:, feature]

@@ -31,7 +31,7 @@ _EXHAUSTIVE_LIMIT = 20
 #: Maximum number of inputs for which "auto" tries all flips of each row, or in one table for all
 #: rows.
 _ROW_LIMIT, _TABLE_LIMIT = 12, 16
-#: Maximum size in bytes of the tables of a block of rows. Three of them are in memory at a time.
+#: Maximum size in bytes of a table for a block of rows. Three tables are in memory at a time.
 _BUDGET = 1 << 25
 
 #: By row and input: the size of the smallest minimal flip set (0 for none), and the set.
@@ -56,7 +56,7 @@ class Responsibilities:
     witnesses : tuple of tuples
         For each row and input, the other inputs of a smallest minimal flip set, or None.
     resolved : ndarray of bool, shape (n_rows, n_inputs)
-        Whether the degree is exact. Only the levelwise method leaves values open, as 0.
+        Whether the degree is exact. Only the levelwise method may leave degrees open, at 0.
     upper : ndarray of float, shape (n_rows, n_inputs)
         Upper bounds on the degrees; equal to `values` where they are resolved.
     n_queries : int
@@ -144,8 +144,8 @@ def responsibility(
     flipping any proper subset does not. The degree of an input is one over the size of the smallest
     minimal flip set that contains it, or 0 if there is none (Definitions 4 and 5 of the paper; the
     other members are the witness). Without minimality, an irrelevant input would inherit the degree
-    of a decisive one. With a contrast, the degrees are *contrastive*: the same holds for the rows
-    between the two.
+    of a decisive one. With a contrast, the degrees are *contrastive*: flipped inputs take its
+    values.
 
     The linear algorithm of the paper treats the case in which both operands must flip before those
     in which one suffices, and compares gates with the value of the whole formula. Both are errors;
@@ -336,13 +336,13 @@ def _from_table(
     """
     n_rows, n_inputs = flips.shape
     sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
-    degrees = np.zeros((n_rows, n_inputs), dtype=np.int64)
+    set_codes = np.zeros((n_rows, n_inputs), dtype=np.int64)
     # An irrelevant input is in no minimal set, and omitting it halves the work.
     relevant = [
         bit for bit, (low, high) in enumerate(halves(table)) if not np.array_equal(low, high)
     ]
     if not relevant:
-        return sizes, degrees
+        return sizes, set_codes
     small = table[_spread(np.arange(1 << len(relevant)), relevant)]
     bits = 1 << np.arange(len(relevant))
     small_codes = (codes[:, None] >> np.array(relevant) & 1) @ bits
@@ -370,10 +370,10 @@ def _from_table(
             covered = np.flatnonzero(index >= 0)
             sizes[np.ix_(covered, np.array(columns))] = part_sizes[index[covered]]
             if sets:
-                degrees[np.ix_(covered, np.array(columns))] = _spread(
+                set_codes[np.ix_(covered, np.array(columns))] = _spread(
                     part_sets[index[covered]], columns
                 )
-    return sizes, degrees
+    return sizes, set_codes
 
 
 def _spread(codes: NDArray[np.int64], bits: list[int]) -> NDArray[np.int64]:
@@ -393,9 +393,9 @@ def _from_changes(
     decision, of shape (sets, rows). The first of several smallest sets is used.
     """
     sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
-    degrees = np.zeros((n_rows, n_inputs), dtype=np.int64)
+    set_codes = np.zeros((n_rows, n_inputs), dtype=np.int64)
     if n_rows == 0 or n_inputs == 0:
-        return sizes, degrees
+        return sizes, set_codes
     minimal = _minimal(_packed(changes, n_rows, n_inputs), n_inputs)
     codes = np.arange(1 << n_inputs)
     set_sizes = np.bitwise_count(codes)
@@ -415,8 +415,8 @@ def _from_changes(
             sizes[rows, bit] = size
             if sets:
                 first = _unpacked(level[holding], n_rows)[:, rows].argmax(axis=0)
-                degrees[rows, bit] = of_size[holding[first]]
-    return sizes, degrees
+                set_codes[rows, bit] = of_size[holding[first]]
+    return sizes, set_codes
 
 
 def _packed(

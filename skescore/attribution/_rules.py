@@ -42,7 +42,7 @@ __all__ = ["RuleAttribution", "local_faithfulness", "rule_attribution"]
 
 # Rows in the same cells of all features satisfy the same conditions on single features. So a change
 # of a feature is a move to another of its cells, and a premise is one set of cells per feature. A
-# premise that counts conditions (M-of-N) becomes several of these.
+# premise that counts conditions (M-of-N) becomes several such premises.
 
 #: Maximum number of premises to which M-of-N conditions of one rule set are expanded.
 _MAX_PREMISES = 4096
@@ -55,7 +55,7 @@ _OTHER = object()
 class _FeatureCells:
     """Cells of one feature, numbered from 0; the last one contains missing values.
 
-    `cuts` are bounds of intervals, `listed` are values in lists, `known` are all categories if the
+    `cuts` are bounds of intervals, `listed` are values in lists, `categories` are all values if the
     domain lists them. Moves do not leave `span`.
     """
 
@@ -135,7 +135,7 @@ def _point_of_cell(low: float, high: float, span: tuple[float, float] | None) ->
         return low, span is None or span[0] <= low <= span[1]
     if span is not None and max(low, span[0]) <= min(high, span[1]):
         inner_low, inner_high = max(low, span[0]), min(high, span[1])
-        # Cuts are cells of their own, so a bound is in this cell only if it is one of the domain.
+        # Cuts are cells of their own, so only bounds of the domain can lie in this cell.
         for value in (inner_low / 2 + inner_high / 2, inner_low, inner_high):
             if low < value < high:
                 return value, True
@@ -268,9 +268,9 @@ class _FlipResult(NamedTuple):
 class _PremiseSearch:
     """Search for flip sets of rules whose premises are sets of cells.
 
-    `allowed` are by feature the cells that a move may lead to, as bits. `differ` returns for a rule
-    (-1 for none) which rules have a different prediction, and in the last entry, whether uncovered
-    rows do.
+    `allowed` holds for each feature the cells that a move may lead to, as bits. `differ` returns
+    for a rule (-1 for none) which rules have a different prediction, and in the last entry, whether
+    uncovered rows do.
     """
 
     def __init__(
@@ -429,12 +429,12 @@ def _sorted(flip_sets: list[frozenset[int]]) -> list[FlipSet]:
     return sorted((tuple(sorted(s)) for s in flip_sets), key=lambda s: (len(s), s))
 
 
-#: Tolerance for votes of numbers that are rounded differently.
+#: Relative tolerance for sums of votes, which may be rounded differently.
 _ROUNDING = 1e-9
 
 
 def _linear_conditions(conditions: tuple[Condition, ...]) -> Iterator[Linear]:
-    """Return all linear conditions, including nested ones."""
+    """Yield all linear conditions, including nested ones."""
     for condition in conditions:
         if isinstance(condition, AtLeast):
             yield from _linear_conditions(condition.conditions)
@@ -547,7 +547,7 @@ class _RowTrials:
         )
 
     def _comparison(self, now: RowTable) -> Callable[[RowTable], np.ndarray]:
-        """Return a function that compares predictions for rows with that for a given row."""
+        """Return a function that marks rows whose prediction differs from that for `now`."""
         if self.ruleset.voting is None:
             rule_of: Callable[[RowTable], np.ndarray] = self.ruleset.assign
             if self.by == "prediction":
@@ -599,8 +599,8 @@ class RuleAttribution(Attribution):
         Minimal flip sets that were found for each row, the smallest first.
     exact : bool
         Whether the search covers all changes of predictions. False for rules with conditions on
-        several features, weights that depend on the row, and predictions by the nearest box: their
-        changes may not be visible in changes of single values.
+        several features, weights that depend on the row, and predictions by the nearest box,
+        because the tested values may not include all changes there.
 
     Notes
     -----
@@ -666,8 +666,8 @@ def rule_attribution(
     is in none. With two cells per feature this is the responsibility of Boolean variables (Chockler
     and Halpern 2004).
 
-    Uncovered rows have a prediction too: that of the fallback, or, if it abstains or there is no
-    fallback, a separate one. Missing values satisfy only conditions that mention them; features
+    Uncovered rows have a prediction too: that of the fallback, or a separate value if the fallback
+    abstains or does not exist. Missing values satisfy only conditions that mention them; features
     move out of them, but never into them. If exactly one rule applies and premises consist of
     conditions on one feature and counts (M-of-N), values are exact: the search follows the premises
     of rules with other predictions instead of testing rows. Otherwise (votes, linear conditions,
@@ -804,14 +804,12 @@ def _attribution(
     return RuleAttribution(
         values=values,
         feature_names=ruleset.feature_names,
-        queries=np.array([flip_sets.steps for flip_sets in flips], dtype=np.int64),
+        queries=np.array([flip_result.steps for flip_result in flips], dtype=np.int64),
         n_model_rows=0,
         witnesses=tuple(witnesses),
         resolved=resolved,
         upper=upper,
-        exhausted=np.array(
-            [flip_sets.complete_below is not None for flip_sets in flips], dtype=bool
-        ),
+        exhausted=np.array([f.complete_below is not None for f in flips], dtype=bool),
         masking="rules",
         flip_sets=tuple(flip_sets),
         exact=exact,
@@ -830,7 +828,8 @@ def local_faithfulness(
 ) -> dict[str, np.ndarray]:
     """Measure whether the black box depends on the features that decide the rules' predictions.
 
-    Use it in addition to fidelity: rules may agree with the black box but for other reasons.
+    Use it in addition to fidelity: rules may make the same predictions as the black box for other
+    reasons.
 
     Parameters
     ----------
@@ -847,8 +846,8 @@ def local_faithfulness(
     reference : array-like or DataFrame, optional
         Rows from which named replacements are computed; by default `X`.
     uncovered : {"ignore", "explain"}, default="ignore"
-        Treatment of uncovered rows: NaN, or the features whose change leads to the prediction of a
-        rule are the explanation.
+        Treatment of uncovered rows: the measures are NaN, or the features whose change leads to the
+        prediction of a rule are the explanation.
     **options
         Further options of `faithfulness`, such as ``measures`` and ``max_batch``.
 

@@ -48,7 +48,7 @@ class SufficientSubset:
     n_rows : int
         Number of generated rows, which the search did not use; 0 for a proof.
     others : str, default="for all values of the others"
-        Values of the other features for which a proof holds.
+        Text that states for which values of the other features a proof holds.
     """
 
     features: tuple[int, ...]
@@ -168,9 +168,9 @@ def sufficient_subsets(
 
     For a black box, a set suffices with a confidence: its values replace those of rows that are
     drawn from `X`. A beam search adds features until the agreement on 400 such rows reaches the
-    `confidence`, removes features that are not needed, and confirms the set on `n_samples` other
-    rows; if that fails, the search continues. Without any one of its features, a subset does not
-    have the required agreement on the 400 rows. The beam search may miss a smaller subset.
+    `confidence`. It removes features as long as this agreement suffices, and confirms the reduced
+    set, or else the set before the removal, on `n_samples` other rows. If both fail, the search
+    continues. It may miss a smaller subset.
 
     References
     ----------
