@@ -26,8 +26,8 @@ def arrangements(pinned: Sequence[PinnedRule]) -> list[Arrangement] | None:
     Returns
     -------
     list of Arrangement or None
-        None if there are too many. Rules that are not pinned may stand at further indices after a
-        rule without position, which changes the rows of no pinned rule.
+        None if there are too many. Rules that are not pinned may also be inserted behind the last
+        position; they change the rows of no pinned rule.
 
     Examples
     --------

@@ -74,7 +74,7 @@ def find_conflict(
     constraints : Constraints
         The constraints.
     ruleset : RuleSet
-        Any rules with the feature names, classes and domain in question, possibly without rules:
+        A rule set with the feature names, classes and domain in question; it may be empty:
         ``RuleSet([], names, task=..., classes=...)``.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         Rows, for constraints on support, precision and gaps.
@@ -136,7 +136,7 @@ def check_feasible(constraints: Constraints, ruleset: RuleSet, X: Any, y: Any = 
 
 
 class _Prover:
-    """Necessary conditions of feasible constraints."""
+    """Proofs that constraints contradict each other, by necessary conditions."""
 
     def __init__(self, ruleset: RuleSet, rows: LabeledRows | None, *, has_labels: bool) -> None:
         self.ruleset = ruleset
@@ -268,7 +268,7 @@ class _Prover:
                 yield f"only {plural(int(mask.sum()), 'row')} satisfy the pinned rule {pinned}"
 
     def _precision(self, constraints: Constraints) -> Iterator[str]:
-        """Search exactly for the precise rules that are needed besides the pinned ones."""
+        """Check by an exact search that precise rules exist besides the pinned rules."""
         if constraints.min_precision is None or self.rows is None or not self.has_labels:
             return
         if self.rows.classes is None:

@@ -124,7 +124,7 @@ def constrain(
     Notes
     -----
     Extractors respect some constraints themselves: they ignore forbidden features, round columns
-    with allowed thresholds, learn only from rows that pinned rules do not decide, and CART's splits
+    with allowed thresholds, and learn only from rows that pinned rules do not decide. CART's splits
     respect monotone directions. Other constraints are satisfied by a repair of the rules
     (``repair``). If that fails, a minimal list replaces them: the pinned rules and an otherwise
     constant prediction.
@@ -174,7 +174,7 @@ def _fitted(extractor: Any, constraints: Constraints, X: Any, y: Any) -> Constra
         candidate.fit(X) if y is None else candidate.fit(X, y)
     except RejectedRulesError as error:
         return error.result
-    # The rules of the extractor have statistics of the target.
+    # Unlike the constrained rules, `rules_` have statistics of the target.
     return ConstrainedRules(
         candidate.rules_, candidate.constrained_rules_.outcomes if constraints else {}
     )

@@ -235,7 +235,7 @@ class Constraints:
         return self.only([label for label in self.parts() if label not in labels])
 
     def replace(self, **changes: Any) -> Constraints:
-        """Return a copy with some parameters of the class changed.
+        """Return a copy with some parameters changed.
 
         Examples
         --------
@@ -377,11 +377,12 @@ class Constraints:
         **options
             ``constraints``: path of a JSON file, which the other options extend or override.
             ``forbid``, ``require``: feature names. ``feature_cost``: ``"age:2"``. ``monotone``:
-            ``"income:+"``. ``class_order``: ``"low,mid,high"``. ``thresholds``:
-            ``"age:18,65"``, ``"income:2 digits"`` or ``"*:1 decimal"``. ``together``, ``apart``:
+            ``"income:+"``. ``class_order``: ``"low,mid,high"``. ``thresholds``: ``"age:18,65"``,
+            ``"income:2 digits"`` or ``"*:1 decimal"``. ``together``, ``apart``:
             ``"color:red,blue"``. ``pin``: ``"RULES.json:2"`` for rule 2 of a file, and
             ``"RULES.json:2@1"`` to pin it at position 1. ``max_gap``: ``"sex:0.1"``. Limits are
-            numbers, or by class ``"yes:3,no:2"``. Options that are None or empty are ignored.
+            numbers, or numbers by class such as ``"yes:3,no:2"``. None and empty options are
+            ignored.
 
         Returns
         -------

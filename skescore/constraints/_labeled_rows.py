@@ -24,7 +24,7 @@ class LabeledRows:
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     labels : array-like of shape (n_rows,)
-        Labels of the black box, or numbers.
+        Labels that the rules explain: classes, or numbers in a regression.
     ruleset : RuleSet
         Rules whose names, classes and domain apply.
     """

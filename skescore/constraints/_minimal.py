@@ -171,7 +171,7 @@ class _Builder:
         pending: list[int],
         smallest_first: bool,
     ) -> Rule | None:
-        """Return a rule that decides no row of later pinned rules without position."""
+        """Return a rule that decides no row of later pinned rules without position, or None."""
         open_rows = self.rows.assign(before) < 0
         conditions = [
             opposite
@@ -295,7 +295,7 @@ class _Builder:
         return 99 if limit is None else int(limit)
 
     def _closures(self, output: Any) -> Iterator[list[Rule]]:
-        """Yield no rules, and the rows above or below pinned rules with their outputs.
+        """Yield no rules, then rules for the rows above or below pinned rules, with their outputs.
 
         If pinned rules respect monotonicity, the list of their upper sets by decreasing output is
         monotone with the lowest output elsewhere; so is the list of lower sets.

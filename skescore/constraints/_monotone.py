@@ -46,7 +46,7 @@ class DecisionRegions:
     Parameters
     ----------
     ruleset : RuleSet
-        Rules of which one predicts each row.
+        Rules that do not vote; one rule predicts each row.
     features : iterable of int, default=()
         Features that get cells even if no condition tests them.
 
@@ -165,7 +165,7 @@ def monotonicity_breaches(
     Parameters
     ----------
     ruleset : RuleSet
-        Rules of which one predicts each row.
+        Rules that do not vote; one rule predicts each row.
     feature : int
         Index of a numeric feature.
     direction : {"+", "-"}
@@ -365,7 +365,7 @@ def reachable_rules(rules: RuleSet) -> list[int]:
     Parameters
     ----------
     rules : RuleSet
-        Rules of which one predicts each row.
+        Rules that do not vote; one rule predicts each row.
 
     Returns
     -------

@@ -29,8 +29,8 @@ def usable_features(
     names : sequence of str
         Names of all features.
     importances : ndarray of shape (n_features,)
-        Importance of each feature, which decides if their cost or number is limited. Features that
-        are required or used by pinned rules come first.
+        Importance of each feature; the most important ones are chosen if cost or number is limited.
+        Features that are required or used by pinned rules come first.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def step_columns(
     names : sequence of str
         Names of the features.
     categories : mapping of int to object
-        Columns that are not changed.
+        Categorical columns by index; they are not changed.
 
     Returns
     -------

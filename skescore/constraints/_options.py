@@ -39,7 +39,7 @@ def _read_file(kind: type[Constraints], file: Any) -> Constraints:
 
 
 def _extended(base: Any, value: Any) -> Any:
-    """Extend or replace the value in a file by that of an option."""
+    """Extend or replace the value in a file by the value of an option."""
     if isinstance(base, Mapping) and isinstance(value, Mapping):
         return {**base, **value}
     if isinstance(base, tuple) and isinstance(value, list):

@@ -15,8 +15,8 @@ from skescore.constraints._labeled_rows import LabeledRows
 from skescore.constraints._rewriting import groups_hold
 from skescore.rules import Condition, Interval, Missing, OneOf, Rule
 
-#: Bounds on the number of premises that a search examines, and the maximum of rows times premises
-#: between them.
+#: Largest and smallest limit on the number of premises that a search examines; in between, the
+#: number of rows times premises is limited.
 _MAX_NODES, _MIN_NODES, _MAX_WORK = 40_000, 4_000, 8_000_000
 #: Maximum number of categories for which all subsets are considered.
 _MAX_CATEGORIES = 8
@@ -41,7 +41,7 @@ class BoxProblem:
     max_conditions : float
         Largest number of conditions.
     smallest : int
-        Smallest number of rows, if larger than that of the constraints.
+        Smallest number of rows, if the constraints do not require more.
     """
 
     label: Any

@@ -30,9 +30,9 @@ from skescore.constraints._violations import GroupGap, bounds_on, gap_classes, g
 from skescore.metrics import group_masks
 from skescore.rules import Condition, Fallback, LinearOutput, OneOf, Rule, RuleSet, with_statistics
 
-#: Weights of the gap between groups relative to one wrong row per row, tried in this order.
+#: Weights of the gap between groups relative to the number of wrong rows, tried in this order.
 _GAP_WEIGHTS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
-#: Cost of changing the output of a rule that decides no row.
+#: Cost of changing an output, which decides only between outputs with equal errors.
 _CHANGE = 1e-6
 
 

@@ -13,7 +13,7 @@ from skescore.constraints._constraints import Constraints
 from skescore.constraints._thresholds import AllowedThresholds
 from skescore.rules import AtLeast, Condition, Domain, Interval, Linear, OneOf
 
-#: Function that rewrites a condition on one feature; it returns None if it could never hold.
+#: Function that rewrites a condition; it returns None if the new condition could never hold.
 Rewrite = Callable[[Any], "list[Condition] | None"]
 
 
@@ -181,8 +181,8 @@ def intersect_categories(conditions: Sequence[Condition], domain: Domain | None)
     Returns
     -------
     list of conditions
-        An equivalent conjunction; conditions remain if their values are unknown, or if together
-        they accept none.
+        An equivalent conjunction. Conditions are not merged if their values are unknown, or if they
+        have no accepted value in common.
     """
     result: list[Condition] = []
     for condition in conditions:
@@ -214,7 +214,7 @@ def _intersection(one: OneOf, other: OneOf, domain: Domain | None) -> OneOf | No
 
 
 def _joined(accepted: list[Any], together: Any) -> list[Any]:
-    """Add the other values of a group if most of it is accepted, otherwise drop the group."""
+    """Add the other values of a group if half of it is accepted, otherwise drop the group."""
     result = dict.fromkeys(accepted)
     for group in together:
         n_accepted = sum(v in result for v in group)
@@ -226,7 +226,7 @@ def _joined(accepted: list[Any], together: Any) -> list[Any]:
 
 
 def _separated(accepted: list[Any], apart: Any, together: Any) -> list[Any]:
-    """Drop values until at most one of each group is left; keep values together that belong so."""
+    """Drop values, with those that belong together, until at most one of each group is left."""
     result = list(accepted)
     for group in apart:
         present = [v for v in result if v in group]

@@ -186,7 +186,7 @@ class _Context:
         needed = [n for n in ("min_support", "min_precision") if getattr(constraints, n)]
         needed += ["max_gap"] if constraints.max_gap else []
         if needed and self.X is None:
-            raise ValueError(f"{needed[0]} counts rows: pass X, the rows to decide about.")
+            raise ValueError(f"{needed[0]} requires rows: pass X.")
         if constraints.min_precision and self.y is None:
             raise ValueError("min_precision compares rules with labels: pass y.")
         if self.X is not None and self.y is not None and len(self.y) != len(self.X):
@@ -422,7 +422,7 @@ def _check_support(context: _Context, label: str, part: Constraints) -> Iterator
     for i, rows in enumerate(context.rows_by_rule):
         if rows.sum() < smallest:
             evidence = (
-                f"rule {i + 1} decides {plural(int(rows.sum()), 'row')}, less than {smallest}"
+                f"rule {i + 1} decides {plural(int(rows.sum()), 'row')}, fewer than {smallest}"
             )
             yield Violation(label, i, evidence, "Drop the rule or widen its bounds.")
 
@@ -522,7 +522,7 @@ def _predictions(ruleset: RuleSet, X: Any) -> np.ndarray:
 def _favorable(
     predictions: np.ndarray, ruleset: RuleSet, constraints: Constraints
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the quantities whose means are compared: the favorable class, or numbers."""
+    """Yield the names and values of compared quantities: shares of classes, or predictions."""
     if ruleset.classes is None:
         yield "the mean prediction", np.asarray(predictions, dtype=float)
         return
