@@ -71,7 +71,7 @@ class TreeRows:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Tree as leaves: premises, sums of the moments of their rows, and numbers of rows."""
+    """Tree as leaves: premises, and sums of the moments of their rows."""
 
     premises: tuple[tuple[Condition, ...], ...]
     sums: np.ndarray
@@ -231,8 +231,8 @@ class ConstrainedTrees:
     """Search for the best trees that satisfy constraints.
 
     Trees, and the outputs of their leaves, are checked in the order of their loss. The first that
-    satisfies all constraints is optimal. A search that stops earlier has proven that none has a
-    smaller loss than those checked.
+    satisfies all constraints is optimal. A search that stops earlier has proven that no feasible
+    tree has a smaller loss than the next one in this order.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ class ConstrainedTrees:
         n_leaves : int
             Number of leaves.
         limit : float
-            Loss from which trees are ignored.
+            Trees with at least this loss are ignored.
 
         Returns
         -------
@@ -324,9 +324,9 @@ class ConstrainedTrees:
         n_leaves : int
             Number of leaves.
         known_f1 : float
-            Value of F1 up to which trees are ignored.
+            Trees with at most this F1 are ignored.
         tolerance : float
-            Difference of F1 that need not be proven.
+            Largest difference between the bound and the best F1 at which the search may stop.
 
         Returns
         -------
@@ -435,7 +435,7 @@ class ConstrainedTrees:
 
 
 def _has_lower_point(one: Sequence[Condition], other: Sequence[Condition], feature: int) -> bool:
-    """Return whether a point of one premise is below one of the other, and equal elsewhere."""
+    """Return whether a point of one premise is below a point of the other in `feature` only."""
     sides = []
     for premise in (one, other):
         on_feature = [c for c in premise if feature in c.features]

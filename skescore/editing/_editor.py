@@ -53,8 +53,8 @@ class RuleEditor:
     black_box : estimator or callable, optional
         Fitted model that the rules explain. Pass it, `y`, or both.
     held_out : tuple of two array-likes, optional
-        Rows and labels on which effects are measured; by default X and y. If the rules were
-        extracted from X, the intervals of the effects are then too optimistic for new rows.
+        Rows and labels on which effects are measured; by default X and y. By default, if the rules
+        were extracted from X, the effects are too optimistic for new rows.
     constraints : Constraints, optional
         Constraints that the rules must satisfy; violations are reported with every effect.
     author : str, optional
@@ -195,7 +195,7 @@ class RuleEditor:
         Parameters
         ----------
         number, to : int
-            Number of the rule before and after, from 1.
+            Number of the rule before and after the move, from 1.
         because : str, optional
             Reason for the edit, which the log records.
 
@@ -567,7 +567,7 @@ class RuleEditor:
             limits=limits,
         )
         if refitted is None:
-            raise ValueError("No rules satisfy the constraints; violations() names the conflict.")
+            raise ValueError("No rules satisfy the constraints; find_conflict may name the cause.")
         refitted = self._recounted(refitted)
         if self._quality(refitted) <= self._quality(before):
             return Reoptimization(Effect(before, before, self.rows), numbers, False)

@@ -82,7 +82,7 @@ def apply_edit(rules: RuleSet, edit: Mapping[str, Any]) -> RuleSet:
 def _with_valid_order(rules: RuleSet, edited: RuleSet) -> RuleSet:
     """Turn rules that are no longer disjoint into an ordered list with the same predictions.
 
-    The first matching one of disjoint rules predicts, so the list has their order.
+    Of disjoint rules, the first match predicts, so the list keeps their order.
     """
     if not edited.disjoint or edited.voting is not None:
         return edited
@@ -222,7 +222,7 @@ def _merge(rules: RuleSet, first: int, second: int) -> RuleSet:
     if output is None:
         raise ValueError(
             f"Rules {first} and {second} have different outputs, {a.output!s} and {b.output!s}; "
-            "give them the same with set_output first."
+            "give both the same output with set_output first."
         )
     premise = hull_of(rules, a.conditions, b.conditions)
     merged = Rule(premise, output, combined(a.statistics, b.statistics), a.weight)

@@ -397,7 +397,7 @@ def _select(evaluation: RuleEvaluation, rows: np.ndarray) -> RuleEvaluation:
 
 
 def _weighted(evaluation: RuleEvaluation, weights: np.ndarray) -> RuleEvaluation:
-    """Return the evaluation of resampled rows; the volume is that of the domain."""
+    """Return the evaluation of resampled rows, with the same volume."""
     resampled = replace(evaluation, sample_weight=weights)
     resampled.__dict__["volume"] = evaluation.volume
     return resampled

@@ -181,7 +181,7 @@ class EditHistory:
 
 
 def changed_lines(before: RuleSet, after: RuleSet) -> tuple[list[str], list[str]]:
-    """Return the numbered lines that only the first and only the second rule set has."""
+    """Return the numbered lines that only `before` has, and those that only `after` has."""
     texts = [_lines(rules) for rules in (before, after)]
     removed, added = (
         [f"{n}. {line}" if n else line for n, line in one if line not in {t for _, t in other}]

@@ -56,7 +56,7 @@ def interval_of(rule: Rule, feature: int) -> Interval:
 
 
 def with_interval(rule: Rule, old: Interval, new: Interval) -> Rule:
-    """Return the rule with another interval in the place of one from :func:`interval_of`."""
+    """Return the rule with an interval from :func:`interval_of` replaced by another one."""
     if old in rule.conditions or old.is_trivial:
         return with_condition(rule, old.feature, new)
     conditions = [

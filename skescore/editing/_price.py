@@ -255,7 +255,7 @@ class PriceProblem:
         self.further = self._further_constraints()
 
     def _constant_rules(self) -> RuleSet:
-        """Return one rule that always holds, the rules that the certificate compares."""
+        """Return one rule that always holds, as the rules to certify."""
         classes = None
         output: Any = 0.0
         if self.is_numeric:
@@ -344,7 +344,7 @@ class PriceProblem:
         frontiers = [relaxed.frontiers[0]]
         limit = self.constraints.max_conditions
         if self.kind == "list" and isinstance(limit, int) and limit < space.max_conditions:
-            # Rules of as few tests satisfy the limit; an interval is one condition of two tests.
+            # Rules with `limit` tests satisfy it; an interval is one condition with two tests.
             frontiers += self.certify(replace(space, max_conditions=limit), limits).frontiers
         for low, high, incumbent in self._bounds_of_sizes(space, frontiers, deadline):
             lower.append(min([low, *lower]))  # rule sets may have fewer rules
@@ -404,7 +404,7 @@ class PriceProblem:
         return tuple(bounds)
 
     def _with_better_rules(self, proof: _Proof, further_rules: Sequence[RuleSet]) -> _Proof:
-        """Use rules with a better metric as incumbents, as the fewest errors may not be best."""
+        """Use rules with a better metric, which need not have the fewest errors, as incumbents."""
         certificate, rules = proof.certificate, list(proof.rules_by_size)
         measured = list(certificate.measured[0])
         metric = certificate.settings["metric"]

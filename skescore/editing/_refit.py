@@ -19,7 +19,7 @@ from skescore.rules import RowTable, Rule, RuleSet
 
 @dataclass(frozen=True, eq=False)
 class Reoptimization:
-    """Best rules that keep an expert's edits, compared with the edited rules.
+    """Refitted rules that keep the pinned rules, compared with the edited rules.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def refit(
     Parameters
     ----------
     rules : RuleSet
-        Rules of which one predicts each row.
+        Rules that do not vote; one rule predicts each row.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     labels : ndarray of shape (n_rows,)

@@ -97,10 +97,10 @@ def suggest(
 
     Notes
     -----
-    These edits are tried: all changes of one output, of one bound to one of 16 values of the
-    feature or to a bound before the edits, of the fallback, the removal of one rule, and the best
-    new rules with up to two conditions at the top of a list. Edits that leave rows without
-    prediction are not.
+    The search tries to change one output or the fallback, to move one bound to one of 16 values of
+    the feature or to a bound before the edits, to remove one bound or one rule, and to add one of
+    the best rules with up to two conditions at the top of a list. Edits that leave further rows
+    without a prediction are excluded.
 
     Examples
     --------
@@ -129,9 +129,7 @@ def suggest(
         suggestion = search.judge(edit, lost, share)
         if suggestion is not None:
             suggestions.setdefault(suggestion.text, suggestion)
-    ordered = sorted(
-        suggestions.values(), key=lambda s: (s.n_rows_changed, s.n_added, -s.restored, s.text)
-    )
+    ordered = sorted(suggestions.values(), key=Suggestion.sort_key)
     return ordered[:limit]
 
 

@@ -31,7 +31,7 @@ class WrittenEdits:
     Attributes
     ----------
     touched : list of int
-        Numbers of the edited rules, before the edits; added rules have none.
+        Current numbers of the edited and added rules.
 
     Examples
     --------
