@@ -22,7 +22,7 @@ from skescore.verification._grid import CellBoxes, CellGrid
 from skescore.verification._measures import Neighborhoods
 
 UNKNOWN, AGREES, DISAGREES = range(3)
-#: Mass up to which a box is not split.
+#: Volume up to which a part without rows is omitted.
 _NO_MASS = 0.0
 #: Relative rounding error of a linear prediction.
 _ROUNDING = 1e-12
@@ -455,8 +455,8 @@ def partition_region(
     deadline : Deadline
         Time at which splitting ends.
     priority : callable, optional
-        Function that returns the urgency of a node; by default its volume and its mass near the
-        data, as shares of those of the region.
+        Function that returns the urgency of a node; by default the sum of its shares of the
+        region's volume and of its mass near the data.
 
     Returns
     -------

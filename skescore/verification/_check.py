@@ -1,4 +1,4 @@
-"""Independent check of a verification by a simpler program that shares no search with it.
+"""Independent check of a verification by a simpler program that shares no search code with it.
 
 Statements about the rows, and witnesses, are recomputed by calling the model and the rules. In
 small cases, all cells between the cuts of model and rules are enumerated and the model is called
@@ -56,7 +56,7 @@ _ROUNDING, _SUM_ROUNDING = 1e-6, 1e-12
 _BOUND_ROUNDING = 2e-6
 #: Probability that fresh rows refute a correct statement.
 _RISK = 1e-9
-#: Number of rows of a rule with computed probabilities, and of points per side of the picture.
+#: Number of rows per rule whose probabilities are computed, and of points per side of the picture.
 _N_PROBABILITIES, _PICTURE_SIDE = 1000, 32
 _MEASURES = ("volume", "near")
 _BOUNDS = ("lower", "upper", "proven_lower", "proven_upper")
@@ -282,7 +282,7 @@ class _Checker:
             "engine and reason contradict each other or the model.",
         )
         domain = [column.to_dict() for column in self._columns]
-        # Adding 0 converts -0, as which integers may be rounded, to 0.
+        # Adding 0 converts -0.0, which rounding may produce, to 0.
         stated_domain = [
             {key: v + 0.0 if type(v) is float else v for key, v in column.items()}
             for column in data["domain"]
@@ -451,7 +451,7 @@ class _Checker:
         self._leave(record, f"{measure}_disagreement.n_samples", reason)
 
     def _check_pooled(self, measure: str) -> None:
-        """Check the interval of all rules against those of the rules."""
+        """Check the joint interval of all rules against the intervals of single rules."""
         stated = self.data[f"{measure}_disagreement"]
         key = "volume" if measure == "volume" else "near_rows"
         pairs = [
@@ -703,7 +703,7 @@ class _Checker:
         )
 
     def check_picture(self) -> None:
-        """Draw the picture again."""
+        """Compute the picture again and compare it."""
         picture, record = self.data["picture"], self._pictured_record()
         point = None if record is None else (record["worst"] or record["witness"])["row"]
         usable = [
@@ -1015,7 +1015,7 @@ def _exact_interval(hits: int, n: int, confidence: float) -> tuple[float, float]
 
 
 def _differences(column: Column, value: Any, values: pd.Series) -> np.ndarray:
-    """Return the distance of a value from those of all rows in a column."""
+    """Return the distance of a value from the values of all rows in a column."""
     is_missing = values.isna().to_numpy()
     if pd.isna(value):
         return np.where(is_missing, 0.0, 1.0)

@@ -137,7 +137,7 @@ def read_columns(
 def _number_column(
     name: str, values: np.ndarray, domain: Domain | None, feature: int | None
 ) -> Column:
-    """Return a numeric column, whose range is that of the domain if it has one."""
+    """Return a numeric column with the range of the domain, or of the rows without a domain."""
     observed = values[~np.isnan(values)]
     is_whole = bool((np.round(observed) == observed).all())
     if len(observed) and (observed.min() > 2.0**53 or observed.max() < -(2.0**53)):

@@ -35,7 +35,7 @@ class CellBoxes:
     missing : ndarray of bool, shape (n_boxes, n_features)
         Whether the box includes missing values of a numeric column.
     words : ndarray of uint64, shape (n_boxes, n_words)
-        Bits of the included categories, followed by that of the missing value.
+        Bits of the included categories, followed by the bit of the missing value.
     """
 
     low: np.ndarray
@@ -347,7 +347,7 @@ class CellGrid:
         return counts
 
     def contains(self, boxes: CellBoxes, i: int, points: np.ndarray) -> np.ndarray:
-        """Return for each point whether it is in one of the boxes."""
+        """Return for each point whether it is in box `i`."""
         result = np.ones(len(points), dtype=bool)
         for j in range(self.n_features):
             values = points[:, j]

@@ -15,8 +15,8 @@ class VerificationLimits:
     Parameters
     ----------
     time_limit : float, default=60.0
-        Time in seconds, divided among the rules, without reading the model. Each interval gets at
-        least one sample.
+        Time in seconds, divided among the rules; it does not include reading the model. Each
+        interval gets at least one sample.
     clock : {"wall", "cpu"}, default="wall"
         Whether the limit is wall time, or CPU time of the process for a loaded machine.
     max_splits : int, default=1000

@@ -74,7 +74,7 @@ def draw_map(
     Returns
     -------
     DisagreementMap or None
-        Map of the two numeric columns in which the agreement changes most; None if there are fewer.
+        Map of the two numeric columns in which the agreement changes most; None if fewer vary.
     """
     candidates = [
         j

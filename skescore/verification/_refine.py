@@ -73,7 +73,7 @@ def refine(
     max_new_rules : int, default=2
         Maximum number of exceptions.
     n_rows : int, default=20_000
-        Number of generated rows for proposals, and number of rows for tests.
+        Number of rows generated for proposals; as many are generated for tests.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the generated rows.
 
@@ -111,7 +111,7 @@ def refine(
     check_integer("n_rows", n_rows, 1000)
     if verification.ruleset != rules:
         raise ValueError(
-            "verification must belong to these rules, got that of other rules. Call verify again."
+            "verification must belong to these rules, but it is of other rules. Call verify again."
         )
     repair = _Repair(verification, black_box, X, n_rows, random_state)
     for _ in range(max_new_rules):

@@ -98,7 +98,7 @@ class RuleRegion:
 
 
 def flat_conditions(conditions: Iterable[Condition]) -> list[Condition]:
-    """Return the conditions, where those of M-of-N conditions replace the latter."""
+    """Return the conditions, with M-of-N conditions replaced by the conditions they count."""
     result: list[Condition] = []
     for condition in conditions:
         if isinstance(condition, AtLeast):

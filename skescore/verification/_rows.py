@@ -19,7 +19,7 @@ class RowCodes:
     X : array-like or DataFrame of shape (n_rows, n_features)
         Rows in the container that the black box accepts.
     code_columns : iterable of int, default=()
-        Numeric columns that conditions compare with listed values, which become categories.
+        Numeric columns that become categories because conditions compare them with listed values.
     names : sequence of str, optional
         Names for the columns of an array.
 

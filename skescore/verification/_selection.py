@@ -100,10 +100,10 @@ def choose_verified(
     n_candidates : int, default=5
         Largest number of candidates to verify.
     use_witnesses : bool, default=False
-        Whether to extract the rules with the least disagreement again if no candidate respects the
-        limit, with further training rows on which these rules and the model disagree, see
-        :class:`WitnessSampling`. They win if they have less disagreement, and are added to the
-        leaderboard with the name of the extractor and " + witnesses".
+        Whether to repeat one extraction if no candidate respects the limit. The extraction with the
+        least disagreement then gets further training rows on which its rules and the model
+        disagree, see :class:`WitnessSampling`. The new rules win if they have less disagreement,
+        and are added to the leaderboard with the name of the extractor and " + witnesses".
     limits : VerificationLimits, optional
         Limits of each verification; by default 20 seconds.
     random_state : int, default=0

@@ -37,7 +37,7 @@ _GROWTH_EFFORT = 30
 
 @dataclass(frozen=True, order=True)
 class _Cut:
-    """One way to exclude a part of a box: it loses `cost` of the rows and of the volume."""
+    """Cut that excludes a part of a box; `cost` measures the lost rows and volume."""
 
     cost: float
     column: int

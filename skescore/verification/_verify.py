@@ -81,14 +81,14 @@ def verify(
     """Compare rules with a model over the whole domain and near the data.
 
     For every rule, the share of its region in which the model has another prediction is bounded
-    from both sides. The closest row of disagreement is searched, and a part of the rule in which
-    agreement is proven.
+    from both sides. The function also searches for the row of disagreement closest to the data, and
+    for a part of the rule in which agreement is proven.
 
     Parameters
     ----------
     rules : RuleSet
-        Rules of which one predicts each row. In a list, the region of a rule is its premise without
-        those of earlier rules.
+        Rules that do not vote; one rule predicts each row. In a list, the region of a rule is its
+        premise without the premises of earlier rules.
     black_box : estimator
         Model to compare with; if it is not fitted, a clone is fitted on X and y. Trees, forests and
         boosted trees of scikit-learn, XGBoost, LightGBM and CatBoost are read exactly, others are

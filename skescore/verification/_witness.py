@@ -15,7 +15,7 @@ from skescore.verification._branch import Target
 from skescore.verification._measures import column_scales
 from skescore.verification._queries import PointQueries
 
-#: Number of points with computed nearest rows, and of points that are moved towards a row.
+#: Number of points whose nearest rows are computed, and of points that are moved towards a row.
 _N_CANDIDATES, _N_MOVED = 400, 8
 #: Number of bisection steps between a point and the real row, per column.
 _N_HALVINGS = 12
@@ -96,10 +96,8 @@ class WitnessSearch:
     ----------
     queries : PointQueries
         Rules and model.
-    scales : ndarray of shape (n_features,)
-        Unit of distances by column.
-    is_category : ndarray of bool
-        Columns of codes.
+    grid : CellGrid
+        Cells that determine the kinds of the columns and the units of distances.
     """
 
     def __init__(self, queries: PointQueries, grid: Any) -> None:

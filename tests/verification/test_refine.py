@@ -108,6 +108,6 @@ def test_refine_needs_the_verification_of_its_rules() -> None:
     model = HistGradientBoostingClassifier(max_iter=2, learning_rate=0.9).fit(X, X[:, 0] > 5)
     rules = CARTExtractor(model, max_leaf_nodes=2).fit(X).rules_
     result = verify(rules, model, X, limits=LIMITS)
-    with pytest.raises(ValueError, match="that of other rules"):
+    with pytest.raises(ValueError, match="of other rules"):
         refine(rules[:1], result, model, X)
     assert refine(rules, result, model, X, max_new_rules=0) is rules
