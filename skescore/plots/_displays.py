@@ -95,7 +95,7 @@ class ParetoDisplay(_Display):
         ax : matplotlib.axes.Axes, optional
             Axes to draw on; by default a new figure.
         **options
-            Options of this function.
+            Options of :func:`skescore.plots.pareto_plot`.
 
         Returns
         -------
@@ -208,7 +208,7 @@ class ScoreBarsDisplay(_Display):
         ax : matplotlib.axes.Axes, optional
             Axes to draw on; by default a new figure.
         **options
-            Options of this function.
+            Options of :func:`skescore.plots.score_bars`.
 
         Returns
         -------
@@ -372,7 +372,7 @@ class DecisionBoundaryDisplay:
         axes : sequence of matplotlib.axes.Axes, optional
             Axes to draw on, one for each model; by default a new figure.
         **options
-            Options of this function.
+            Options of :func:`skescore.plots.decision_boundaries`.
 
         Returns
         -------
@@ -424,7 +424,7 @@ def plot_search(search: Any, kind: str = "trade_off", *, ax: Any = None, **optio
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default a new figure.
     **options
-        Options of that function.
+        Options of the function that draws the plot.
 
     Returns
     -------

@@ -471,7 +471,7 @@ def fire_surface(
     psi : float, default=1.0
         Number of rules that count as one.
     n_rules : (float, float), optional
-        Range of the numbers of rules, at least 1; by default 1 to 20, or that of the points.
+        Range of the numbers of rules, at least 1; by default 1 to 20, or the range of points.
     loss : (float, float), optional
         Range of the loss, at least 0; by default from 0 to 1, or to contain all points.
     loss_label : str, default="predictive loss p"

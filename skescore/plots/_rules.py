@@ -160,7 +160,7 @@ def rule_boxes(
     y : array-like of shape (n_rows,), optional
         True outputs of the rows, for the colors of points.
     features : sequence of two str or int, optional
-        Features on the x axis and the y axis, by name or index; by default those with the most
+        Features on the x axis and the y axis, by name or index; by default the two with the most
         conditions.
     legend : bool, default=True
         Whether to draw a legend beside the axes.
@@ -341,8 +341,8 @@ def parallel_rules(
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         Rows that determine the ranges of features if the rules have no domain.
     features : sequence of str or int, optional
-        Features from left to right; by default the (at most `max_features`) with the most
-        conditions.
+        Features from left to right; by default up to `max_features` features with the most
+        conditions, in the order of the columns.
     max_rules : int, default=20
         Largest number of rules; of more rules, the first are drawn.
     max_features : int, default=12
@@ -500,7 +500,7 @@ def overlap_matrix(
 
     Notes
     -----
-    The order of the rules does not matter here. A list predicts by the earlier of two such rules.
+    The order of the rules does not matter. Where rules of a list overlap, the earlier one predicts.
 
     Examples
     --------
@@ -551,7 +551,7 @@ def group_heatmap(
     colorbar: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw the share of each group's rows that each rule predicts, such as of women and men.
+    """Draw the share of each group's rows, such as women and men, that each rule predicts.
 
     Use it to see which rules treat the groups of a protected attribute differently.
 

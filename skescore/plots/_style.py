@@ -335,7 +335,7 @@ def checked_range(
 
 
 def checked_weights(name: str, user_weights: Any) -> list[float]:
-    """Check one or several positive weights, and return them as an array."""
+    """Check one or several positive weights, and return them as a list."""
     try:
         values = np.atleast_1d(np.asarray(user_weights, dtype=float))
     except (TypeError, ValueError):

@@ -496,9 +496,9 @@ def score_sensitivity(
     for i, value in enumerate(at):
         curves[:, i] = scores_at(now | {weight: float(value)})
     sign = spec.sign
-    today = sign * scores_at(now)
+    current_scores = sign * scores_at(now)
     leads = np.bincount((sign * curves).argmax(axis=0), minlength=len(candidates))
-    order = np.lexsort([-today, -leads])
+    order = np.lexsort([-current_scores, -leads])
     named = order[:top]
     ax = axes_or_new(ax, (7.5, 4.4))
     unnamed = np.setdiff1d(np.arange(len(candidates)), named)
