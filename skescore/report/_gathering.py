@@ -175,8 +175,8 @@ def remake_rules(
                 continue
             if index == saved.winner and not _are_same(rules_by_index[index], winners_rules):
                 return {}, (
-                    "the winner's rules differ from those of the run (another machine, or other "
-                    "versions), so other rules would not be trustworthy"
+                    "the winner's rules differ from the rules of the run (another machine, or "
+                    "other versions), so other rules would not be trustworthy"
                 )
     is_complete = len(rules_by_index) == len(requested)
     return rules_by_index, "" if is_complete else "some could not be extracted again"
@@ -367,7 +367,7 @@ def _rules(ruleset: RuleSet, data: Dataset | None, black_box: Any) -> dict[str, 
 def _editing(
     ruleset: RuleSet, data: Dataset | None, black_box: Any, view: str
 ) -> dict[str, Any] | None:
-    """Return the contents for editing a view of the page; only a fitted black box is queried."""
+    """Return the contents for editing a view, or None; only a fitted black box is queried."""
     model = None
     if data is not None and black_box is not None and is_prefit(black_box):
         model = np.asarray(black_box.predict(own_rows(data.X)))
@@ -914,11 +914,11 @@ def _bench(folder: Path, rows: Any) -> dict[str, Any]:
 
 
 def _left_out(run: dict[str, Any]) -> list[str]:
-    """Write one note for each reason why extractors were not measured on some data sets."""
+    """Write a note for each extractor or model and reason why it was not measured on data sets."""
     data_by_reason: dict[tuple[str, str], list[str]] = {}
     for pair in run.get("not_applicable") or ():
         name = str(pair.get("extractor") or pair.get("black_box"))
-        if pair.get("why") != "not wanted":
+        if pair.get("why") != "not requested":
             data_by_reason.setdefault((name, str(pair.get("why"))), []).append(
                 str(pair.get("data"))
             )

@@ -1234,7 +1234,7 @@ def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "; all classes have the same weight, on held-out rows" in page
     # The other rules of the front are extracted again with the weights.
-    assert "differ from those of the run" not in page
+    assert "differ from the rules of the run" not in page
     right = RuleSet.from_json(json.dumps(rules)).predict(a[:, None]) == kinds
     message = rf"accuracy \(data\) of the rules {right.mean():.3f}, .* completeness by rows"
     assert re.search(message, " ".join(out.split()))

@@ -21,6 +21,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from skescore.bench import config_from, make_plan
 from skescore.certificates import certify
 from skescore.cli import main
 from skescore.datasets import Dataset, load_dataset
@@ -140,7 +141,7 @@ def test_report_detects_another_black_box(folder) -> None:
     )
     content = content_of(write_report(folder, data=load_dataset("iris"), black_box=fitted))
     assert len(content["views"]) == 1
-    assert "differ from those of the run" in " ".join(content["notes"])
+    assert "differ from the rules of the run" in " ".join(content["notes"])
 
 
 def test_report_states_time_limit(folder) -> None:
@@ -487,6 +488,21 @@ def test_report_of_a_bench_has_groups_of_candidates(tmp_path) -> None:
     assert groups[0]["task"] == "regression"
 
 
+def test_report_of_a_bench_omits_combinations_that_were_not_requested(tmp_path) -> None:
+    extractors = [{"name": name, "data": ["iris", "diabetes"]} for name in ("cart", "gridrex")]
+    config = {"data": ["iris", "wine", "diabetes"], "black_boxes": ["knn"]}
+    plan = make_plan(config_from(config | {"extractors": extractors}))
+    left_out = [
+        {"data": data, "extractor": extractor, "why": why}
+        for (data, extractor), why in plan.not_applicable.items()
+    ]
+    assert len(left_out) == 3
+    bench_rows().to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "run.json").write_text(json.dumps({"not_applicable": left_out}))
+    notes = [note for note in content_of(write_report(tmp_path))["notes"] if "left out" in note]
+    assert notes == ["gridrex is left out on iris: it is for regression only."]
+
+
 def test_report_rejects_an_empty_or_foreign_bench(tmp_path) -> None:
     bench_rows().iloc[:0].to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(ValueError, match="without any rows"):
@@ -599,7 +615,7 @@ def test_page_compares_by_class_weights(weights, tmp_path):
     share = {"balanced": 1 / 3}.get(str(weights), 0.6)  # of setosa: 50 of 150 rows, 6 of 10 parts
     assert content["groups"][0]["always"]["share"] == pytest.approx(share)
     text = page.read_text(encoding="utf-8")
-    assert "differ from those of the run" not in text
+    assert "differ from the rules of the run" not in text
     phrase = (
         "all classes have the same weight"
         if weights == "balanced"
@@ -625,7 +641,7 @@ def test_page_compares_by_sample_weights(task, tmp_path):
         repeated = np.repeat(y, weights.astype(int))
         assert always["error"] == pytest.approx(np.abs(repeated - repeated.mean()).mean())
     text = page.read_text(encoding="utf-8")
-    assert "differ from those of the run" not in text
+    assert "differ from the rules of the run" not in text
     assert "; rows have the given weights, on held-out rows" in text
     with pytest.raises(ValueError, match="A search has its own rows"):
         write_report(search, X, y, path=tmp_path / "page.html")
