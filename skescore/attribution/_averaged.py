@@ -117,7 +117,7 @@ def averaged_responsibility(
     Notes
     -----
     Degrees are exact for contrasts that differ in at most 12 features; otherwise they are found by
-    the flip search of `BReX`. Contrasts are those of `nearest_contrasts`.
+    the flip search of `BReX`. Contrasts come from `nearest_contrasts`.
 
     Examples
     --------

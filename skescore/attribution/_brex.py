@@ -89,8 +89,8 @@ class BReX(BaseEstimator):
     ----------
     model : Formula, estimator or callable
         A formula, a fitted classifier, or a function that predicts labels of rows (or one column of
-        scores per class, of which the largest decides). For a regressor, explain a comparison:
-        ``lambda X: model.predict(X) > 10``.
+        scores per class; the largest decides). For a regressor, explain a comparison: ``lambda X:
+        model.predict(X) > 10``.
     preset : {"certified", "paper", "literal"}, default="certified"
         ``"certified"`` keeps the largest proven degree of each feature, and reports which values
         are exact. ``"paper"`` is one pass of B-ReX with four blocks, in which masks remain active

@@ -182,7 +182,7 @@ class ContrastPairs:
         n_points = 1 << len(columns)
         indices = np.zeros((n_points, self.n_features), dtype=np.int64)
         for bit, column in enumerate(columns):
-            second = int(self._codes[:, column].argmax())  # the first value is that of row 0
+            second = int(self._codes[:, column].argmax())  # row 0 has the first value
             indices[:, column] = np.where(np.arange(n_points) >> bit & 1, second, 0)
         table = pd.factorize(self.predict_mixed(indices))[0]
         codes = self._codes[: self.n_rows, columns] @ (1 << np.arange(len(columns)))

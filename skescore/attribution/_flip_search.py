@@ -27,7 +27,7 @@ _COLD_TRIES = 20
 #: Largest numbers of attempts for a feature in no flip set, of attempts for a feature in large flip
 #: sets only, and of consecutive attempts without a new flip set.
 _TRIES, _LARGE_TRIES, _VAIN_TRIES = 14, 2, 200
-#: Largest size of flip sets of which all subsets are tested.
+#: Largest size of flip sets whose subsets are all tested.
 _VERIFIED = 4
 #: Sets larger than the first number lose several features at a time. For sets larger than the
 #: second, all chunks are queried at once, because one call per chunk would take too long.

@@ -214,8 +214,7 @@ def gates_to_text(gates: Sequence[Gate]) -> str:
             pieces.append("~")
             stack.extend(_bracketed(left, gates[left][0] in BINARY))
         else:
-            # Operators group from the left, so a left operand with the same operator needs no
-            # brackets.
+            # Operators group from the left: a left operand with the same one needs no brackets.
             parts = [
                 *_bracketed(right, gates[right][0] in BINARY),
                 f" {_SIGNS[operator]} ",
@@ -381,8 +380,8 @@ class Formula:
         ----------
         text : str
             Variables ``x1``, ``x2``, ... (``x1`` is index 0), brackets and operators. Precedence is
-            that of Python, highest first: ``~`` or ``not``, ``&`` or ``and``, ``^`` or ``xor``,
-            ``|`` or ``or``. Equal operators are evaluated from left to right.
+            as in Python, highest first: ``~`` or ``not``, ``&`` or ``and``, ``^`` or ``xor``, ``|``
+            or ``or``. Equal operators are evaluated from left to right.
         n_inputs : int, optional
             Number of inputs of a row; by default the largest number of a variable.
 

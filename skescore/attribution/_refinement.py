@@ -82,9 +82,9 @@ class MaskCache:
         self.queries = np.ones(n_rows, dtype=np.int64)
         self.exhausted = np.zeros(n_rows, dtype=np.bool_)
         # Masks of each row, by whether they keep the decision. Unused entries must not lead to
-        # inferences: those of masks that keep the decision are empty, so only the empty mask is a
-        # subset of them. Those of masks that change it have all bits set, including a spare bit
-        # that is not set in any mask, so they are not a subset of any mask.
+        # inferences. Among masks that keep the decision, they are empty, so only the empty mask is
+        # a subset of them. Among masks that change it, they have all bits set, including a spare
+        # bit that is not set in any mask, so they are not a subset of any mask.
         shape = (n_rows, 4, n_features // 64 + 1)
         self._fill = {True: np.uint64(0), False: ~np.uint64(0)}
         self._sets = {is_same: np.full(shape, fill) for is_same, fill in self._fill.items()}
@@ -357,8 +357,7 @@ def fewest_masked(certificates: Certificates, n_rows: int, n_features: int) -> t
 def evidence(cache: MaskCache, sizes: Index, witnesses: Masks) -> Evidence:
     """Improve witnesses by the implications of all predictions.
 
-    The result is valid if every subset of a mask that keeps the decision keeps it too, as in strong
-    Kleene logic.
+    Valid if every subset of a mask that keeps the decision keeps it too, as in strong Kleene logic.
     """
     n, n_features = sizes.shape
     same, change = cache.implied(n_features)

@@ -28,8 +28,7 @@ __all__ = ["Responsibilities", "responsibility"]
 _METHODS = ("auto", "exhaustive", "levelwise", "linear")
 #: Maximum number of inputs for method="exhaustive".
 _EXHAUSTIVE_LIMIT = 20
-#: Maximum number of inputs for which "auto" tries all flips of each row, or in one table for all
-#: rows.
+#: Maximum number of inputs for which "auto" tries all flips, by row or in one table for all rows.
 _ROW_LIMIT, _TABLE_LIMIT = 12, 16
 #: Maximum size in bytes of a table for a block of rows. Three tables are in memory at a time.
 _BUDGET = 1 << 25
@@ -97,7 +96,7 @@ def responsibility(
     ----------
     model : Formula, estimator or callable
         A formula, a fitted classifier, or a function that predicts labels of rows (or one column of
-        scores per class, of which the largest decides).
+        scores per class; the largest decides).
     X : array-like or DataFrame, shape (n_rows, n_inputs), or one row
         Rows to explain. Values must be 0 and 1 unless there is a `contrast`.
     method : {"auto", "exhaustive", "levelwise", "linear"}, default="auto"
@@ -108,7 +107,7 @@ def responsibility(
         features whose table serves all rows. For more features it selects levelwise, which may
         leave values open; `BReX` needs fewer queries there.
     contrast : array-like or DataFrame, optional
-        Value that a flipped feature takes: one row, or one per row of `X`, such as those of
+        Value that a flipped feature takes: one row, or one per row of `X`, for example from
         `nearest_contrasts`. By default, 0 and 1 are exchanged. Features with the same value in both
         are never responsible.
     max_size : int, default=3
@@ -144,8 +143,7 @@ def responsibility(
     flipping any proper subset does not. The degree of an input is one over the size of the smallest
     minimal flip set that contains it, or 0 if there is none (Definitions 4 and 5 of the paper; the
     other members are the witness). Without minimality, an irrelevant input would inherit the degree
-    of a decisive one. With a contrast, the degrees are *contrastive*: flipped inputs take its
-    values.
+    of a decisive one. With a contrast (*contrastive* degrees), flipped inputs take its values.
 
     The linear algorithm of the paper treats the case in which both operands must flip before those
     in which one suffices, and compares gates with the value of the whole formula. Both are errors;

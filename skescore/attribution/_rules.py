@@ -205,7 +205,7 @@ def _premises(ruleset: RuleSet, cells: list[_FeatureCells]) -> list[tuple[int, P
 def _written_out(
     conditions: tuple[Condition, ...], cells: list[_FeatureCells], index_of: dict[int, int]
 ) -> list[Premise] | None:
-    """Convert a conjunction to a disjunction of premises."""
+    """Convert a conjunction to alternative premises; None if it is linear or they are too many."""
     result: list[Premise] = [{}]
     for condition in conditions:
         if isinstance(condition, Linear):
@@ -386,7 +386,7 @@ class _PremiseSearch:
     def _first_held(
         self, row_bits: list[int], moved: dict[int, int], indices: list[int]
     ) -> Premise | None:
-        """Return the first premise that a row may satisfy after the partial change."""
+        """Return the first premise that a row may satisfy after the partial change, or None."""
         for i in indices:
             premise = self.premises[i][1]
             if all(bits & moved.get(at, row_bits[at]) for at, bits in premise.items()):
@@ -456,7 +456,7 @@ def _by_nearest_box(ruleset: RuleSet) -> bool:
 
 
 class _RowTrials:
-    """Tests of changed rows; parameters are those of :func:`rule_attribution`."""
+    """Tests of changed rows; parameters are as in :func:`rule_attribution`."""
 
     def __init__(
         self,
@@ -666,7 +666,7 @@ def rule_attribution(
     is in none. With two cells per feature this is the responsibility of Boolean variables (Chockler
     and Halpern 2004).
 
-    Uncovered rows have a prediction too: that of the fallback, or a separate value if the fallback
+    Uncovered rows also have a prediction, by the fallback, or a separate value if the fallback
     abstains or does not exist. Missing values satisfy only conditions that mention them; features
     move out of them, but never into them. If exactly one rule applies and premises consist of
     conditions on one feature and counts (M-of-N), values are exact: the search follows the premises
@@ -734,7 +734,7 @@ def rule_attribution(
 
 
 class _Differences:
-    """Rules whose predictions differ from that of a given rule."""
+    """Rules whose predictions differ from a given rule's prediction."""
 
     def __init__(self, ruleset: RuleSet, by: str, tolerance: float) -> None:
         self.tolerance = tolerance
@@ -828,8 +828,7 @@ def local_faithfulness(
 ) -> dict[str, np.ndarray]:
     """Measure whether the black box depends on the features that decide the rules' predictions.
 
-    Use it in addition to fidelity: rules may make the same predictions as the black box for other
-    reasons.
+    Use it in addition to fidelity: rules may agree with the black box for other reasons.
 
     Parameters
     ----------

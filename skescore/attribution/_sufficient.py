@@ -166,7 +166,7 @@ def sufficient_subsets(
     another decision differs from `x` in one of the features of the set, so one pass over all
     subsets of the inputs finds the sets that do not suffice.
 
-    For a black box, a set suffices with a confidence: its values replace those of rows that are
+    For a black box, a set suffices with a confidence: its values replace values of rows that are
     drawn from `X`. A beam search adds features until the agreement on 400 such rows reaches the
     `confidence`. It removes features as long as this agreement suffices, and confirms the reduced
     set, or else the set before the removal, on `n_samples` other rows. If both fail, the search

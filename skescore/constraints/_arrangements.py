@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from skescore.constraints._pinned import PinnedRule
 
-#: Rules from the first one to the last pinned one; None stands for any other rule.
+#: Rules from the first rule to the last pinned rule; None represents any other rule.
 Arrangement: TypeAlias = tuple[PinnedRule | None, ...]
 
 #: Largest number of arrangements that are listed.
@@ -21,7 +21,7 @@ def arrangements(pinned: Sequence[PinnedRule]) -> list[Arrangement] | None:
     Parameters
     ----------
     pinned : sequence of PinnedRule
-        Different rules, of which no two have the same position.
+        Different rules; no two have the same position.
 
     Returns
     -------

@@ -27,7 +27,7 @@ from skescore.rules import LinearOutput, Rule, RuleSet, convert_rows
 
 @dataclass(frozen=True)
 class Conflict:
-    """Constraints that contradict each other, of which every proper subset can be satisfied.
+    """Constraints that contradict each other, although every proper subset can be satisfied.
 
     Parameters
     ----------

@@ -104,8 +104,7 @@ def constrain(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,), optional
-        Target for an extractor whose black box is not fitted; for rules, the labels that they
-        explain.
+        Target for an extractor without a fitted black box; for rules, the labels to explain.
     black_box : estimator or callable, optional
         For rules: model whose predictions they explain, instead of `y`.
 

@@ -381,14 +381,12 @@ class Constraints:
             ``"income:2 digits"`` or ``"*:1 decimal"``. ``together``, ``apart``:
             ``"color:red,blue"``. ``pin``: ``"RULES.json:2"`` for rule 2 of a file, and
             ``"RULES.json:2@1"`` to pin it at position 1. ``max_gap``: ``"sex:0.1"``. Limits are
-            numbers, or numbers by class such as ``"yes:3,no:2"``. None and empty options are
-            ignored.
+            numbers, or numbers by class: ``"yes:3,no:2"``. None and empty options are ignored.
 
         Returns
         -------
         Constraints
-            The constraints; labels of classes and categories are strings, or numbers if they look
-            like numbers.
+            The constraints; classes and categories are numbers if they look like it, else strings.
 
         Raises
         ------

@@ -38,7 +38,7 @@ _MAX_BALANCING_RULES = 80
 def minimal_lists(
     source: RuleSet, constraints: Constraints, rows: LabeledRows
 ) -> Iterator[RuleSet]:
-    """Yield simple lists, one of which often satisfies constraints without contradictions.
+    """Yield simple lists; often one of them satisfies constraints without contradictions.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ class _Builder:
     def _rule_with(
         self, chunk: list[int], open_rows: np.ndarray, output: Any, n_reserved: int
     ) -> Rule | None:
-        """Return a rule that uses some features and leaves enough rows for the next ones."""
+        """Return a rule on some features that leaves enough rows for the next rules, or None."""
         trivial = {feature: self._trivial(feature) for feature in chunk}
         options: list[tuple[int, int, Rule]] = []
         for feature in chunk:

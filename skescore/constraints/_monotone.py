@@ -27,8 +27,7 @@ class MonotonicityBreach:
     feature : int
         Index of the feature.
     lower_rule, upper_rule : int
-        Indices of the rules that decide the rows with the smaller and the larger value; -1 for the
-        fallback.
+        Indices of the rules that decide the rows with the smaller and larger value (fallback: -1).
     lower_row, upper_row : mapping of int to object
         Values of the tested features; the other features may have any value.
     """
@@ -260,7 +259,7 @@ class _BreachFinder:
         return self._breach_in_one_cell(lower)
 
     def _breach_in_one_cell(self, rule: int) -> MonotonicityBreach | None:
-        """Return a breach by the slope of one rule, for two numbers in one cell."""
+        """Return a breach by the slope of one rule between two numbers in one cell, or None."""
         j = self.position
         cells = self.decisions.space.cells[j]
         for region in self.decisions.regions_of(rule):

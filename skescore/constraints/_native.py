@@ -252,7 +252,7 @@ def monotone_signs(
     names : sequence of str
         Names of the features.
     classes : sequence of labels or None
-        The classes, the second of which is positive in scikit-learn; None for a regression.
+        The classes (the second is positive in scikit-learn); None for a regression.
 
     Returns
     -------

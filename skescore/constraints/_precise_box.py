@@ -1,4 +1,4 @@
-"""Exact search for a premise with enough rows, enough of which have one class."""
+"""Exact search for a premise with enough rows in total and enough rows of one class."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ class PreciseBoxSearch:
 
 @dataclass(eq=False)
 class _Chain:
-    """Conditions on a feature, each of which covers the rows of the previous one."""
+    """Conditions on a feature; each covers the rows of the previous condition."""
 
     conditions: list[Condition]
     masks: np.ndarray
@@ -271,7 +271,7 @@ class _Chain:
 def _undominated(
     options: list[tuple[Condition, np.ndarray]],
 ) -> list[tuple[Condition, np.ndarray]]:
-    """Return the conditions, widest first, whose rows no wider one includes."""
+    """Return the conditions, widest first, whose rows no wider condition includes."""
     result: list[tuple[Condition, np.ndarray]] = []
     for condition, mask in options:
         if not any((mask <= other).all() for _, other in result):

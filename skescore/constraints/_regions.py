@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from skescore.constraints._cells import Box, CellSpace, UndecidableError
 
-#: Clause: alternatives of a variable and its cells, at least one of which must hold.
+#: Clause: pairs of a variable and a set of cells; at least one pair must hold.
 Clause: TypeAlias = list[tuple[int, int]]
 
 #: Maximum number of regions that one search examines.

@@ -1,7 +1,7 @@
 """Cheapest outputs of rules that respect an order between rules.
 
-An order relation states that the output of one rule may not exceed that of another. Labels are
-found by a minimum closure, numbers by isotonic regression; both are exact.
+An order relation states that the output of one rule may not exceed the output of another. Labels
+are found by a minimum closure, numbers by isotonic regression; both are exact.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _clipped(
 
 
 def order_relation(decisions: Any, monotone: Mapping[int, str]) -> list[tuple[int, int]]:
-    """Return the pairs of rules of which the first may not have a higher output than the second.
+    """Return pairs of rules whose first rule may not have a higher output than the second.
 
     Parameters
     ----------

@@ -151,7 +151,7 @@ class _Repair:
     # --- features and conditions ------------------------------------------------------------------
 
     def _usable_features(self) -> set[int]:
-        """Choose the allowed features: the required ones, then those that decide the most rows."""
+        """Choose allowed features: first required ones, then the features that decide most rows."""
         constraints, names = self.constraints, self.names
         usable = {j for j, name in enumerate(names) if name not in constraints.forbidden}
         limit = constraints.max_features

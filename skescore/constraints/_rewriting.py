@@ -226,7 +226,7 @@ def _joined(accepted: list[Any], together: Any) -> list[Any]:
 
 
 def _separated(accepted: list[Any], apart: Any, together: Any) -> list[Any]:
-    """Drop values, with those that belong together, until at most one of each group is left."""
+    """Drop values, and values kept together with them, until at most one of each group is left."""
     result = list(accepted)
     for group in apart:
         present = [v for v in result if v in group]
@@ -244,7 +244,7 @@ def splits_of(condition: OneOf, apart: Any, domain: Domain | None) -> list[OneOf
     condition : OneOf
         The condition.
     apart : sequence of sequences of values
-        Groups of values of which a condition may accept at most one.
+        Groups of values; a condition may accept at most one value of each group.
     domain : Domain or None
         Known values.
 

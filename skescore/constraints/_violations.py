@@ -201,7 +201,7 @@ class _Context:
         return [assigned == i for i in range(len(self.rules))]
 
     def limit_of(self, limit: Any, rule: Rule) -> int | None:
-        """Return the limit for the class of a rule."""
+        """Return the limit for the class of a rule; None without a limit."""
         return limit.get(str(rule.output)) if isinstance(limit, Mapping) else limit
 
     def uses(self, feature: str) -> list[int]:

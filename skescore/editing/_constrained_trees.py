@@ -300,7 +300,7 @@ class ConstrainedTrees:
         return best
 
     def _best_outputs(self, tree: Tree, limit: float) -> tuple[float, RuleSet] | None:
-        """Return the smallest loss below a limit of outputs that satisfy all constraints."""
+        """Return the smallest loss below a limit of outputs that satisfy constraints, or None."""
         pairs = self._ordered_leaves(tree)
         ranks = self._class_ranks
         for loss, outputs in self._outputs(tree):
@@ -354,7 +354,7 @@ class ConstrainedTrees:
     def _best_f1(
         self, tree: Tree, class_weights: np.ndarray, known_f1: float
     ) -> tuple[float, RuleSet] | None:
-        """Return the largest F1 above `known_f1` with outputs that satisfy all constraints."""
+        """Return the largest F1 above `known_f1` of outputs that satisfy constraints, or None."""
         labelings = _labelings(len(class_weights), len(tree.sums))
         one_hot = np.eye(len(class_weights))[labelings]
         hits = (one_hot * tree.sums).sum(axis=1)
@@ -387,7 +387,7 @@ class ConstrainedTrees:
         return sorted(choices, key=lambda choice: choice[0])
 
     def _satisfying(self, tree: Tree, outputs: tuple[float, ...]) -> RuleSet | None:
-        """Return the rules if they satisfy all constraints."""
+        """Return the rules if they satisfy all constraints, otherwise None."""
         key = frozenset(zip(tree.premises, outputs, strict=True))
         if key in self._rejected:
             return None

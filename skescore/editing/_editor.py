@@ -666,7 +666,7 @@ class RuleEditor:
         return self._edit(because, **edit)
 
     def effect_of_all(self) -> Effect:
-        """Compare the current rules with those before the first edit.
+        """Compare the current rules with the rules before the first edit.
 
         Returns
         -------

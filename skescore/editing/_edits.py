@@ -252,7 +252,7 @@ def _split(
 ) -> RuleSet:
     index, j = rule_index(rules, number), feature_index(rules, feature)
     if (bound is None) == (values is None):
-        raise ValueError("Split a rule either by a bound or by values, and pass only one of them.")
+        raise ValueError("Split a rule either by a bound or by values: pass only one.")
     rule = rules[index]
     # Rows without a value must remain in one of the halves.
     accepts_missing = may_be_missing(rules, rule, j)
@@ -320,7 +320,7 @@ def _set_bound(
 
 
 def _contradiction(number: int, name: str, old: Interval, bounds: Mapping[str, Any]) -> str | None:
-    """Return a text that explains why a new bound contradicts the other one, with a remedy."""
+    """Explain why a new bound contradicts the other bound, with a remedy; None if it does not."""
     new = asdict(old) | dict(bounds)
     stated = [side for side in ("lower", "upper") if side in bounds]
     if len(stated) != 1 or new["lower"] < new["upper"]:

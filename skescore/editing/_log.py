@@ -181,7 +181,7 @@ class EditHistory:
 
 
 def changed_lines(before: RuleSet, after: RuleSet) -> tuple[list[str], list[str]]:
-    """Return the numbered lines that only `before` has, and those that only `after` has."""
+    """Return the numbered lines that only `before` has, and the lines that only `after` has."""
     texts = [_lines(rules) for rules in (before, after)]
     removed, added = (
         [f"{n}. {line}" if n else line for n, line in one if line not in {t for _, t in other}]
@@ -392,7 +392,7 @@ class EditLog:
         return log
 
     def _check_end(self, n_steps: Any, seal: Any) -> None:
-        """Compare the number of steps and the seal with those stated in the file."""
+        """Compare the number of steps and the seal with the values stated in the file."""
         if type(n_steps) is not int or n_steps != len(self.records):
             raise EditLogError(
                 f"Steps were added or removed: the log has {len(self.records)}, but its 'n_steps' "

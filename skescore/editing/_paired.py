@@ -57,7 +57,7 @@ def difference_of_shares(
     Returns
     -------
     PairedDifference
-        Difference, after minus before. Its p-value is that of McNemar's exact test.
+        Difference, after minus before, with the p-value of McNemar's exact test.
 
     Notes
     -----

@@ -139,8 +139,8 @@ def price(
 
     Notes
     -----
-    Both best scores lie between that of the best rules found and a proven bound, so the price lies
-    between (best found without the constraints) - (bound with them) and (bound without them) -
+    Both best scores lie between the score of the best rules found and a proven bound, so the price
+    lies between (best found without the constraints) - (bound with them) and (bound without them) -
     (best found with them). Forbidden features, thresholds, categories kept together and numbers of
     rules restrict the search space. For other constraints, trees with up to 4 leaves, which all
     hold rows with weight, are enumerated in the order of their loss until one satisfies them. For
@@ -192,7 +192,7 @@ class _Proof:
     has_rules : ndarray of bool, optional
         Mask of the sizes for which rules were found; by default all.
     rules_by_size : tuple of RuleSet or None
-        Rules by size; by default those of the certificate.
+        Rules by size; by default, the rules of the certificate.
     """
 
     certificate: Certificate
@@ -219,7 +219,7 @@ class _Proof:
         return float(best), float(max([best, *np.array(bounds)[self.is_possible]]))
 
     def rules(self, kind: str) -> RuleSet | None:
-        """Return the rules with the best score."""
+        """Return the rules with the best score; None if no rules were found."""
         if self.has_rules is None:
             return self.certificate.best_rules(kind)
         incumbents, _ = self._signed_scores(kind)

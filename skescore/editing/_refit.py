@@ -201,7 +201,7 @@ def _harm(
     table: RowTable,
     labels: np.ndarray,
 ) -> np.ndarray:
-    """Return how much worse each leaf predicts the rows of pinned rules than these rules do."""
+    """Return how much worse each leaf predicts the rows of pinned rules than the pinned rules."""
     base = rules.replace(rules=kept_rules, ordered=True, disjoint=False)
     of_pinned = base.replace(fallback=None).covers(table)
     pinned_cost = _costs(predict_rows(base, table)[0], labels)

@@ -794,7 +794,7 @@ def performance_report(
 ) -> pd.DataFrame:
     """Compute all metrics of the catalog that apply to the predictions.
 
-    Use it for an overview of a model, or to compare its values with those of another program.
+    Use it for an overview of a model, or to compare its values with another program.
 
     Parameters
     ----------

@@ -94,16 +94,14 @@ def volume_completeness(
     ------
     ValueError
         If the rule set has no domain, is declared disjoint although its boxes overlap, or requires
-        values of a categorical feature that the domain does not list; or if a parameter is out of
-        range.
+        categories that the domain does not list; or if a parameter is out of range.
 
     Notes
     -----
-    With boxes :math:`B_i` and domain box :math:`D`,
-    :math:`c_v = \mathrm{vol}(D \cap \bigcup_i B_i) / \mathrm{vol}(D)`: overlaps count once, and
-    parts outside the domain do not count. Each feature is scaled to [0, 1] by the domain and boxes
-    are clipped; an unbounded side extends to the side of the domain. Open and closed faces have
-    equal volume.
+    With boxes :math:`B_i` and domain box :math:`D`, :math:`c_v = \mathrm{vol}(D \cap \bigcup_i B_i)
+    / \mathrm{vol}(D)`: overlaps count once, and parts outside the domain do not count. Each feature
+    is scaled to [0, 1] by the domain and boxes are clipped; an unbounded side extends to the
+    domain's side. Open and closed faces have equal volume.
 
     Features that are constant in the domain are not dimensions of the volume: a box counts if its
     rule holds at the constant, and is empty otherwise. Open and closed faces then differ: at the

@@ -99,8 +99,7 @@ class RowDecisions:
     rule : ndarray of shape (n_rows,)
         Index of the deciding rule; the number of rules for uncovered rows.
     label_outcome, model_outcome : ndarray of shape (n_rows,)
-        -1 if the label or the prediction of the model is unknown, 0 if the rule agrees with it,
-        otherwise 1.
+        -1 if the label or the model's prediction is unknown, 0 if the rule agrees with it, else 1.
     is_outside, is_incomplete : ndarray of shape (n_rows,)
         Whether a value of a feature that rules use lies outside the domain, or is missing.
     n_rules : int

@@ -224,7 +224,7 @@ def rows_off_data(
     sample_weight: ArrayLike | None = None,
     random_state: Any = 0,
 ) -> Any:
-    r"""Draw rows around, between or away from those of a table, or near a black box's boundary.
+    r"""Draw rows around, between or away from given rows, or near a black box's boundary.
 
     Parameters
     ----------
@@ -251,8 +251,8 @@ def rows_off_data(
     Returns
     -------
     array or DataFrame
-        Rows like those of `X`; integers remain integers. Empty for the boundary of a black box that
-        predicts one class.
+        Rows of the same type as `X`; integers remain integers. Empty for the boundary of a black
+        box that predicts one class.
 
     Raises
     ------

@@ -49,8 +49,8 @@ def group_shares(
 ) -> pd.DataFrame:
     """Return the share of each group's rows that each rule decides or, if rules vote, covers.
 
-    Use it to see which rules treat groups differently. :func:`skescore.plots.group_heatmap` plots
-    the table.
+    Use it to see which rules treat groups differently; :func:`skescore.plots.group_heatmap` plots
+    it.
 
     Parameters
     ----------

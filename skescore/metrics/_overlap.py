@@ -134,8 +134,7 @@ def rule_overlap(
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
     pairs : bool, default=True
-        Whether to count the rows of every pair of rules, which takes memory quadratic in the number
-        of rules.
+        Whether to count the rows of each pair of rules; its memory is quadratic in the rules.
 
     Returns
     -------
@@ -411,7 +410,7 @@ def _drop_comparisons(condition: Condition) -> tuple[Condition | None, ...]:
 
 
 class _OneRulePerRow:
-    """Rules of which exactly one predicts each row."""
+    """Rules that do not vote: exactly one predicts each row."""
 
     def __init__(self, ruleset: RuleSet, table: RowTable, counted: Flags) -> None:
         self.ruleset, self.table, self.counted = ruleset, table, counted

@@ -409,7 +409,7 @@ def metric_of_sums(sums: LabelSums, metric: str | Callable[..., float], *, loss:
     if not math.isfinite(sums.squared):
         raise ValueError(
             "y_pred must hold finite numbers, but some predictions of the rules are not finite, "
-            "such as those of a linear rule for rows with missing values. Drop such rows."
+            "such as predictions of a linear rule for missing values. Drop such rows."
         )
     if not sums.n_rows or (named_metric.function is r2 and sums.n_rows < 2):
         return math.nan

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 #: Tolerance of the sum of probabilities, for models in single precision.
 _ROUNDING = 1e-4
 _REMEDY = "Drop or fill such rows first."
-#: Pairs of labels of which 1 is the positive one by default.
+#: Pairs of labels whose positive label is 1 by default.
 _ONE_IS_POSITIVE = ({0, 1}, {-1, 1})
 
 
@@ -154,7 +154,7 @@ class Outcomes:
 
     @classmethod
     def of(cls, y_true: Any, y_pred: Any, sample_weight: Any, *, pos_label: Any = None) -> Outcomes:
-        """Count labels of at most two classes, of which `pos_label` is the positive one."""
+        """Count labels of at most two classes; `pos_label` is the positive class."""
         rows = Labels.of(y_true, y_pred, sample_weight)
         index = rows.positive(pos_label)
         true, predicted = rows.y_true == index, rows.y_pred == index
@@ -209,7 +209,7 @@ class Probabilities:
     def of(
         cls, y_true: Any, y_prob: Any, sample_weight: Any, *, labels: Any = None
     ) -> Probabilities:
-        """Check class probabilities with columns `labels`, and select those of the true classes."""
+        """Check class probabilities with columns `labels`; select the true class of each row."""
         true = _label_column("y_true", y_true)
         matrix = as_numbers(
             "y_prob",

@@ -611,7 +611,7 @@ class RowPasses:
         return groups.result(default, center)
 
     def _predictions(self) -> NDArray[Any] | None:
-        """Return predicted numbers, or codes of classes for rules that vote."""
+        """Return predicted numbers, or class codes if rules vote; None for other classification."""
         ruleset = self.ruleset
         if ruleset.classes is None:
             total_ruleset = ruleset if ruleset.fallback else ruleset.with_arbitrary_fallback()

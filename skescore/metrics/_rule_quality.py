@@ -1,7 +1,7 @@
 """Quality measures of a single rule, computed from its confusion counts.
 
-The catalog follows that of RuleKit, a rule learner. All measures are functions of four counts;
-greater is better.
+The catalog contains the measures of RuleKit, a rule learner. All measures are functions of four
+counts; greater is better.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reports on labeled rows: one row per rule, and characteristics of the rule set.
 
-The characteristics are those of RuleKit's models, as far as rules and rows determine them. The
-durations of the induction must be passed.
+RuleKit's models have the same characteristics. Durations of the induction must be passed, since
+rules and rows do not determine them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scores of survival rules: the integrated Brier score, log-rank tests, and FiRe, Q and ICE.
 
-The rules are :class:`skescore.rules.SurvivalRules`. The estimators are those of scikit-survival
-(extra ``survival``), which has the GNU General Public License.
+The rules are :class:`skescore.rules.SurvivalRules`. The estimators come from scikit-survival (extra
+``survival``), which has the GNU General Public License.
 """
 
 from __future__ import annotations
@@ -180,8 +180,8 @@ def survival_report(
         ``rows``, ``events``
             Rows assigned to the rule (if the rules are unordered, all it covers), and their events.
         ``median``, ``other_median``
-            Median survival of these rows and of all others; infinite if it is not reached, NaN
-            without rows.
+            Median survival of these rows and of all others; infinite if not reached, NaN without
+            rows.
         ``statistic``, ``p_value``
             Log-rank test of these rows against all others; NaN if they cannot be compared.
         ``fdr_p_value``, ``fwer_p_value``
@@ -279,7 +279,7 @@ def integrated_brier_score(
         default 100 equidistant points between the 10 % and 90 % quantiles of the times of the
         scored rows, clipped to this range. Pass them to compare scores of different rows.
     y_train : structured array, or pair (time, event), optional
-        Outcomes from which censoring is estimated; by default those of the training rows.
+        Outcomes from which censoring is estimated; by default, the training rows.
     uncovered : {"penalize", "ignore"}, default="penalize"
         Uncovered rows get the curve of all training rows, or are omitted.
 

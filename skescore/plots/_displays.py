@@ -1,4 +1,4 @@
-"""Display objects like those of scikit-learn, which can be drawn repeatedly."""
+"""Display objects in the style of scikit-learn, which can be drawn repeatedly."""
 
 from __future__ import annotations
 

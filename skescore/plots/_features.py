@@ -102,7 +102,7 @@ def feature_index(feature: Any, names: Sequence[str]) -> int:
 def two_features(
     features: Any, names: Sequence[str], rulesets: Sequence[RuleSet]
 ) -> tuple[int, int]:
-    """Return the two features to draw: the user's, or those with the most conditions."""
+    """Return the two features to draw: the requested ones, or the two with the most conditions."""
     if features is None:
         if len(names) < 2:
             raise ValueError(f"The plot needs two features, but there is only {list(names)!r}.")

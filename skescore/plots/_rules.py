@@ -160,8 +160,7 @@ def rule_boxes(
     y : array-like of shape (n_rows,), optional
         True outputs of the rows, for the colors of points.
     features : sequence of two str or int, optional
-        Features on the x axis and the y axis, by name or index; by default the two with the most
-        conditions.
+        Features on the x and y axes, by name or index; by default the two with the most conditions.
     legend : bool, default=True
         Whether to draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional

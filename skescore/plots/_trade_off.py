@@ -101,8 +101,8 @@ def pareto_plot(
 
     Notes
     -----
-    The front is that of the two objectives on the axes: a candidate that is not on it may be best
-    in another objective, such as completeness. :func:`skescore.tuning.knee` defines the knee.
+    The front considers only the two objectives on the axes: a candidate that is not on it may be
+    best in another objective, such as completeness. :func:`skescore.tuning.knee` defines the knee.
 
     Examples
     --------

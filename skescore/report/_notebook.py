@@ -26,7 +26,7 @@ from skescore.tuning import Candidates, ExtractorSearchCV
 
 _MAX_CANDIDATES, _MAX_CANDIDATES_OF_SEARCH = 20, 10
 _OUTCOME = ["extractor", "score", "n_rules", "loss", "completeness_volume"]
-#: Columns besides the score; their headings and digits are those of the measured quantities.
+#: Columns besides the score; their headings and digits come from the measured quantities.
 _COLUMNS = ("performance", "loss", "n_rules", "completeness_volume", "completeness_instances")
 
 

@@ -186,11 +186,11 @@ def write_report(
 
 def _check_rows(X: Any, y: Any) -> None:
     if (X is None) != (y is None):
-        raise ValueError("X and y must be given together: one of them is None.")
+        raise ValueError("X and y must be given together, but one is None.")
 
 
 def _rows_of(source: Any, X: Any, y: Any, title: str | None) -> Dataset | None:
-    """Return the rows of a search, or those that were passed with rules."""
+    """Return the rows of a search, or the rows that were passed with rules; None without rows."""
     if X is not None:
         if not isinstance(source, RuleSet):
             raise ValueError(

@@ -138,7 +138,7 @@ def make_attribution_scorer(
         ``"aopc_suff"`` and ``"prediction_gap_unimportant"`` are negated: smaller is better.
     explainer : callable
         ``explainer(estimator, X)`` returns the attributions of the rows in any form that the
-        measure accepts, for example those of shap, LIME or captum.
+        measure accepts, for example explanations of shap, LIME or captum.
     **options
         Options of the measure, such as ``removal`` and ``target``.
 

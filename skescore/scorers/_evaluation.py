@@ -108,8 +108,7 @@ class RuleEvaluation:
         Raises
         ------
         ValueError
-            If the number of values differs from the number of rows, or the rules cannot predict
-            such values.
+            If there is not one value per row, or the rules cannot predict such values.
         """
         checked = _check_truth(one_dimension("y", y_true), self.ruleset, self.y_pred.shape)
         return replace(self, y_true=checked, reference=None)
@@ -195,7 +194,7 @@ class RuleEvaluation:
         return self._predicted(prediction_loss, metric, uncovered)
 
     def agreement(self, metric: str) -> float:
-        """Return the performance of all predictions (1 is best), including those of the fallback.
+        """Return the performance of all predictions, also of the fallback (1 is best).
 
         If the rules have no fallback or abstain, uncovered rows count as wrong.
         """
@@ -441,8 +440,8 @@ def _require_black_box(black_box: Callable[[Any], Any] | None, model: Any) -> Ca
     """Return the black box, or raise an error if there is none."""
     if black_box is None:
         raise TypeError(
-            f"reference='black_box' needs an extractor that knows its black box (oracle_), but "
-            f"{type(model).__name__} does not; pass black_box=model.predict, or use "
+            f"reference='black_box' needs an extractor with a black box (oracle_), but "
+            f"{type(model).__name__} has none; pass black_box=model.predict, or use "
             "reference='data' with y from the black box."
         )
     return black_box

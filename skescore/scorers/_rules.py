@@ -160,7 +160,7 @@ def _setting_text(value: Any) -> str:
 
 
 def _undefined(value: float, why: str) -> float:
-    """Warn that a score is NaN."""
+    """Return the value of an undefined score; warn if it is NaN."""
     if math.isnan(value):
         warnings.warn(
             f"{why} Pass undefined=... to choose another value.",
@@ -905,7 +905,7 @@ def register_installed_scores() -> tuple[str, ...]:
     return tuple(names)
 
 
-#: Reserved column names of runs, besides those of measured quantities.
+#: Reserved column names of runs, besides the names of measured quantities.
 _RESERVED_COLUMNS = ("score", "fidelity", "params", "extractor", "data", "rank")
 
 

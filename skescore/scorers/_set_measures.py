@@ -345,7 +345,7 @@ def _stability_of(
             stabilities.append(stability(halves, e.X, n_bins=n_bins, sample_weight=e.sample_weight))
         return stabilities
 
-    # A generator yields other halves in each call, so only those of an integer seed are cached.
+    # A generator yields other halves in each call, so only results of an integer seed are cached.
     fixed = isinstance(random_state, int | np.integer)
     return (
         e.compute_once((Stability, n_splits, n_bins, random_state), compute) if fixed else compute()

@@ -75,8 +75,8 @@ class Target:
     Parameters
     ----------
     contrasts : ndarray of shape (n_leaves, n_contrasts)
-        Classification: increase by each leaf of the score of the rule's class relative to those of
-        the other classes. Regression: values of the leaves.
+        Classification: contribution of each leaf to the score of the rule's class minus the scores
+        of the other classes. Regression: values of the leaves.
     output : label, number or LinearOutput
         Prediction of the rule.
     tolerance : float or None
@@ -301,7 +301,7 @@ class BranchAndBound:
         return children
 
     def _split_boxes(self, node: Node) -> tuple[int, CellBoxes] | None:
-        """Return a column and the parts of a box on both sides of a cut."""
+        """Return a column and the parts of a box on both sides of a cut, or None without a cut."""
         weights = self._leaf_weights(node)
         box = node.box
         low, high = self._low[:, node.leaves], self._high[:, node.leaves]

@@ -473,7 +473,7 @@ class _Checker:
         expected["confidence"] = self.data["confidence"] if n_samples else 1.0
         for bound, value in expected.items():
             is_same &= _same(value, stated[bound])
-        self._expect(is_same, f"{measure}_disagreement differs from those of the rules.")
+        self._expect(is_same, f"{measure}_disagreement differs from the disagreement of its rules.")
 
     def _check_range_of_rows(self, record: Any, own: np.ndarray) -> None:
         """Check the range of outputs against the rule's rows."""
@@ -896,7 +896,7 @@ class _Checker:
     def _follows_cuts(self, cells: Cells, conditions: Sequence[Any]) -> bool:
         """Return whether conditions include whole cells, up to the rounding of their bounds.
 
-        Otherwise the volume of the cells would differ from that of the conditions.
+        Otherwise, the cells would differ in volume from the conditions.
         """
         for j, (column, parts) in enumerate(zip(self._columns, cells.columns, strict=True)):
             own = [c for c in conditions if c.features == (j,) and isinstance(c, Interval)]

@@ -123,7 +123,7 @@ def _picture(picture: DisagreementMap) -> Html:
     names = [escape(name) for name in picture.features]
     title = "the fallback" if picture.rule < 0 else f"rule {picture.rule + 1}"
     return Html(
-        f'<p class="title">Around the most certain wrong answer of {title}</p>'
+        f'<p class="title">Around the most confident disagreement with {title}</p>'
         f'<svg viewBox="0 0 360 350" role="img" aria-label="Agreement by {names[0]} and '
         f'{names[1]}"><rect x="40" y="10" width="300" height="300" fill="none" '
         f'stroke="var(--line)"/>{"".join(cells)}'
@@ -136,7 +136,7 @@ def _picture(picture: DisagreementMap) -> Html:
         f'<text x="35" y="20" text-anchor="end">{picture.y_values[-1]:.4g}</text>'
         f'<text x="14" y="160" text-anchor="middle" transform="rotate(-90 14 160)">{names[1]}'
         "</text></svg>"
-        '<p class="muted">All other features are those of the marked row. Other rules predict the '
+        '<p class="muted">All other features are as in the marked row. Other rules predict the '
         "empty area.</p>"
     )
 

@@ -20,8 +20,8 @@ class VerificationLimits:
     clock : {"wall", "cpu"}, default="wall"
         Whether the limit is wall time, or CPU time of the process for a loaded machine.
     max_splits : int, default=1000
-        Maximum number of splits of boxes per rule for the intervals; ten times as many for the
-        trusted part.
+        Maximum number of splits of boxes per rule for intervals; ten times as many for trusted
+        parts.
     max_samples : int, default=400_000
         Largest number of sampled points per interval.
     near_width, volume_width : float, default=0.01, 0.02

@@ -492,7 +492,7 @@ def _rounded(condition: Condition, codes: RowCodes) -> Condition:
 def _in_categories(
     condition: Condition, orders: Mapping[int, Sequence[float]], codes: RowCodes
 ) -> Condition | None:
-    """Convert a condition on ranks to one on the categories; None if this is impossible."""
+    """Convert a condition on ranks to a condition on categories; None if this is impossible."""
     j = condition.features[0]
     if j not in orders or isinstance(condition, Missing):
         return condition

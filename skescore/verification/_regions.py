@@ -1,4 +1,4 @@
-"""Regions of rules: boxes of cells in which a rule predicts, without those of earlier rules."""
+"""Regions of rules: boxes of cells in which a rule, and no earlier one, predicts."""
 
 from __future__ import annotations
 

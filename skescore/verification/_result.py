@@ -49,8 +49,7 @@ class TrustedPart:
     Parameters
     ----------
     rule : Rule
-        Rule with further conditions. The model agrees wherever the rule list reaches it inside the
-        domain.
+        Rule with further conditions; the model agrees wherever this rule predicts in the domain.
     feature_names : tuple of str
         Names of the features of its conditions.
     n_rows : int
@@ -129,7 +128,7 @@ class RuleVerification:
     witness : Witness or None
         Row of disagreement as close to the data as possible; None if none was found.
     worst : Witness or None
-        Most confident wrong answer, or largest deviation, that was found.
+        Row of disagreement on which the model is most confident, or with the largest deviation.
     trusted : TrustedPart or None
         Largest part found in which agreement is proven.
     output_range : OutputRange
@@ -181,7 +180,7 @@ class Verification:
     ruleset : RuleSet
         The rules.
     rules : tuple of RuleVerification
-        Results by rule, followed by that of the fallback if it predicts.
+        Results by rule, and last of the fallback if it predicts.
     volume_disagreement, near_disagreement : ShareInterval
         Share of the domain, and near the data, in which rules and model disagree, among rows that
         the rules predict.
@@ -204,8 +203,7 @@ class Verification:
     seconds : float
         Duration.
     picture : DisagreementMap or None
-        Two features around the most confident wrong answer of the rule with the most disagreement
-        near the data.
+        Two features around the `worst` row of the rule with the most disagreement near the data.
     """
 
     ruleset: RuleSet

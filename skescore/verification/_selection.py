@@ -33,7 +33,7 @@ _WITNESS_SHARES = (0.02, 0.1)
 class UnverifiedCandidateWarning(UserWarning):
     """Warning about a candidate whose rules could not be extracted or verified.
 
-    It cannot win, although its score may be better than that of the winner.
+    It cannot win, although it may have a better score than the winner.
 
     Examples
     --------

@@ -31,7 +31,7 @@ _CARVING_TIME, _HULL_TIME = 0.35, 0.6
 #: Second search: number of initial rows, number of points drawn in a box, maximum number of stored
 #: points, and maximum number of boxes.
 _N_SEEDS, _N_DRAWN, _N_ADDED, _N_HULLS = 6, 4000, 200, 300
-#: Ratio of the largest number of splits of a search to that of the proof of one extension.
+#: Largest number of splits of a search, as a multiple of the limit for proving one extension.
 _GROWTH_EFFORT = 30
 
 
@@ -60,7 +60,7 @@ class _Carving:
     region : RuleRegion
         Region in which the rule predicts.
     points : ndarray of shape (n_rows, n_features)
-        Rows in the region, as many as possible of which the box should keep.
+        Rows in the region; the box should keep as many as possible.
     max_depth : int
         Number of splits of a part after which it is excluded.
     box : CellBoxes, optional
@@ -294,7 +294,7 @@ class _Hulls:
         return int(hull.contains(self.rows).sum()), hull
 
     def _has_disagreement(self, box: CellBoxes) -> bool:
-        """Draw points of a box; store those of the region with which the model disagrees."""
+        """Draw points of a box; store points in the region whose rule the model contradicts."""
         grid, target = self.search.grid, self.search.target
         if not grid.volumes(box)[0]:
             return False
@@ -367,7 +367,7 @@ class CellPoints:
         )
 
     def append(self, other: CellPoints) -> CellPoints:
-        """Return the boxes followed by those of `other`."""
+        """Return the boxes followed by the boxes of `other`."""
         return CellPoints(
             self.grid,
             np.concatenate([self.low, other.low]),
@@ -409,7 +409,7 @@ class CellPoints:
         return [int(i) for i in order if i != seed]
 
     def to_box(self) -> CellBoxes:
-        """Convert the boxes to those of the grid."""
+        """Convert to boxes of the grid."""
         is_empty = self.low >= self.high
         low, high = np.where(is_empty, 0, self.low), np.where(is_empty, 0, self.high)
         return CellBoxes(

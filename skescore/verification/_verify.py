@@ -123,7 +123,7 @@ def verify(
     -----
     A row near the data is one of the rows, in which each number is replaced by a uniform value
     within the radius and the observed range. Integers remain integers, and categories and missing
-    values do not change. Volumes are those of the rules' domain, with a weight for missing values;
+    values do not change. Volumes are parts of the rules' domain, with a weight for missing values;
     integers have the counting measure. A result is reproducible with the same `random_state` unless
     it is limited by time.
 
@@ -517,7 +517,7 @@ class _RuleTask:
         return float(sum(measure(status) for status in (AGREES, DISAGREES, UNKNOWN)))
 
     def proven(self, measure: Any) -> ProvenShares | None:
-        """Return the proven shares of the region."""
+        """Return the proven shares of the region; None without mass."""
         total = self.total(measure)
         if not total:
             return None
@@ -527,7 +527,7 @@ class _RuleTask:
     def intervals(self, deadline: Deadline) -> tuple[ShareInterval, ShareInterval]:
         """Return the intervals of disagreement by volume and near the data."""
         limits, n_regions = self.verifier.limits, len(self.problem.regions)
-        # The error probabilities of all rules sum to at most that of the list.
+        # The error probabilities of all rules sum to at most the error probability of the list.
         confidence = 1 - (1 - self.verifier.confidence) / n_regions
         nodes = self.partition.select(UNKNOWN)
         results = []
@@ -606,7 +606,7 @@ class _RuleTask:
         return points[self._disagrees(points)]
 
     def trusted_part(self, deadline: Deadline) -> TrustedPart | None:
-        """Return the largest part with proven agreement that the search finds."""
+        """Return the largest part with proven agreement that the search finds, or None."""
         if self.search is None or not len(self.region.boxes):
             return None
         grid = self.problem.grid
@@ -700,7 +700,7 @@ class _RuleTask:
         return min(low for low, _ in bounds), max(high for _, high in bounds)  # type: ignore[type-var]
 
     def max_deviation(self) -> float | None:
-        """Return the proven upper bound of the deviation in a regression."""
+        """Return the proven upper bound of the deviation, or None without a proof."""
         if self.target.tolerance is None or self.worst_boxes is None:
             return None
         gaps = [self.target.gap(node.lower, node.upper) for node in self.worst_boxes.nodes]

@@ -200,7 +200,7 @@ class WitnessSearch:
         return np.flatnonzero(~same)
 
     def most_confident(self, points: np.ndarray, target: Target) -> np.ndarray | None:
-        """Return the point with the most confident prediction that contradicts the rule.
+        """Return the point with the most confident contradiction; None without probabilities.
 
         In regression, it is the point with the largest deviation.
         """

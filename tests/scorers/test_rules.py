@@ -358,7 +358,7 @@ def test_scorer_queries_black_box_on_new_rows() -> None:
 def test_scorer_rejects_black_box_reference_without_extractor(model: Any) -> None:
     if model == "tree":
         model = DecisionTreeClassifier().fit(X_CLASSES, Y_CLASSES)
-    with pytest.raises(TypeError, match=r"needs an extractor that knows its black box.*'data'"):
+    with pytest.raises(TypeError, match=r"needs an extractor with a black box.*'data'"):
         make_ice_scorer(reference="black_box")(model, X_CLASSES, Y_CLASSES)
 
 

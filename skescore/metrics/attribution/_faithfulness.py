@@ -464,8 +464,7 @@ class Plan(NamedTuple):
     masks : ndarray of bool, shape (n_queries, n_parts)
         Distinct masks of the removed parts.
     without, only : ndarray of int, shape (n_rationales,)
-        For each rationale, the query without it and the query with nothing else; -1 for the
-        unchanged row.
+        For each rationale, the query without it and with it alone; -1 for the unchanged row.
     units, left_out : ndarray of int
         Units whose removal changes the row, and the query without each of them.
     """

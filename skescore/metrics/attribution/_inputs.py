@@ -201,7 +201,7 @@ def _row(array: Floats) -> Floats:
     if array.ndim not in (1, 2):
         raise ValueError(
             "Each row of attributions must have shape (n_features,) or (n_features, n_classes), "
-            f"got {array.shape!r}. Sum over other axes first, such as those of an embedding."
+            f"got {array.shape!r}. Sum over other axes first, such as an embedding."
         )
     return array
 

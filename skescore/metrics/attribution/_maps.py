@@ -59,7 +59,7 @@ def dense_maps(name: str, maps: Any, *, remedy: str) -> Floats:
 
 
 def align_features(name: str, maps: Any, reference_name: str, reference: Any) -> Any:
-    """Reorder the features of maps like those of a reference, if both have feature names.
+    """Put the features of maps into the order of a reference, if both have feature names.
 
     Raises
     ------

@@ -29,8 +29,7 @@ _SUM_TOLERANCE = 1e-3
 class Target:
     """Prediction that the metrics of attributions measure.
 
-    Use it as `target` of :func:`faithfulness` and :func:`attribution_infidelity` to set more than a
-    class.
+    Use it as `target` of :func:`faithfulness` or :func:`attribution_infidelity` to set options.
 
     Parameters
     ----------

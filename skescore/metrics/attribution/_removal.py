@@ -424,7 +424,7 @@ class Pieces(NamedTuple):
 
     @classmethod
     def of(cls, tokens: list[str]) -> Pieces:
-        """Return pieces of which each is a unit."""
+        """Return tokens as pieces, with one unit per token."""
         return cls(tokens, [np.array([i], dtype=np.intp) for i in range(len(tokens))])
 
 
