@@ -348,7 +348,7 @@ def fewest_masked(certificates: Certificates, n_rows: int, n_features: int) -> t
     deciding[index, features] = True
     masks = masks & deciding[index]
     counts = masks.sum(axis=1)
-    order = np.argsort(-counts, kind="stable")  # the smallest is last, because later writes win
+    order = np.argsort(-counts, kind="stable")  # the smallest is written last
     sizes[index[order], features[order]] = counts[order]
     witnesses[index[order], features[order]] = masks[order]
     return sizes, witnesses

@@ -795,7 +795,7 @@ def _attribution(
             resolved[row, open_features] = False
             upper[row, open_features] = 1 / max(1, flip_result.complete_below)
         if not exact:
-            # A missed flip set may be smaller than those found; only single changes are certain.
+            # A missed flip set may be smaller than the sets found; only single changes are certain.
             unsure = [j for j in used if values[row, j] < 1]
             resolved[row, unsure] = False
             upper[row, unsure] = 1.0

@@ -353,7 +353,7 @@ class PriceProblem:
             upper.append(high)
             rules.append(incumbent)
         is_possible, has_rules = np.isfinite(lower), np.array([r is not None for r in rules])
-        if not has_rules.any():  # the bounds are those without the further constraints
+        if not has_rules.any():  # the bounds ignore the further constraints
             frontier = replace(relaxed.frontiers[0], rules=tuple(rules))
             certificate = replace(relaxed, frontiers=(frontier,))
             return _Proof(certificate, is_possible, has_rules, tuple(rules))

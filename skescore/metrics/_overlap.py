@@ -134,7 +134,7 @@ def rule_overlap(
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
     pairs : bool, default=True
-        Whether to count the rows of each pair of rules; its memory is quadratic in the rules.
+        Whether to count rows by pair of rules, which takes memory quadratic in the number of rules.
 
     Returns
     -------

@@ -426,7 +426,7 @@ def _measured(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
     except ValueError as error:
         result["quality_error"] = str(error)
     try:
-        # In an ordered list most rules hold for rows assigned to earlier ones.
+        # In an ordered list, most rules also hold for rows that earlier rules predict.
         report = rule_report(ruleset, data.X, data.y, assigned=ruleset.ordered)
     except (TypeError, ValueError) as error:
         result["report_error"] = str(error)
