@@ -106,6 +106,8 @@ NEAR_TREE_SAMPLINGS = (None, "permute-mixed")
 _SHARE_OF_TREES = 0.5
 #: Sizes of the trees that every search under constraints compares.
 _CONSTRAINED_LEAVES = (2, 3, 5, 8, 12)
+#: Extractors that make one linear equation of all rows with these hyperparameters.
+_EQUATIONS: dict[str, dict[str, Any]] = {"gridrex": {"n_slices": 1, "max_terms": None}}
 #: Columns in which candidates with the same rules agree.
 _OUTCOME = ["extractor", "score", "n_rules", "completeness_volume"]
 
@@ -146,7 +148,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     n_trials : int or None, default=20
         Total number of trials, at least one per extractor, including trials that the storage
         already contains. None needs a `timeout`. If ``"cart"`` is among the extractors, its trees
-        of 1 to 32 leaves are compared in addition.
+        of 1 to 32 leaves are compared in addition; if ``"gridrex"`` is, so is one linear equation.
     timeout : float or None, default=None
         Seconds after which no further trial starts, counted from the moment when the black boxes of
         the folds are fitted. The comparison of CART's trees is included; fitting the winner is not.
@@ -1240,7 +1242,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         baselines = self._baselines(workers, objective)
         study_settings = StudySettings(
             baselines=baselines,
-            starting_points={name: [] if name in baselines else p for name, p in points.items()},
+            starting_points=points | {name: [] for name in baselines if name == "cart"},
             seed=sampler_seed,
             n_startup_trials=max(5, n_trials_each // 4),
             limits=self._limits,
@@ -1257,11 +1259,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _baselines(
         self, workers: Workers, objective: SearchObjective
     ) -> dict[str, list[dict[str, Any]]]:
-        """Return the sizes of CART's trees that every search compares, if CART is searched."""
-        if self._extractors.get("cart") != "cart" or "cart" in (self.spaces or {}):
-            return {}
-        if "cart" in (self.studies or {}):
-            return {}
+        """Return the trees and the linear equation that every search compares, by extractor."""
+        named = {*(self.spaces or {}), *(self.studies or {})}  # by the user
+        builtin = {name for name, one in self._extractors.items() if name == one} - named
+        equations: dict[str, list[dict[str, Any]]] = {}
+        if not is_classifier(self.estimator) and self.constraints is None:
+            equations = {name: [_EQUATIONS[name]] for name in _EQUATIONS if name in builtin}
+        if "cart" not in builtin:
+            return equations
         if self.constraints is not None:
             # Other trees of the path need not satisfy the constraints.
             merged = {"merge_leaves": True} if is_classifier(self.estimator) else {}
@@ -1285,7 +1290,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             timeout=None if self.timeout is None else _SHARE_OF_TREES * self.timeout,
             measure_folds=workers.measure_folds,
         )
-        return {"cart": points} if points else {}
+        return {"cart": points} | equations if points else equations
 
     def _store_results(
         self, runner: Runner, objective: SearchObjective, *, interrupted: bool

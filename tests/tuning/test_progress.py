@@ -58,7 +58,7 @@ def test_progress_counts_trees_and_trials(capsys: pytest.CaptureFixture[str]) ->
             if "after" in (text := capsys.readouterr().err):
                 break
             time.sleep(0.05)
-    assert text.startswith("1 tree of CART and 1 of 5 trials after 0 s; CART, best ICE 0.5\n")
+    assert text.startswith("1 tree and 1 of 5 trials after 0 s; CART, best ICE 0.5\n")
 
 
 def test_progress_of_interrupted_search_is_silent(capsys: pytest.CaptureFixture[str]) -> None:

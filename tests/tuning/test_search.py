@@ -22,6 +22,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import accuracy_score, f1_score, r2_score
 from sklearn.model_selection import (
     GridSearchCV,
@@ -149,6 +150,24 @@ def test_search_of_regression_equals_cross_validation(scoring: str) -> None:
     answers = cross_val_predict(REGRESSOR, X_NUMBERS, Y_NUMBERS, cv=3)
     r2 = [r2_score(Y_NUMBERS[t], answers[t]) for _, t in KFold(3).split(X_NUMBERS)]
     assert search.black_box_quality_ == pytest.approx({"r2": np.mean(r2)})
+
+
+def test_search_of_regression_compares_a_linear_equation() -> None:
+    spaces = {"gridrex": {"n_slices": IntDistribution(2, 3)}}
+    search = search_of(REGRESSOR, extractors=["gridrex"], n_trials=1).fit(X_NUMBERS, Y_NUMBERS)
+    first = search.leaderboard_.set_index("trial").loc[0]
+    assert first["params"] == {"n_slices": 1, "max_terms": None}
+    assert first["n_rules"] == 1
+    equation = search.make_candidate(first)
+    scores = cross_val_score(equation, X_NUMBERS, Y_NUMBERS, scoring=ice, cv=3)
+    assert first["score"] == pytest.approx(scores.mean())
+    (rule,) = search.fit_candidate(first).rules_.rules
+    line = LinearRegression().fit(X_NUMBERS, search.oracle_.query(X_NUMBERS))
+    assert dict(rule.output.terms) == pytest.approx(dict(enumerate(line.coef_)), rel=0.05)
+    own = search_of(REGRESSOR, extractors=["gridrex"], n_trials=1, spaces=spaces)
+    assert len(own.fit(X_NUMBERS, Y_NUMBERS).leaderboard_) == 1
+    classes = search_of(extractors=["gridex"], n_trials=1).fit(X, LABELS)
+    assert len(classes.leaderboard_) == 1
 
 
 @pytest.mark.parametrize("scoring", ["neg_fire", neg_fire, make_ice_scorer(rho=5), None])

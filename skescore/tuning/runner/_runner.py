@@ -143,6 +143,8 @@ class SearchProgress(SearchCallback):
         self._counts: dict[str, int] = {}
         #: Number of finished trials that belong to the total.
         self._n_budgeted = 0
+        #: Numbers of finished candidates in addition to the total.
+        self._n_further = {"tree": 0, "equation": 0}
         self._bar: Progress | None = None
         self._notebook_bar: _NotebookBar | None = None
         self._writes_lines = False
@@ -203,7 +205,10 @@ class SearchProgress(SearchCallback):
         name = study.study_name.rpartition("/")[2]
         self._counts[name] = self._counts.get(name, 0) + 1
         is_budgeted = not is_baseline(trial)
-        self._n_budgeted += is_budgeted
+        if is_budgeted:
+            self._n_budgeted += 1
+        else:
+            self._n_further["tree" if name == "cart" else "equation"] += 1
         score = trial.user_attrs.get("score", math.nan)
         if trial.state.name == "COMPLETE" and not math.isnan(score):
             self._best[name] = max(self._best.get(name, -math.inf), score)
@@ -233,8 +238,8 @@ class SearchProgress(SearchCallback):
         trials = plural(n_trials, "trial")
         if self._total:
             trials = f"{self._n_budgeted} of {plural(self._total, 'trial')}"
-            if n_trees := n_trials - self._n_budgeted:  # compared in addition to the budget
-                trials = f"{plural(n_trees, 'tree')} of CART and {trials}"
+            further = [plural(n, noun) for noun, n in self._n_further.items() if n]
+            trials = " and ".join(filter(None, [", ".join(further), trials]))
         leader = max(best, key=lambda name: best[name], default="")
         suffix = f"; {self._describe(leader)}" if leader else ""
         return f"{trials} {period}{suffix}"
@@ -342,11 +347,14 @@ class Runner:
     def _run_baselines(self) -> None:
         """Evaluate the candidates that every search has in addition to its budget.
 
-        The largest readable tree is evaluated without a time limit, so that a search has a result.
+        The largest readable tree is evaluated without a time limit, so that a search has a result;
+        without trees, the linear equation.
         """
-        for name, points in self.studies.settings.baselines.items():
-            readable = [p for p in points if p["max_leaf_nodes"] <= READABLE_RULES]
-            certain = (readable or points)[-1]
+        baselines = self.studies.settings.baselines
+        points = next(iter(baselines.values()), [])
+        readable = [p for p in points if p.get("max_leaf_nodes", math.inf) <= READABLE_RULES]
+        certain = (readable or points or [{}])[-1]
+        for name, points in baselines.items():
             for params in points:
                 if params is not certain and time.monotonic() >= self.evaluator.deadline:
                     continue
