@@ -127,7 +127,7 @@ def test_reoptimize_accepts_categories_and_regression(cases: ModuleType) -> None
 
 def test_refit_rejects_votes_and_small_limits(cases: ModuleType) -> None:
     rules, X, y = cases.rule_set(np.random.default_rng(0), "voting")
-    with pytest.raises(ValueError, match="one predicts"):
+    with pytest.raises(ValueError, match="one rule predicts"):
         RuleEditor(rules, X, y).reoptimize()
     rules, X, y = cases.rule_set(np.random.default_rng(0), "list")
     with pytest.raises(ValueError, match="max_rules"):
