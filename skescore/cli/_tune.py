@@ -229,8 +229,8 @@ def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
             arguments.integer(1),
             20,
             "N",
-            "total number of candidates, in addition to trees of 1 to 32 leaves and, in regression, a "
-            "linear equation (default 20)",
+            "total number of candidates, in addition to trees of 1 to 32 leaves and, in regression,"
+            " a linear equation (default 20)",
         ),
         "--timeout": (
             arguments.number_above(0),
