@@ -111,7 +111,8 @@ def _tilts(goal: Floats) -> Floats:
 
     An alternative with the odds ratio r reaches the goal after ``n = 2 goal / (log(r)**2 p (1 -
     p))`` rows. If the N rows of the baseline and these n rows together have the rate p, the
-    log-odds of the baseline alone are smaller by about ``n log(r) / N``.
+    log-odds of the baseline alone are smaller by about ``n log(r) / N``. The test is valid for any
+    factor; 0.85 only affects how soon it detects a change.
     """
     return np.asarray(0.85 * 2.0 * goal / np.log(_ODDS_RATIOS))
 
