@@ -60,7 +60,7 @@ class AliasedTable(Mapping[str, T]):
 
 
 def canonical_name(name: str, names: Mapping[str, T], aliases: Mapping[str, str]) -> str:
-    """Return the name of an alias; the alias itself if there is no such name."""
+    """Return the name that an alias stands for, or the alias itself if it is unknown."""
     if not isinstance(name, str) or name in names:
         return name
     key = _without_case(name)

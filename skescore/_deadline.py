@@ -28,7 +28,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     Parameters
     ----------
     seconds : float or None
-        Time from now on; None sets no limit.
+        Time limit in seconds, from the beginning of the block; None sets no limit.
 
     Raises
     ------

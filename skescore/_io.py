@@ -78,7 +78,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def named_errors(path: Path) -> Iterator[None]:
-    """Add the file name to system errors without one, such as that of a full disk."""
+    """Add the file name to system errors without one, such as the error for a full disk."""
     try:
         yield
     except OSError as error:

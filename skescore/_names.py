@@ -60,9 +60,9 @@ class BuiltIn(NamedTuple):
         return f"sklearn.datasets.{self.function}({options})"
 
 
-# Noise of 125 and 0.1 gives Friedman's second and third problem his signal-to-noise ratio of three
-# to one. Circles with the default factor of 0.8 would be indistinguishable from noise. Diabetes
-# keeps the units of the measurements, since rules on standardized ages would be meaningless.
+# Noise of 125 and 0.1 gives Friedman's second and third problem the signal-to-noise ratio of his
+# paper, three to one. Circles with the default factor of 0.8 would be indistinguishable from noise.
+# Diabetes keeps its units, since rules on standardized ages would be meaningless.
 BUILT_IN: Mapping[str, BuiltIn] = MappingProxyType(
     {
         "titanic": BuiltIn(
@@ -201,7 +201,7 @@ PREDICTION_METRIC_NAMES: Mapping[str, MetricName] = MappingProxyType(
 
 
 def metric_label(name: str) -> str:
-    """Return the name of a metric in texts: the label of a built-in one, otherwise its words."""
+    """Return the label of a built-in metric, or the name of another metric with blanks."""
     metric = PREDICTION_METRIC_NAMES.get(name)
     return name.replace("_", " ") if metric is None else metric.label
 
@@ -269,11 +269,11 @@ SET_SCORER_NAMES = (
     "fidelity_boundary",
     "feature_agreement",
 )
-#: Name in benchmarks of the best extractor of a search.
+#: Name of a search among the extractors of a benchmark.
 SEARCH = "search"
 #: Results of an SQL expression for rules.
 SQL_KINDS = ("predict", "assign")
-#: Descriptions of how rules vote.
+#: Descriptions of the methods by which rules vote.
 VOTING_TEXTS: Mapping[str, str] = MappingProxyType(
     {
         "votes": "all rules that hold vote with their weights",
@@ -284,7 +284,7 @@ VOTING_TEXTS: Mapping[str, str] = MappingProxyType(
         "sum": "the weighted sum of all rules that hold",
     }
 )
-#: Data sets of the ICE paper with their names there, and its extractors in the order of its
+#: Data sets of the ICE paper with the paper's names, and its extractors in the order of its
 #: columns.
 ICE_DATA: Mapping[str, str] = MappingProxyType({"wine": "Wine", "breast_cancer": "WBC"})
 ICE_EXTRACTORS = ("exact", "cream", "iter", "gridex", "cart")

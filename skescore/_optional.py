@@ -20,7 +20,7 @@ ENGINE_EXTRAS = {
     "lightgbm": "boosting",
     "catboost": "boosting",
 }
-# psyke 1.0.4 requires a single release of Python, and older packages than it runs with.
+# psyke 1.0.4 requires one release of Python and old packages, but runs with newer ones as well.
 _FURTHER = {"psyke": ("pip install --no-deps --ignore-requires-python psyke==1.0.4",)}
 
 

@@ -182,7 +182,7 @@ class Helper:
     n_threads : int
         Number of threads of numerical libraries in the process.
     modules : sequence of str
-        Modules that the process imports at once.
+        Modules that the process imports when it starts.
 
     Attributes
     ----------
@@ -262,7 +262,7 @@ def _import_modules(modules: Sequence[str]) -> None:
 
 
 def _begin(parent: int) -> None:
-    """End this process when its parent ends, even if that was before this process started."""
+    """End this process when its parent ends, even if the parent ended before this process began."""
     if os.getppid() != parent and current_process().name.startswith("Loky"):
         os._exit(1)
     end_with_parent(parent)

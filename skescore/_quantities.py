@@ -21,7 +21,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class QuantityLimit:
-    """Limit that the winner of a search has to respect.
+    """Limit that the winner of a search has to satisfy.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class QuantityLimit:
     text : str
         Description of the limit, with ``{value:g}`` and ``{s}`` for the plural of the unit.
     help : str
-        Help of the option.
+        Help text of the option.
     smallest : float, optional
         Smallest useful limit.
     of_final_rules : bool, default=False
@@ -170,8 +170,8 @@ _OTHER_QUANTITIES = (
 MAX_DISAGREEMENT = QuantityLimit(
     "max_disagreement",
     "a verified disagreement of at most {value:g}",
-    "verify up to five candidates, the best first, until at most this share of the neighborhood of "
-    "the data disagrees with the model, by the upper bound",
+    "verify up to five candidates, the best first, until the upper bound of the disagreement with "
+    "the model near the data is at most this share",
     0.0,
 )
 #: Quantity measured by a verification after the search, for some candidates on all rows.

@@ -15,8 +15,8 @@ from sklearn.utils import check_random_state
 __all__ = ["ASSIGNMENTS", "FORMULAS", "child_generator"]
 
 
-#: Formulas and assignments have separate streams, so that a benchmark with more of one keeps the
-#: other unchanged.
+#: Formulas and assignments have separate streams, so that drawing more of one does not change the
+#: other.
 FORMULAS = 0
 ASSIGNMENTS = 1
 
@@ -24,8 +24,8 @@ ASSIGNMENTS = 1
 def child_generator(random_state: Any, stream: int) -> np.random.Generator:
     """Return the random generator of a stream, `FORMULAS` or `ASSIGNMENTS`.
 
-    A number or seed sequence has an independent generator for each stream. Generators are used
-    as they are, and advance. None uses entropy of the operating system.
+    An integer or a seed sequence yields an independent generator for each stream. Generators are
+    used directly and advanced. None uses entropy of the operating system.
     """
     if isinstance(random_state, np.random.Generator):
         return random_state

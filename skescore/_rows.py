@@ -10,7 +10,7 @@ from sklearn.utils import _safe_indexing
 from skescore._random import combine
 from skescore._validation import row_weights
 
-#: Number of repeated rows per row if weights are not integers.
+#: Mean number of repetitions per row if weights are not integers.
 _PER_ROW = 4
 #: Maximum number of repeated rows for which integer weights are used directly.
 _MOST_ROWS = 5_000_000
@@ -43,8 +43,8 @@ def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
     :math:`wf` times, rounded to the nearest integer, and at least once if :math:`w > 0`. There are
     about :math:`4n` repeated rows. If the lightest row would count half a row or more, the factor
     is changed so that it counts an integer number of rows; there are then between :math:`8n/3` and
-    :math:`8n` rows. The relative rounding error of a row of mean weight is at most 1/8 (3/16), and
-    0 if all weights are equal.
+    :math:`8n` rows. The relative rounding error of a row of mean weight is at most 1/8 (3/16 with a
+    changed factor), and 0 if all weights are equal.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
 
 
 def take_rows(values: Any, row_index: np.ndarray) -> Any:
-    """Return the rows at some indices in their container."""
+    """Return the rows at some indices, in the same type of container."""
     return _safe_indexing(
         values if hasattr(values, "__getitem__") else np.asarray(values), row_index
     )
@@ -112,7 +112,7 @@ def scale_to_unit(values: np.ndarray) -> tuple[np.ndarray, int]:
     scaled : ndarray of float
         The numbers divided by ``2.0**exponent``, at most 1.
     exponent : int
-        The exponent.
+        Exponent of the power of two.
     """
     exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
     return np.asarray(np.ldexp(values, -exponent)), exponent

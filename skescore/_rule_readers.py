@@ -56,7 +56,7 @@ class RuleFileReader:
     kind : str
         Name of the kind, a value of ``--kind``.
     description : str
-        What such a file contains, for the help text of the command line.
+        Content of such a file, for the help text of the command line.
     title : str
         Name of its rules in results.
     function : str
@@ -121,7 +121,7 @@ def _rows_themselves(model: Any, X: Any) -> dict[str, Any]:
 
 
 def _rows_with_categories(model: Any, X: Any) -> dict[str, Any]:
-    """Pass rows that identify the columns to which LightGBM's stored labels belong."""
+    """Pass rows if their categorical columns match the labels that LightGBM stores by position."""
     import pandas as pd
 
     booster = model if hasattr(model, "dump_model") else model.booster_
@@ -206,7 +206,7 @@ MODEL_READERS = (
         "RuleKit",
         "rulekit",
         "_rulekit:read_rulekit",
-        "classification and regression rules, expert rules included",
+        "classification and regression rules, including expert rules",
     ),
     ModelReader(
         "imodels",
@@ -253,7 +253,7 @@ RULE_FILE_READERS = {
     for reader in (
         RuleFileReader(
             "rules",
-            "our own JSON",
+            "JSON of skescore",
             "skescore's own",
             "_as_ruleset:RuleSet.from_json",
             fields={"format": RULESET_FORMAT},

@@ -330,7 +330,7 @@ COMPLETENESSES = ("volume", "instances")
 #: Treatments of uncovered rows in a score.
 UNCOVERED = ("ignore", "penalize")
 _TASKS = ("classification", "regression")
-#: Smallest size at which scores are evaluated that are defined for all sizes above 0.
+#: Smallest size at which scores that are defined for any size above 0 are evaluated.
 _ANY_SIZE = 1e-9
 #: Domains of the arguments of formulas; the domain of the number of rules depends on the score.
 _DOMAINS: dict[str, dict[str, Any]] = {
@@ -394,7 +394,7 @@ class ScoreSpec:
         larger size or less completeness. Report pages compute an expression for any weights, but
         show only the recorded values of a callable.
     greater_is_better : bool
-        False for a score that scorers negate.
+        Whether larger values are better. Scorers negate the other scores.
     prediction : {"loss", "performance"}
         Measure of the prediction: 0 is the best loss, 1 the best performance.
     metrics : dict of str to str
@@ -513,7 +513,7 @@ class ScoreSpec:
             Measured quantities, which broadcast against each other. `completeness` is ignored by a
             score that does not use it.
         weights : dict of str to float or array-like
-            Weights by name; those of other scores are ignored.
+            Weights by name; weights of other scores are ignored.
 
         Returns
         -------
@@ -612,7 +612,7 @@ class ScoreSpec:
         return np.asarray(self.value(parts[self.kept_as], parts["size"], share, weights))
 
     def check_weights(self, weights: Mapping[str, Any]) -> dict[str, Any]:
-        """Check the given weights and add the defaults of the others.
+        """Check the given weights, and add the defaults of other weights.
 
         Parameters
         ----------
@@ -767,7 +767,7 @@ def find_score(score: str | ScoreSpec) -> ScoreSpec:
 
 
 def all_weights(chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the weights of all scores: the chosen ones, and defaults for the others.
+    """Return the weights of all scores: the chosen weights, and defaults for the others.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ def did_you_mean(name: object, known_names: Iterable[str]) -> str:
 
 
 def rename_hint(missing: Iterable[str], column_names: Iterable[str]) -> str:
-    """Return a sentence that names similar columns of missing ones; empty if there are none.
+    """Return a sentence that names columns similar to missing ones; empty if there are none.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Parameter checks of the whole package.
 
-A wrong type is a TypeError; a value out of range, or none of the named choices, is a ValueError.
+A wrong type raises a TypeError; a value out of range, or not among the choices, a ValueError.
 Errors name the parameter, the rule, the value and an optional remedy. Checks return the value as a
 Python type, so that equality, hashes and JSON do not depend on NumPy's dtypes.
 """
@@ -21,7 +21,7 @@ from skescore._text import nearest
 
 TASKS = ("classification", "regression")
 
-#: Number from which floats do not represent all integers.
+#: Number above which floats do not represent all integers.
 LARGEST_EXACT = 2.0**53
 
 #: Largest accepted integer; larger ones would fail later in NumPy and scikit-learn.
@@ -93,7 +93,7 @@ def check_integer(
     optional: bool = False,
     remedy: str = "",
 ) -> int | None:
-    """Return `value` as an integer from `low` to `high`, or None if optional; else raise."""
+    """Return an integer from `low` to `high`, or None if optional; otherwise raise an error."""
     if value is None and optional:
         return None
     if low is None:

@@ -181,13 +181,13 @@ PSYKE_EXTRACTORS: dict[str, ExtractorSpec] = {
     for label, tasks, summary in (
         ("CART", _TASKS, "decision tree"),
         ("COSMiK", ("regression",), "boxes around the components of a mixture"),
-        ("CREAM", _TASKS, "clusters within clusters, either side split"),
-        ("DiViNE", ("classification",), "boxes grown from the middles of classes"),
+        ("CREAM", _TASKS, "clusters within clusters, on both sides of a split"),
+        ("DiViNE", ("classification",), "boxes grown from the centers of classes"),
         ("ExACT", _TASKS, "clusters within clusters, one inside another"),
-        ("GInGER", _TASKS, "grid and formulas bred by a genetic algorithm"),
+        ("GInGER", _TASKS, "grid and formulas found by a genetic algorithm"),
         ("GridEx", _TASKS, "recursive grid of disjoint boxes"),
         ("GridREx", ("regression",), "recursive grid of boxes with linear outputs"),
-        ("HEx", _TASKS, "recursive grid that asks where boxes are needed"),
+        ("HEx", _TASKS, "recursive grid that also queries cells without rows"),
         ("ITER", _TASKS, "boxes that grow while predictions stay alike"),
         ("REAL", ("classification",), "conjunctions found by dropping literals"),
         ("Trepan", ("classification",), "tree of tests on discretized features"),
@@ -300,8 +300,8 @@ def suitable_extractors(
     n_rows : int, optional
         Number of rows. For small tables, slow extractors follow the other built-in extractors.
     plugins : bool, default=False
-        Whether to include registered extractors and those of installed packages, which are then
-        imported. Without them, the names are the same on every machine.
+        Whether to include registered extractors and extractors of installed packages, which are
+        then imported. Without them, the names are the same on every machine.
 
     Returns
     -------

@@ -89,8 +89,8 @@ def measure_group(
 
     Notes
     -----
-    Libraries use one thread. So sums are added in the same order for any number of processes, and
-    times are those of one core.
+    Libraries use one thread, so sums are added in the same order for any number of processes, and
+    times refer to one core.
     """
     for spec in group.scorer.specs:
         if spec.name not in SCORE_SPECS:  # in another process than the caller's
@@ -166,14 +166,14 @@ def failed_row(
 def _measure(
     group: Group, entry: ExtractorEntry, rows: _Rows, model: Any, y_box: np.ndarray
 ) -> dict[str, Any]:
-    """Extract rules and return their row with scores of weights 1; `rules` holds the rules."""
+    """Extract rules, and return their row with the rules and with scores for weights of 1."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for kind in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
             warnings.simplefilter("ignore", kind)
         rules, cost = _extract(group, entry, rows, model)
         X_test = rows.X_test
-        if isinstance(rules, RuleSet):  # by name, as the data may have further columns
+        if isinstance(rules, RuleSet):  # by name, because the data may have more columns
             X_test = X_test[list(rules.feature_names)]
         evaluation = evaluate_rules(rules, X_test, rows.y_test)
         if evaluation.black_box is None:  # some measures query it, but imported rules have none
@@ -236,7 +236,7 @@ def _extract(
             for name, counter in (("black_box_calls", "n_calls"), ("black_box_rows", "n_rows"))
         }
         return best, {"params": _params_text(best_params), "seconds": seconds} | queries
-    # Each extractor has its own copy, so it cannot use cached queries of another one.
+    # Each extractor has its own copy, so it cannot use cached queries of other extractors.
     box = FrozenEstimator(model)
     if entry.kind == "extractor":
         extractor = make_extractor(entry.name, box, **params)
@@ -422,7 +422,7 @@ class _Worker:
 
 
 def _module_paths() -> list[str]:
-    """Return the absolute folders of the module search path, that of this package first."""
+    """Return the absolute folders of the module search path, this package's folder first."""
     package_folder = str(Path(__file__).parents[2])
     return [package_folder, *(str(Path(folder).absolute()) for folder in sys.path)]
 

@@ -234,7 +234,7 @@ class ExtractorEntry:
 
     `kind` is ``"extractor"``, ``"object"`` (a class or an instance, in `extractor`), ``"search"``
     or ``"rules"``; `name` is the registered name, the name of the class or the path of the file.
-    `data` contains the labels of the data sets to use; None means all suitable ones.
+    `data` contains the labels of the data sets to use; None means all suitable data sets.
     """
 
     label: str
@@ -568,7 +568,7 @@ def _read_extractor(item: Any, base: Path | None) -> ExtractorEntry:
         names = settings["extractors"]
         if names != "default" and (not isinstance(names, Sequence) or isinstance(names, str)):
             raise ConfigurationError(
-                "extractors: those of a search must be a list of names, such as "
+                "extractors: the extractors of a search must be a list of names, such as "
                 f'["cart", "gridex"], or "default", got {names!r}.'
             )
         settings["extractors"] = None if names == "default" else list(names)

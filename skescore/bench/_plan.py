@@ -174,7 +174,7 @@ def _add_model(plan: Plan, box: BlackBoxEntry, load: Callable[[str], BaseEstimat
     plan.models[box.label] = model if isinstance(model, FrozenEstimator) else FrozenEstimator(model)
     plan.notes.append(
         f"{box.label} was trained elsewhere and is not trained again: if some of these rows were "
-        "used for its training, its performance and that of its rules are too high"
+        "used for its training, its performance and the performance of its rules are too high"
     )
 
 
@@ -215,7 +215,7 @@ def _add_extractor(plan: Plan, entry: ExtractorEntry) -> None:
     if ruleset is not None:
         plan.notes.append(
             f"{entry.label} is not extracted again: if it was extracted from these rows, its "
-            "scores do not apply to new ones"
+            "scores do not apply to new rows"
         )
 
 

@@ -23,12 +23,12 @@ __all__ = ["BenchCallback", "BenchProgress"]
 
 #: Seconds between two lines if there is no terminal.
 _SECONDS_BETWEEN_LINES = 10.0
-#: Number of measured rows from which the remaining time is estimated.
+#: Smallest number of measured rows from which the remaining time is estimated.
 _MIN_ROWS_TO_ESTIMATE = 10
 
 
 class BenchCallback:
-    """Methods that :func:`run_bench` calls; override those of interest.
+    """Methods that :func:`run_bench` calls; override the methods of interest.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class BenchCallback:
     """
 
     def on_start(self, n_existing: int, n_missing: int) -> None:
-        """Receive the number of existing rows in the folder and of rows to measure."""
+        """Receive the numbers of existing rows in the folder and of rows to measure."""
 
     def on_row(self, row: Mapping[str, Any]) -> None:
         """Receive a row that was measured."""

@@ -53,7 +53,7 @@ def row_columns(measures: Iterable[str] = ()) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Names, including those of every score in :data:`skescore.scorers.SCORE_SPECS`.
+        Names, including the columns of every score in :data:`skescore.scorers.SCORE_SPECS`.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _value(name: str, cell: str) -> Any:
 
 
 def in_order(rows: pd.DataFrame, cells: Iterable[Cell]) -> pd.DataFrame:
-    """Return the rows in the order of the cells, with the last of several rows per cell."""
+    """Return the rows in the order of the cells; of several rows of a cell, return the last."""
     row_numbers = dict(zip(cells_of(rows), range(len(rows)), strict=True))
     return rows.iloc[[row_numbers[cell] for cell in cells if cell in row_numbers]].reset_index(
         drop=True

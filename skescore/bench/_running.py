@@ -75,7 +75,7 @@ def measure_groups(
         for group in groups:
             yield from measure_group(group)
         return
-    # Arrays are copied to the processes, as memory maps are read-only, which some models reject.
+    # Arrays are copied to the processes, because some models reject read-only memory maps.
     pool = parallel(n_jobs, return_as="generator_unordered", max_nbytes=None)
     for rows in pool(delayed(_measure_rows)(group) for group in groups):
         yield from rows
@@ -288,7 +288,7 @@ def is_in_use(folder: Path) -> bool:
 
 
 def _read_earlier_run(folder: Path, plan: Plan, overwrite: bool) -> dict[str, Any] | None:
-    """Return the record of the folder; raise an error if it is of another benchmark."""
+    """Return the record of the folder; raise an error if it describes another benchmark."""
     if overwrite:
         return None
     path = folder / RUN

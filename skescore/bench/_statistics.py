@@ -162,7 +162,7 @@ def compare_ranks(ranks: pd.DataFrame, *, alpha: float = 0.05) -> Comparison:
     -----
     The tests and the diagram are those of Demšar, "Statistical Comparisons of Classifiers over
     Multiple Data Sets", JMLR 7 (2006), except that Friedman's test is a permutation test with a
-    fixed seed, as the usual approximations need more data sets than most benchmarks have. Its
+    fixed seed, because the usual approximations need more data sets than most benchmarks have. Its
     p-value is at least 0.0001.
 
     Examples
@@ -258,7 +258,7 @@ def nemenyi_p_values(average_ranks: np.ndarray, n_data: int) -> np.ndarray:
 
 
 def holm_against(average_ranks: np.ndarray, n_data: int) -> tuple[np.ndarray, np.ndarray]:
-    """Compare the first extractor with the others; return p-values without and with Holm."""
+    """Compare the first extractor with the others; return p-values, and those adjusted by Holm."""
     average_ranks = np.asarray(average_ranks, dtype=float)
     error = _standard_error(len(average_ranks), n_data)
     p_values = 2 * stats.norm.sf(np.abs(average_ranks[1:] - average_ranks[0]) / error)
@@ -286,7 +286,7 @@ def _maximal_groups(names: Sequence[str], values: np.ndarray, difference: float)
 # --- critical-difference diagrams -----------------------------------------------------------------
 
 
-_LINE, _GROUP = "#333333", "#0072B2"  # the blue of a palette for the color-blind
+_LINE, _GROUP = "#333333", "#0072B2"  # the blue of a palette for color-blind readers
 
 
 def critical_difference_plot(
@@ -303,7 +303,7 @@ def critical_difference_plot(
     title : str, optional
         Title of the diagram.
     ax : matplotlib.axes.Axes, optional
-        Axes to plot in; by default those of a new figure.
+        Axes to plot in; by default the axes of a new figure.
 
     Returns
     -------

@@ -164,7 +164,7 @@ def _large_suite(summary: str, data: list[Any]) -> Suite:
 SUITES: Mapping[str, Suite] = MappingProxyType(
     {
         "smoke": Suite(
-            "a quick check: seven extractors on four small data sets, about a minute",
+            "seven extractors on four small data sets, as a quick check (about a minute)",
             {
                 "data": ["iris", "wine", "breast_cancer", "friedman1"],
                 "black_boxes": ["random-forest"],
@@ -182,8 +182,8 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
             },
         ),
         "paper-fire": Suite(
-            "the extractors and parameters of the FiRe paper on iris, 9 nearest neighbors, ten "
-            "splits",
+            "the extractors and parameters of the FiRe paper on iris, for 9 nearest neighbors and "
+            "ten splits",
             {
                 "data": ["iris"],
                 "black_boxes": [
@@ -228,8 +228,8 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
             "fire",
         ),
         "paper-ice": Suite(
-            "the extractors of the ICE paper on wine and breast_cancer, an unbounded decision "
-            "tree; parameters found by a search on the training rows, three splits; a few minutes",
+            "the extractors of the ICE paper on wine and breast_cancer, for an unbounded decision "
+            "tree and three splits, after a search on the training rows (a few minutes)",
             {
                 "data": ["wine", "breast_cancer"],
                 "black_boxes": ["decision-tree"],
@@ -240,16 +240,14 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
                 "folds": 1,
             },
         ),
-        "keel-balanced": _large_suite(
-            "43 tables of the KEEL repository; hours, less with --quick", _keel_tables("balanced")
-        ),
+        "keel-balanced": _large_suite("43 tables of KEEL (hours)", _keel_tables("balanced")),
         "keel-imbalanced": _large_suite(
-            "100 tables of the KEEL repository with a rare class; hours", _keel_tables("imbalanced")
+            "100 tables of KEEL with a rare class (hours)", _keel_tables("imbalanced")
         ),
-        "regression": _large_suite("28 tables with a numeric target; an hour", _NUMBERS),
-        "categorical": _large_suite("19 tables with categorical features; an hour", _CATEGORIES),
+        "regression": _large_suite("28 tables with a numeric target (an hour)", _NUMBERS),
+        "categorical": _large_suite("19 tables with categorical features (an hour)", _CATEGORIES),
         "speed": Suite(
-            "run time of every extractor with a fast black box; run it with --n-jobs 1",
+            "run time of every extractor with a fast black box (use --n-jobs 1)",
             {
                 "data": ["wine", "breast_cancer", "digits", "moons", "friedman1"],
                 "black_boxes": ["decision-tree"],

@@ -68,10 +68,10 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per data set, black box and extractor, in the order of `rows`: ``runs``, of which
-        ``failed`` had an error and ``undefined`` no ICE score, and ``NAME_mean`` and ``NAME_std``
-        of scores and measures over the runs with a value; NaN if there is none. The standard
-        deviation divides by the number of runs.
+        One row per data set, black box and extractor, in the order of `rows`: numbers of ``runs``,
+        of runs that ``failed`` and of runs whose ICE is ``undefined``; ``NAME_mean`` and
+        ``NAME_std`` of scores and measures over the runs with a value, or NaN if there is none. The
+        standard deviation divides by the number of runs.
 
     Examples
     --------

@@ -210,7 +210,7 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         return self.classes_[scores.argmax(axis=1)]
 
     def _convert_to_labels(self, predictions: np.ndarray) -> np.ndarray:
-        """Return the labels; texts are converted to labels if all of them match one."""
+        """Return the labels; texts are converted to labels if each of them matches one."""
         if self.classes is None or not len(predictions) or not is_text(predictions):
             return predictions
         label_of_text = {str(label): label for label in self.classes}

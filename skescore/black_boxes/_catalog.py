@@ -254,8 +254,8 @@ class ModelCategories(CategoricalColumns):
     """Convert the values of a table to the categories that a fitted model was trained on.
 
     Tables from files hold categories as text, but LightGBM and XGBoost require pandas' categorical
-    columns, whose categories their models identify by position, and encoders of scikit-learn know
-    numbers and booleans that are no text.
+    columns, whose categories their models identify by position, and encoders of scikit-learn may
+    know numbers or booleans instead of text.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ class ModelCategories(CategoricalColumns):
 
 
 def _matched_labels(column: pd.Series, labels: Sequence[Any]) -> pd.Series:
-    """Return the labels that are written like the cells; numbers may be text or the reverse."""
+    """Replace each cell by the label with the same text, such as 1 for "1" or the reverse."""
     is_known = column.isin(labels) | column.isna()
     if is_known.all():
         return column
@@ -344,7 +344,7 @@ def encoded_categories(model: Any) -> dict[str, list[Any]]:
 
 
 def _encoded_columns(transformer: Any, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Return the categories of columns that a transformer encodes first of all."""
+    """Return the categories of columns that a transformer encodes in its first step."""
     if isinstance(transformer, Pipeline):
         steps = [step for _, step in transformer.steps if not isinstance(step, SimpleImputer)]
         return _encoded_columns(steps[0], names) if steps else {}
@@ -418,8 +418,8 @@ def make_black_box(
         raise BlackBoxError(f"task must be 'classification' or 'regression', got {task!r}.")
     if name not in BLACK_BOXES:
         raise BlackBoxError(
-            f"name must be that of a black box (on the command line: --black-box), got {name!r}. "
-            f"{did_you_mean(name, BLACK_BOXES)}"
+            "name must be the name of a black box (on the command line: --black-box), got "
+            f"{name!r}. {did_you_mean(name, BLACK_BOXES)}"
         )
     spec = BLACK_BOXES[name]
     classification = task == "classification"

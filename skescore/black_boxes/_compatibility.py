@@ -94,8 +94,8 @@ def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
         if expected is not None and expected != len(columns):
             raise BlackBoxError(
                 f"The black box was trained on {expected} features, but {dataset.name} has "
-                f"{len(columns)}: {listed(columns)}. Add missing features, or remove surplus ones "
-                f"with {_DROP}."
+                f"{len(columns)}: {listed(columns)}. Add missing features, or remove surplus "
+                f"features with {_DROP}."
             )
         return
     trained = [str(name) for name in names]

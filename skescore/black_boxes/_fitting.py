@@ -38,7 +38,7 @@ class QueryCost:
     Parameters
     ----------
     n_rows : int, default=0
-        Number of rows, without those whose predictions were cached.
+        Number of rows, without rows whose predictions were cached.
     seconds : float, default=0.0
         Time in seconds, summed over processes.
 
@@ -102,8 +102,8 @@ def black_box_task(estimator: Any) -> str:
         hint = ""
         if is_unsupervised(estimator):
             hint = (
-                " Its labels of the rows that it was fitted on can be explained: fit a classifier "
-                "on (X, labels) and pass that."
+                " To explain the labels of the rows that it was fitted on, fit a classifier on "
+                "(X, labels) and pass the classifier."
             )
         raise TypeError(
             f"estimator must have predict, which {type(estimator).__name__} lacks.{hint} Wrap a "

@@ -75,7 +75,7 @@ def load_model(
     >>> from skescore.black_boxes import load_model
     >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
     ...     file = Path(folder) / "model.pkl"
-    ...     _ = file.write_bytes(b"a program, for all we know")
+    ...     _ = file.write_bytes(b"content of a pickle")
     ...     load_model(file)
     Traceback (most recent call last):
         ...
@@ -135,7 +135,7 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
     if untrusted and not trust:
         own_types = [name for name in untrusted if name.startswith("sklearn.")]
         foreign = [name for name in untrusted if name not in own_types]
-        groups = [("of scikit-learn itself", own_types), ("of elsewhere", foreign)]
+        groups = [("of scikit-learn itself", own_types), ("of other packages", foreign)]
         type_groups = "; ".join(f"{label}: {', '.join(names)}" for label, names in groups if names)
         raise SavedModelError(
             f"{where} holds types that skops does not trust by itself ({type_groups}). If you know "
@@ -162,7 +162,7 @@ def _suspicious_size(content: bytes) -> int:
     return size if size > _LARGE_ARCHIVE and size > _COMPRESSION * len(content) else 0
 
 
-#: Number of uncompressed bytes that are always allowed, and largest compression ratio beyond.
+#: Number of uncompressed bytes that are always allowed, and largest compression ratio of more.
 _LARGE_ARCHIVE, _COMPRESSION = 1 << 26, 100
 
 
@@ -285,7 +285,7 @@ def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> Froz
     >>> from skescore.black_boxes import load_black_box
     >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
     ...     file = Path(folder) / "model.pkl"
-    ...     _ = file.write_bytes(b"a program, for all we know")
+    ...     _ = file.write_bytes(b"content of a pickle")
     ...     load_black_box(file)
     Traceback (most recent call last):
         ...
@@ -322,7 +322,7 @@ def _checked_model(model: Any, where: str) -> FrozenEstimator:
 
 
 def _with_category_columns(model: Any) -> Any:
-    """Let a model accept its categorical columns as a table has them, such as numbers as text."""
+    """Let a model accept categorical columns as a table stores them, such as numbers as text."""
     if not is_fitted(model):
         return model
     library = type(model).__module__.partition(".")[0]

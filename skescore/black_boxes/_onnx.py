@@ -26,8 +26,8 @@ class OnnxPredictor:
     Parameters
     ----------
     content : bytes
-        The serialized model. It has one input for all features, in order, or one input of one
-        column per feature with its name. Its first output is the prediction.
+        The serialized model. It has one input for all features, in order, or for each feature an
+        input of one column with its name. Its first output is the prediction.
 
     Raises
     ------
@@ -36,8 +36,8 @@ class OnnxPredictor:
 
     Notes
     -----
-    Missing numbers are NaN. Missing texts are the entry ``missing_text`` of the model's metadata,
-    as in rules that skescore exports, or empty texts.
+    Missing numbers are NaN. Missing texts are replaced by the entry ``missing_text`` of the model's
+    metadata, as in rules that skescore exports, or by empty texts.
     """
 
     def __init__(self, content: bytes) -> None:

@@ -22,7 +22,7 @@ from skescore._processes import safe_children, terminated_like_interrupted
 from skescore._text import did_you_mean, printable
 from skescore.cli._arguments import Parser, without_passwords
 
-#: The module of each command, and the line about it in the list of commands. A module has a
+#: The module of each command, and its line in the list of commands. A module has a
 #: ``DESCRIPTION``, ``EXAMPLES``, ``add_options(parser)`` and ``run(options)``, which returns the
 #: text for standard output and may set ``options.exit_code``.
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -68,11 +68,11 @@ examples:
   skescore bench --suite smoke
   skescore help tune
 
-If the environment variable SKESCORE_TRACEBACK is 1, errors have a traceback.
+Set SKESCORE_TRACEBACK=1 in the environment to see tracebacks of errors.
 """
 _TRACEBACK = "SKESCORE_TRACEBACK"
 
-# A rule with "?" instead of its sign would be ambiguous.
+# A rule with "?" instead of the sign of a condition would be ambiguous.
 _ENCODING_ERRORS = "skescore.plain"
 _PLAIN = {"≤": "<=", "≥": ">=", "≠": "!=", "±": "+/-", "²": "2", "·": "*", "∞": "inf"}
 
@@ -89,7 +89,7 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
 codecs.register_error(_ENCODING_ERRORS, _plain)
 
 
-#: Commands that know scores, also those of installed packages.
+#: Commands that accept scores, including scores of other installed packages.
 _SCORING = {"tune", "bench", "score", "report", "certify"}
 
 
@@ -134,12 +134,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The arguments; those of the process by default.
+        The arguments; by default ``sys.argv[1:]``.
 
     Returns
     -------
     int
-        The exit code: 0, 1 or that of the command.
+        The exit code: 1 after an error, otherwise the exit code of the command.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=_ENCODING_ERRORS)
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["help"]:  # what many type first
+    if arguments[:1] == ["help"]:  # users of other tools try this first
         arguments = [*arguments[1:], "--help"]
     if arguments[:2] == ["watch", "init"]:
         arguments[1] = "--init"
@@ -195,7 +195,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _write(text: str) -> bool:
     """Write results; return False if the reader closed the pipe before it had read all of them.
 
-    That needs no message: the reader, such as head, wants no more.
+    This needs no message: a reader such as head closes the pipe once it has enough lines.
     """
     try:
         sys.stdout.write(text)
@@ -210,7 +210,7 @@ def _write(text: str) -> bool:
 
 
 def _abandon(stream: Any) -> None:
-    """Prevent a second failure when the interpreter flushes the stream at its end."""
+    """Prevent a second failure when the interpreter flushes the stream at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -218,9 +218,9 @@ def _abandon(stream: Any) -> None:
 def _show_error(error: Exception) -> None:
     text = str(error)
     if not isinstance(error, ValueError | TypeError | OSError | ImportError):
-        # Not one of ours: a model's own error, or a mistake in this package.
+        # An error of a model, or a defect of this package.
         text = f"{type(error).__name__}: {text} ({_TRACEBACK}=1 shows where)"
-    elif isinstance(error, ImportError) and "Run: " not in text:  # not one of import_optional's
+    elif isinstance(error, ImportError) and "Run: " not in text:  # not raised by import_optional
         text = f"{text.rstrip('.')}. To find the cause: skescore doctor"
     with contextlib.suppress(OSError):
         if os.environ.get(_TRACEBACK):

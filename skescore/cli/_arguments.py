@@ -1,7 +1,7 @@
 """The parser of the command line, and the options that several commands share.
 
-Slow imports are made where they are used, so that the list of commands appears at once and
-`doctor` works if a package is broken.
+Slow modules are imported inside functions, so that the list of commands appears at once and
+`doctor` works even if a package is broken.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 #: Prefix of a command that is the black box.
 COMMAND = "command:"
-#: Default share of the score that rules which a revision keeps may cost.
+#: Default largest loss of score due to kept rules, as a share of the score of entirely new rules.
 KEEP_COST = 0.02
 #: Default time of a verification in seconds.
 VERIFY_SECONDS = 20.0
@@ -119,8 +119,8 @@ def without_passwords(text: str) -> str:
 class _Value(argparse.Action):
     """Action that stores a value and names the function of the completion script for it.
 
-    `missing` returns an error message for a value that names something that does not exist. It is
-    raised after the command line is parsed and before the command is imported.
+    `missing` returns an error message for a value that does not exist, otherwise an empty text. The
+    error is raised after the command line is parsed and before the command is imported.
     """
 
     def __init__(
@@ -292,7 +292,7 @@ def scoring(text: str) -> str:
 
 
 def rule_measures(text: str) -> tuple[str, ...]:
-    """Read measures of rule sets and of single rules, by default their mean (argparse type)."""
+    """Read measures of rule sets, and means or other aggregates over rules (argparse type)."""
     names = [part.strip() for part in text.split(",") if part.strip()]
     if not names:
         raise argparse.ArgumentTypeError("needs at least one measure, such as c2")
@@ -338,7 +338,7 @@ def add_data_options(
         help=f"a built-in data set ({', '.join(DATA_SET_TASKS)}) or a CSV, TSV, Excel or Parquet "
         f"file{elsewhere}",
     )
-    use = "required for files" if needs_target else "not needed, as all rows count"
+    use = "required for files" if needs_target else "optional; rows without a label count too"
     group.add_argument("--target", metavar="COLUMN", help=f"column to predict; {use}")
     group.add_argument(
         "--task",
@@ -407,7 +407,7 @@ def _label_pairs(text: str) -> list[tuple[str, str]]:
 
 
 def check_row_options(options: argparse.Namespace) -> None:
-    """Report classes for which --labels has two names."""
+    """Report an error if --labels gives a class two names."""
     names: dict[str, str] = {}
     for old, new in options.labels:
         if names.setdefault(old, new) != new:
@@ -418,7 +418,7 @@ def check_row_options(options: argparse.Namespace) -> None:
 
 
 def check_split_options(options: argparse.Namespace) -> None:
-    """Report --groups and --time together."""
+    """Report an error if --groups and --time are combined."""
     if options.groups is not None and options.time is not None:
         options.parser.error("argument --time: not allowed with --groups; choose one of them")
 
@@ -430,20 +430,20 @@ def add_reading_options(group: Any, *, drops_columns: bool = True) -> None:
         group.add_argument(
             "--drop",
             default=[],
-            help="columns to ignore; repeatable, as are the next two options",
+            help="columns to ignore; repeatable",
             **names,
         )
     group.add_argument(
         "--category",
         default=[],
         help="features to read as categories even if their values are numbers or mostly distinct "
-        "texts; all other text columns are read as categories anyway",
+        "texts; all other text columns are read as categories anyway; repeatable",
         **names,
     )
     group.add_argument(
         "--numeric",
         default=[],
-        help="features to read as numbers; text in them is read as missing",
+        help="features to read as numbers; text in them is read as missing; repeatable",
         **names,
     )
     group.add_argument(
@@ -452,8 +452,8 @@ def add_reading_options(group: Any, *, drops_columns: bool = True) -> None:
         type=names_from,
         action="extend",
         default=[],
-        help="additional texts that denote a missing value, as in --na-values=-999,unknown, or in "
-        "one column, as in --na-values income=99; repeatable",
+        help="additional texts that denote a missing value, as in --na-values=-999,unknown; "
+        "income=99 applies to the column income only; repeatable",
     )
     group.add_argument(
         "--sep", metavar="SIGN", help="column separator of a text file (detected by default)"
@@ -542,10 +542,10 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
         "--performance",
         choices=tuple(PREDICTION_METRIC_NAMES),
         metavar="NAME",
-        help=f"measure of the predictions in {', '.join(spec.label for spec in specs)}, instead of "
-        "the default measure of each score: "
-        f"{', '.join(n for n in PREDICTION_METRIC_NAMES if n not in errors)}, and only in "
-        f"{' and '.join(of_losses)} {', '.join(errors)} (as in scikit-learn); "
+        help=f"measure of predictions (as in scikit-learn) that replaces the default measure of "
+        f"{', '.join(spec.label for spec in specs)}: "
+        f"{', '.join(n for n in PREDICTION_METRIC_NAMES if n not in errors)}; "
+        f"{' and '.join(of_losses)} also accept {', '.join(errors)}; "
         "balanced_accuracy and f1_macro give all classes equal weight",
     )
     complete = [spec.label for spec in specs if spec.uses_completeness]
@@ -553,8 +553,8 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
         "--completeness",
         choices=("volume", "instances"),
         default="volume",
-        help="share of the feature space (default) or of the rows that rules cover, in "
-        f"{' and '.join(complete)}",
+        help="measure completeness as the covered share of the feature space (volume, default) or "
+        f"of the rows (instances), in {' and '.join(complete)}",
     )
 
 
@@ -639,7 +639,7 @@ def scorer_from(options: argparse.Namespace) -> RuleScorer | PerformanceScorer:
 
 
 def trade_off_score(options: argparse.Namespace) -> str:
-    """Return the chosen score; a search of the trade-off shows ICE."""
+    """Return the chosen score; the results of --scoring pareto show ICE."""
     return "ice" if options.scoring == "pareto" else str(options.scoring)
 
 
@@ -688,7 +688,7 @@ _REPEATED = {
     "--pin": (
         "RULES:NUMBER",
         "rule that the result must contain unchanged: its file and its number in this file; "
-        "RULES:NUMBER@POSITION also sets its number in the result",
+        "RULES:NUMBER@POSITION also sets its position in the result",
     ),
     "--max-gap": (
         "COLUMN:GAP",
@@ -735,7 +735,7 @@ def constraints_from(
 ) -> Constraints | None:
     """Return the constraints of the command line; None without any.
 
-    Categories of `columns` and `labels` may be other values than texts.
+    The texts of the options are matched with the values in `columns` and `labels`.
     """
     values = {name: getattr(options, name) for name in CONSTRAINT_NAMES}
     for name in ("forbid", "require"):
@@ -762,6 +762,6 @@ def _categories(columns: pd.DataFrame, feature: str) -> list[Any]:
 
 
 def _matched(values: Iterable[Any], candidates: Iterable[Any]) -> list[Any]:
-    """Return the candidates with the same texts as the values; the values without any."""
+    """Replace each value by the candidate with the same text, if there is one."""
     by_text = {str(candidate): candidate for candidate in candidates}
     return [by_text.get(str(value), value) for value in values]

@@ -117,7 +117,7 @@ def _label(name: str) -> str:
 
 
 def _labels(*, greater_is_better: bool) -> list[str]:
-    """Return the labels of the scores of one direction."""
+    """Return the labels of the scores for which greater, or smaller, values are better."""
     specs = SCORE_SPECS.values()
     return [spec.label for spec in specs if spec.greater_is_better is greater_is_better]
 
@@ -174,7 +174,7 @@ def ranking_record(ranking: Ranking) -> dict[str, Any]:
 
 
 def page_rankings(rows: pd.DataFrame, first: str, alpha: float = 0.05) -> list[dict[str, Any]]:
-    """Return the rankings of a report with diagrams: by a score, then by those of every report."""
+    """Return the rankings of a report with diagrams: by a score, other scores and fidelity."""
     from skescore.bench import rank_extractors
 
     return [
@@ -335,7 +335,7 @@ def _print_ranks(
         printer.line(ranking.comparison.caveat)
     if ranking.left_out:
         names = ", ".join(map(extractor_label, ranking.left_out))
-        printer.line(f"(Without {names}, not measured on all of these data sets.)")
+        printer.line(f"(Without {names}: not measured on all of these data sets.)")
     adjusted = " p: two-sided, adjusted by Holm's method." if tested else ""
     printer.line(
         "(Rank 1 is best. Extractors are ranked by their means over models, seeds and folds. "
@@ -367,7 +367,7 @@ def _print_failures(printer: output.Printer, result: BenchResult) -> None:
         rows,
         left=("data", "black box", "extractor"),
     )
-    # Whole, because the remedy of an error is at its end.
+    # Errors are not shortened, because the remedy is at their end.
     for number, ((_, _, error), _) in enumerate(groups[: len(rows)], 1):
         printer.line(f"error {number}: {' '.join(str(error).split())}")
     if len(groups) > len(rows):
@@ -520,7 +520,7 @@ def _add_method_options(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of running the benchmark."""
+    """Add the options that control the run."""
     group = parser.add_argument_group("running")
     group.add_argument(
         "--n-jobs",
@@ -533,7 +533,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         "--time-limit",
         type=arguments.number_above(0),
         metavar="SECONDS",
-        help="time limit of each measurement, without the training of the model; a measurement "
+        help="time limit of each measurement, excluding the training of the model; a measurement "
         "that takes longer fails",
     )
     group.add_argument(
@@ -667,7 +667,7 @@ def _make_config(options: argparse.Namespace) -> BenchConfig:
     if options.data is not None:
         files = [n for n in options.data if n not in DATA_SET_TASKS and not n.startswith(FETCHED)]
         for name in about if not files else ():
-            options.parser.error(f"argument --{name}: applies to files, and --data names none")
+            options.parser.error(f"argument --{name}: applies to files, but --data names no file")
         of_files = {_FILE_OPTIONS[name]: value for name, value in about.items()}
         raw["data"] = [{"source": n, **(of_files if n in files else {})} for n in options.data]
     if options.black_boxes is not None:
@@ -686,7 +686,7 @@ def _make_config(options: argparse.Namespace) -> BenchConfig:
             value = getattr(options, key)
             changes[key] = tuple(dict.fromkeys(value)) if key == "seeds" else value
     if "data" in changes and base is not from_options:
-        # Extractors that are restricted to other data sets have nothing to do.
+        # Leave out extractors that are restricted to other data sets.
         labels = {entry.label for entry in changes["data"]}
         entries = changes.get("extractors", base.extractors)
         changes["extractors"] = tuple(e for e in entries if e.data is None or labels & set(e.data))

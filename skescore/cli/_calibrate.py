@@ -31,7 +31,7 @@ Calibrate saved rules. In classification, each rule then predicts a set of label
 interval. The set or interval contains the label of a new row with a probability of at least
 --level. A rule that predicts several labels abstains, because each of them is possible.
 
-DATA contains calibration rows. Neither the model nor the rules must have been fitted to these rows.
+DATA contains calibration rows. These rows must not have been used to fit the model or the rules.
 The guarantee holds for new rows from the same distribution. --output writes JSON, which `skescore
 predict` uses and `skescore rules --to sql` or `--to python` exports.
 """
@@ -140,7 +140,7 @@ def _record(
 def _text(
     options: argparse.Namespace, calibrated: CalibratedRules, coverage: pd.DataFrame | None
 ) -> str:
-    """Write the rules with their sets or intervals, and the coverage on the test rows."""
+    """Return the rules with their sets or intervals, and the coverage on the test rows, as text."""
     printer = output.Printer(options.format == "markdown")
     printer.verbatim(str(calibrated))
     abstaining = [str(k + 1) for k, is_unsure in enumerate(calibrated.abstains[:-1]) if is_unsure]
@@ -168,5 +168,5 @@ def _text(
         printer.line(f"On the {plural(total, 'row')} of {options.test}:")
         size = "labels" if calibrated.sets is not None else "width"
         printer.table(["rule", "rows", "covered", "±", size], rows)
-        printer.line(f"Share of rows whose label is contained: {covered / max(total, 1):.3f}.")
+        printer.line(f"Share of rows with a covered label: {covered / max(total, 1):.3f}.")
     return printer.text()

@@ -1,4 +1,4 @@
-"""``skescore certify``: a proven bound on how far saved rules are from the best possible ones."""
+"""``skescore certify``: prove how far saved rules are from the best possible rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from skescore.cli._rule_files import (
 if TYPE_CHECKING:
     from skescore.certificates import Certificate
 
-#: Kinds of rules that certificates compare with.
+#: Kinds of rule sets with which certificates compare.
 KINDS = ("tree", "list")
 DESCRIPTION = """\
 Prove how far saved rules are from the best possible rules on given rows.
@@ -75,7 +75,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--max-rules",
         type=arguments.integer(1),
         metavar="N",
-        help=("largest number of rules to compare with (default: all that can be better, or 6)"),
+        help="largest number of rules to compare with (default: as many as can be better, or 6)",
     )
     group.add_argument(
         "--cuts",

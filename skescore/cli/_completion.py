@@ -19,7 +19,7 @@ examples:
   skescore completion zsh > _skescore
   skescore completion fish > ~/.config/fish/completions/skescore.fish
 """
-#: For each shell a function of the script, and what completes names, files and folders in it.
+#: For each shell, templates of a function and of what completes names, files and folders in it.
 _FUNCTIONS = {
     "bash": (
         "_skescore_%s() { %s; }",
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> str:
     from skescore.cli import build_parser  # which lists this module
 
     functions = "\n".join(_functions(options.shell))
-    # A menu of commands has room for a line each, not for a page.
+    # A menu has one line for each command, so descriptions are brief.
     script: str = shtab.complete(
         build_parser(brief=True), shell=options.shell, preamble={options.shell: functions}
     )
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> str:
 
 
 def _functions(shell: str) -> Iterator[str]:
-    """Return the functions of the script that complete paths and the values of options."""
+    """Yield the functions of the script that complete paths and the values of options."""
     from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS
     from skescore.cli._arguments import scorings
     from skescore.registry import extractor_names

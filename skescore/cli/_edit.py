@@ -1,4 +1,4 @@
-"""``skescore edit``: change saved rules by hand, see what it costs, and keep a log."""
+"""``skescore edit``: edit saved rules, measure the effects, and keep a log."""
 
 from __future__ import annotations
 
@@ -62,24 +62,20 @@ _EDITS = {
     "move": ("NUMBER:POSITION", "move a rule to a position"),
     "merge": (
         "NUMBER,NUMBER",
-        "merge two rules of one class into the smallest rule around both",
+        "merge two rules of one class into the smallest rule that contains both",
     ),
     "split": ("TEXT", "split a rule into two: 2.age<=30 or 2.color=red"),
 }
 
 
 class _EditOption(argparse.Action):
-    """Collect edits of all kinds in their order."""
+    """Collect edits of all kinds in the order of the options."""
 
     def __call__(
         self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None
     ) -> None:
         edits = [*(getattr(namespace, "edits", None) or [])]
-        namespace.edits = [*edits, (self.metavar_name(option_string), values)]
-
-    @staticmethod
-    def metavar_name(option_string: str | None) -> str:
-        return str(option_string).removeprefix("--")
+        namespace.edits = [*edits, (str(option_string).removeprefix("--"), values)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -240,7 +236,7 @@ def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimizati
 
 
 class _Result:
-    """What the command reports: effects, refit, prices and suggestions."""
+    """Result of the command: effects, refit, prices and suggestions."""
 
     def __init__(
         self, options: argparse.Namespace, editor: RuleEditor, refitted: Reoptimization | None
@@ -251,7 +247,7 @@ class _Result:
         self.suggestions = editor.suggestions() if options.suggest else []
 
     def text(self) -> str:
-        """Write the result in sentences."""
+        """Return the result as text or Markdown."""
         from skescore.editing import WHOLE_EDITS
 
         printer = output.Printer(self.options.format == "markdown")
@@ -280,7 +276,7 @@ class _Result:
         return printer.text()
 
     def json(self) -> str:
-        """Write the result as JSON."""
+        """Return the result as JSON."""
         refit = self.refitted
         return output.json_for_stdout(
             {

@@ -1,4 +1,4 @@
-"""``skescore explain``: why saved rules predict what they do for single rows."""
+"""``skescore explain``: explain the predictions of saved rules for single rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from skescore.cli._inputs import read_rows
 from skescore.cli._rule_files import add_rules_and_rows, differences_from_training, read_rules
 
 DESCRIPTION = """\
-Explain what saved rules predict for rows of a table: the rules that hold, the conditions of the one
-that predicts, and the nearest change that would lead to another prediction.
+Explain the predictions of saved rules for rows of a table: the rules that hold, the conditions of
+the rule that predicts, and the smallest change of the row that leads to another prediction.
 """
 EXAMPLES = """\
 examples:
@@ -31,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=integer(1),
         required=True,
         metavar="N",
-        help="number of a row, the first below the header being 1; repeatable",
+        help="number of a row, where 1 is the first row below the header; repeatable",
     )
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="output format (default text)"

@@ -1,4 +1,4 @@
-"""``skescore import``: rules of other tools, and models made of rules, become our own."""
+"""``skescore import``: convert rules of other tools, and models that consist of rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "find_kind", "read_rule_file"]
 
 
-#: What can be imported, and one line about it.
+#: Kinds of files that can be imported, with their descriptions.
 KINDS = {
     "model": "a fitted model (.skops; .joblib and .pkl with --trust)",
     **{kind: reader.description for kind, reader in RULE_FILE_READERS.items()},
@@ -303,7 +303,7 @@ def _columns(options: argparse.Namespace) -> pd.DataFrame:
         return table
     from skescore.datasets import read_table as read_prepared
 
-    # In the same way, `tune` reads the columns of a model that was trained elsewhere.
+    # `tune` reads the columns of a model from a file in the same way.
     reading = arguments.reading_from(options) | {"drop": ()}
     features = list(map(str, table.columns))
     with inputs.with_remedies(options):
@@ -368,7 +368,7 @@ def _named(
     else:
         names = list(columns.columns)
         if set(rule_names) <= set(names):
-            return ruleset  # columns are found by name, whatever their order and number
+            return ruleset  # columns are found by name, regardless of their order
         if not all(map(_NUMBERED.fullmatch, rule_names)):
             unknown = [name for name in rule_names if name not in names]
             raise ValueError(
@@ -395,7 +395,7 @@ def _with_domain(
     ruleset: RuleSet, columns: pd.DataFrame, options: argparse.Namespace, notes: output.Notes
 ) -> RuleSet:
     if ruleset.domain is not None:
-        notes.add("the rules have the domain of their training rows; that of the data is not used")
+        notes.add("the rules keep the domain of their training rows; --data does not change it")
         return ruleset
     from skescore.rules._domain import text_features
 
@@ -450,7 +450,7 @@ def _text(
     domain = "unknown, so completeness by volume depends on the scored rows; --data sets it"
     if ruleset.domain is not None:
         is_of_data = options.data is not None and not has_own_domain
-        domain = f"that of {options.data}" if is_of_data else "in the rules"
+        domain = f"from {options.data}" if is_of_data else "in the rules"
     printer.line(f"domain: {domain}")
     printer.heading("rules")
     many = len(ruleset) > _SHOWN_RULES

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from skescore.sources import DataSource
 
 
-#: Options of which only the last occurrence counts.
+#: Options for which only the last occurrence counts.
 _SINGLE = ("--target", "--task", "--missing", "--encoding", "--sep", "--decimal")
 
 
@@ -131,7 +131,7 @@ def unlabeled_data_from(
     features: Sequence[str] | None = None,
     preparation: Preparation | None = None,
 ) -> Dataset:
-    """Load all rows that the options name, whether or not they have a label; 0 is the target."""
+    """Load all rows that the options name, with or without a label; every target is set to 0."""
     import numpy as np
     import pandas as pd
 
@@ -338,7 +338,7 @@ def as_text(column: pd.Series) -> pd.Series:
     return pd.Series(values, index=column.index, dtype=object)
 
 
-#: So many labels of which none is a class are a mistake.
+#: Smallest number of labels for which it is an error that none of them is a class.
 _MIN_LABELS = 5
 
 
@@ -377,8 +377,8 @@ def read_labels(
 ) -> Any:
     """Convert a column to the type of the rules' classes; missing labels become None.
 
-    Texts in `na_values` mean a missing label, in addition to those of the preparation. In a
-    regression, labels are numbers, and missing ones are NaN.
+    Texts in `na_values` mean a missing label, in addition to the texts of the preparation. In
+    regression, labels are numbers, and missing labels are NaN.
     """
     import pandas as pd
 
@@ -460,7 +460,7 @@ def draw_sample(options: argparse.Namespace, notes: output.Notes) -> StoredSampl
 
 
 class StoredDifferentlyError(Exception):
-    """Rows of a data source are stored in another form than they were read for the search."""
+    """The stored rows of a data source differ from the rows that were read for the search."""
 
 
 @dataclass(frozen=True)
@@ -472,7 +472,7 @@ class StoredSample:
     dataset: Dataset
 
     def count_rows(self, rules: RuleSet, black_box: Any = None) -> RuleCounts:
-        """Count all rows; raise an error if the rules have other counts on the stored sample.
+        """Count all rows; raise an error if counts differ between the stored and the read sample.
 
         A data source does not parse dates, words for missing values, or numbers in texts.
         """
@@ -507,7 +507,7 @@ class StoredSample:
 def read_test_rows(
     options: argparse.Namespace, dataset: Dataset, model: Any, notes: output.Notes
 ) -> Dataset | None:
-    """Read the rows of ``--test`` like the others, before the long search."""
+    """Read the rows of ``--test`` in the same way as DATA, before the long search."""
     if options.test is None:
         return None
     from skescore.black_boxes import is_unsupervised
@@ -586,7 +586,7 @@ def null_classes(model: Any) -> list[tuple[str, str]]:
 
 
 def check_labels(options: argparse.Namespace, model: Any) -> None:
-    """Report --labels for a fitted model that predicts the old names."""
+    """Report an error if --labels renames classes that a fitted model predicts."""
     if not options.labels:
         return
     from skescore.black_boxes import is_unsupervised
@@ -620,8 +620,8 @@ def read_model_labels(
     y = pd.Series(Oracle(model).query(unlabeled.X), index=unlabeled.X.index, name="label")
     if y.nunique() < 2:
         raise ValueError(
-            f"The model {options.black_box} assigns to all {len(y)} rows of {data} the label "
-            f"{y.tolist()[0]!r}, so there is nothing to explain. Pass other rows."
+            f"The model {options.black_box} assigns the label {y.tolist()[0]!r} to all {len(y)} "
+            f"rows of {data}, so there is nothing to explain. Pass other rows."
         )
     return replace(unlabeled, y=y, task="classification")
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from skescore._text import listed, plural
 
-#: Addressed to programmers; Python itself does not show them to users either.
+#: Categories of warnings that are addressed to programmers.
 _NOT_FOR_USERS = (
     DeprecationWarning,
     PendingDeprecationWarning,
@@ -26,14 +26,14 @@ _NOT_FOR_USERS = (
     ResourceWarning,
 )
 _MAX_WARNINGS = 3
-#: Largest number of columns of which each has its own line about the same conversion.
+#: Largest number of further columns for which a repeated conversion has a line of its own.
 _MAX_ALIKE = 3
-#: Number of cells in a note; notes that differ only in it are about the same conversion.
+#: Number of cells in a note; notes that differ only in this number describe the same conversion.
 _N_CELLS = re.compile(r"\d+ (rows?|cells?)\b")
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Write a number for a table, with as many digits for 0.5 as for 50; a dash for None."""
+    """Write a number for a table, with fewer decimals if it is large; a dash for None and NaN."""
     if value is None or math.isnan(value):
         return "-"
     size, value = abs(value), value + 0.0  # without the sign of -0.0
@@ -67,7 +67,7 @@ def json_for_stdout(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape control characters of labels and names, so that they do not control the terminal."""
+    """Escape control characters of labels and names, which could control the terminal."""
     return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda c: repr(c[0])[1:-1], text)
 
 
@@ -95,7 +95,7 @@ class Printer:
         return "".join(self._blocks)
 
     def line(self, text: str) -> None:
-        """Add a sentence or two."""
+        """Add a paragraph."""
         text = printable(text).replace("\n", "\\n")
         if self.markdown:
             text = re.sub(r"([\\`*<|\[\]]|(?<!\w)_|_(?!\w))", r"\\\1", text) + "\n"
@@ -168,7 +168,7 @@ class Printer:
 
 
 class Notes:
-    """Notes for the user: written to standard error at once, and collected for the files."""
+    """Notes for the user: written to standard error immediately, and collected for the files."""
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -191,7 +191,7 @@ class Notes:
     def add_drift(
         self, differences: Sequence[str], outside: Sequence[str], unused: Sequence[str]
     ) -> None:
-        """Add how rows differ from the training rows, see `differences_from_training`."""
+        """Add notes on differences from the training rows; see `differences_from_training`."""
         for text in differences:
             self.warn(text)
         if outside:

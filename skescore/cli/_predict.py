@@ -1,4 +1,4 @@
-"""``skescore predict``: what saved rules predict for rows, as CSV."""
+"""``skescore predict``: predict rows with saved rules, as CSV or JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if no rule covers the row, or if several rules vote. --format json writes the sa
 For each feature, standard error reports how many rows are outside the range of the training rows,
 and whether the distribution differs from that of the training rows.
 
-Calibrated rules also write the set of possible labels, or the ends of an interval.
+With calibrated rules, the output also contains the possible labels or the bounds of an interval.
 """
 EXAMPLES = """\
 examples:
@@ -45,7 +45,7 @@ examples:
   skescore predict run/calibrated.json new_houses.csv --abstain
 """
 _COLUMNS = ("prediction", "rule", "prediction_set", "lower_bound", "upper_bound")
-#: Between the labels of a set, as in SQL.
+#: Separator of the labels of a set, as in the exported SQL.
 _SEPARATOR = " | "
 
 
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> str:
         rule = [""] * len(rows)
     if calibrated is None or ruleset.fallback is not None:
         predictions = pd.Series(ruleset.predict(rows))
-    else:  # the sets include one for uncovered rows
+    else:  # calibrated rules have a set for uncovered rows
         predictions = pd.Series(predict_all_rows(ruleset, rows)).astype(object)
         predictions = predictions.where(index >= 0, None)
     if labels is not None:

@@ -78,14 +78,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust",
         action="store_true",
-        help=("load the model of the run even if its file can run code; trust its author"),
+        help="load the model of the run even if its file can run code; trust its author",
     )
     arguments.add_quiet_option(parser, "show errors only, without notes")
     parser.add_argument(
         "--format",
         choices=("text", "json"),
         default="text",
-        help="text reports the page on standard error, json on standard output (default text)",
+        help="text: report the path on standard error; json: on standard output (default text)",
     )
 
 

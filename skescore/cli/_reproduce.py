@@ -36,9 +36,9 @@ examples:
 """
 _FIRE = (
     "Table 1 of the FiRe paper: CART, ITER, a clustering and GridEx on a 9-nearest-neighbors "
-    "classifier for iris, with the paper's parameters. Each is measured on all rows and on "
-    "halves, because the paper does not report which rows it used. A verdict on each printed "
-    "value follows. This takes half a minute."
+    "classifier for iris, with the paper's parameters. Each is measured on all rows and on halves, "
+    "because the paper does not report which rows it used. A verdict on each printed value is "
+    "included. This takes half a minute."
 )
 _FIRE_EXAMPLES = """\
 examples:
@@ -106,7 +106,7 @@ _DEFAULT: dict[str, Any] = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add one command for each paper."""
+    """Add one subcommand for each paper."""
     tables = parser.add_subparsers(title="tables", metavar="TABLE", required=True)
     for name, summary, description, examples, add, run_table in (
         (
@@ -220,9 +220,7 @@ def _add_common_options(parser: argparse.ArgumentParser, *, splits: int) -> None
         metavar="N",
         help=f"random splits into halves (default {splits}; {quick} with --quick)",
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="quick run with fewer splits and trials"
-    )
+    parser.add_argument("--quick", action="store_true", help="quick run with fewer measurements")
     parser.add_argument(
         "--seed",
         type=arguments.integer(0, 2**31 - 1),
@@ -334,11 +332,11 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
 
     number, splits = output.number, table["settings"]["n_splits"]
     printer.line(
-        "FiRe, Table 1: iris, 9-NN. Accuracy counts the rows that some rule covers. 'Recomputed' "
-        "is FiRe of the printed accuracy and number of rules. Values on halves are means over "
-        f"{plural(splits, 'split')}, with the lowest and highest accuracy."
+        "FiRe, Table 1: iris, 9-NN. Accuracy is measured on the rows that a rule covers. "
+        "'Recomputed' is FiRe of the printed accuracy and number of rules. Values on halves are "
+        f"means over {plural(splits, 'split')}, with the lowest and highest accuracy."
     )
-    printer.heading("figures")
+    printer.heading("Printed and measured values")
     box = table["black_box"]
     half = box["half"]["accuracy"]
     rows = [
@@ -380,10 +378,10 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
                 number(halves["covered"]["mean"], 2),
             ]
         )
-    columns = ["row", "figures", "accuracy", "rules", "psi=1", "psi=2", "psi=3", "covered"]
-    printer.table(columns, rows, left=("row", "figures"))
+    columns = ["row", "values", "accuracy", "rules", "psi=1", "psi=2", "psi=3", "covered"]
+    printer.table(columns, rows, left=("row", "values"))
     _fire_verdicts(printer, table["verdicts"])
-    printer.heading("why they differ")
+    printer.heading("Reasons for differences")
     printer.table(
         ["row", "difference"],
         [
@@ -401,7 +399,7 @@ def _fire_verdicts(printer: output.Printer, verdicts: list[dict[str, Any]]) -> N
     words = {True: "yes", False: "no", None: "-"}
     printer.heading("Verdict on each printed value, on the half of seed 0")
     printer.table(
-        ["row", "by", "accuracy", "rules", "psi=1", "psi=2", "psi=3", "verdict", "why"],
+        ["row", "by", "accuracy", "rules", "psi=1", "psi=2", "psi=3", "verdict", "explanation"],
         [
             [
                 result["row"],
@@ -412,7 +410,7 @@ def _fire_verdicts(printer: output.Printer, verdicts: list[dict[str, Any]]) -> N
             ]
             for result in verdicts
         ],
-        left=("row", "by", "verdict", "why"),
+        left=("row", "by", "verdict", "explanation"),
     )
 
 
@@ -431,18 +429,18 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
         f"best parameters of {plural(settings['n_trials'], 'trial')}, searched by ICE with phi = "
         f"{settings['phi']:g} and rho = {settings['rho']:g}; held-out values are means over "
         f"{plural(splits, 'split')} into halves. 'Recomputed' scores follow from the printed F1, "
-        "number of rules and completeness. 'At settings' is in sample with the settings below."
+        "number of rules and completeness. 'At settings' means in sample with the settings below."
     )
-    left = ("extractor", "figures")
+    left = ("extractor", "values")
     for name in dict.fromkeys(row["data"] for row in table["rows"]):
         printer.heading(ICE_DATA[name])
         grid = []
         for row in table["rows"]:
             if row["data"] == name:
                 grid += _ice_lines(row)
-        columns = ["extractor", "figures", "F1", "rules", "complete", *_ICE_NAMES.values()]
+        columns = ["extractor", "values", "F1", "rules", "complete", *_ICE_NAMES.values()]
         printer.table(columns, grid, left=left)
-    printer.heading("why they differ")
+    printer.heading("Reasons for differences")
     printer.table(
         ["data", "extractor", "verdict", "difference"],
         [
@@ -456,7 +454,7 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
         ],
         left=("data", "extractor", "verdict", "difference"),
     )
-    printer.heading("best parameters, in sample")
+    printer.heading("Best parameters in sample")
     printer.table(
         ["data", "extractor", "parameters"],
         [
@@ -516,7 +514,7 @@ def _ice_line(label: str, cell: Mapping[str, Any]) -> list[str]:
 
 
 def _notes(printer: output.Printer, table: dict[str, Any]) -> None:
-    printer.heading("notes")
+    printer.heading("Notes")
     for note in table["notes"]:
         printer.line(note)
 
@@ -635,10 +633,10 @@ def _run_brex(options: argparse.Namespace) -> str:
             f"left out, because required packages are not installed: {', '.join(names)}. Run: "
             f"{install_commands(extra)[0]}"
         )
-    badly = {row.key[:4] for row in result.rows if row.accuracy is not None and row.accuracy < 1}
-    if badly:
+    inexact = {row.key[:4] for row in result.rows if row.accuracy is not None and row.accuracy < 1}
+    if inexact:
         notes.add(
-            f"networks are wrong on some rows of {len(badly)} of the formulas; "
+            f"the networks of {plural(len(inexact), 'formula')} are wrong on some rows; "
             f"{'see' if options.output else '--output writes'} the accuracies in brex_rows.csv"
         )
     tables = table_lines(result)
@@ -739,7 +737,7 @@ def _brex_text(
 
 
 def _brex_verdicts(printer: output.Printer, verdicts: list[dict[str, Any]]) -> None:
-    """List which printed figures are reproduced, by which row, and the nearest of the others."""
+    """List the rows that reproduce printed figures, and the nearest values of other figures."""
     printer.heading("Verdict on each printed value")
     printer.line(
         "A value is reproduced if a row of the same method agrees with it within the 95 % interval "

@@ -183,7 +183,7 @@ def stored_preparation(path: Path, ruleset: RuleSet) -> Preparation | None:
     """Return the preparation stored in the run.json next to the rules; None if there is none."""
     from skescore.datasets import Preparation
 
-    with contextlib.suppress(ValueError, KeyError, TypeError):  # the file is of another program
+    with contextlib.suppress(ValueError, KeyError, TypeError):  # another program wrote the file
         if (table := data_of_run(path, ruleset).get("table")) is not None:
             return Preparation.from_dict(table)
     return None
@@ -224,8 +224,8 @@ def differences_from_training(
 ) -> tuple[list[str], list[str], list[str]]:
     """Compare rows with the training rows of the rules.
 
-    Returns three lists: clear differences; other features with values outside of the range of the
-    training rows, with the number of rows; and both for the columns that no rule uses.
+    Returns three lists: clear differences in used features; other used features with values outside
+    the range of the training rows, with the number of rows; both for columns that no rule uses.
     """
     profiles = profiles_of(path, ruleset)
     used = used_features(ruleset)
@@ -305,7 +305,7 @@ def check_texts(path: Path, ruleset: RuleSet) -> None:
 
 
 def used_features(ruleset: RuleSet) -> list[str]:
-    """Return the features that the rules name; tables to predict may lack the others."""
+    """Return the features that the rules use; tables to predict may lack other features."""
     return [ruleset.feature_names[feature] for feature in sorted(ruleset.used_features)]
 
 
@@ -491,7 +491,7 @@ def write_files(
     if baseline is not None:
         paths.append(options.output / BASELINE)
         write_atomically(paths[-1], baseline.to_json())
-    else:  # one of an earlier run belongs to other rules
+    else:  # a baseline of an earlier run belongs to other rules
         (options.output / BASELINE).unlink(missing_ok=True)
     if not options.quiet:
         sys.stderr.write(f"wrote {', '.join(map(str, paths))}\n")
@@ -531,7 +531,7 @@ VERIFICATION = "verification.json"
 
 
 def write_verification(options: argparse.Namespace, choice: VerifiedChoice | None) -> None:
-    """Write the verification to the folder of the run, or remove that of an earlier run."""
+    """Write the verification to the folder of the run, or remove an earlier verification."""
     path = options.output / VERIFICATION
     if choice is None:
         path.unlink(missing_ok=True)
@@ -541,7 +541,7 @@ def write_verification(options: argparse.Namespace, choice: VerifiedChoice | Non
         sys.stderr.write(f"wrote {path}\n")
 
 
-#: Name of the file in the folder of the rules.
+#: File of the baseline of `skescore watch` in the folder of the rules.
 BASELINE = "baseline.json"
 #: Default state file of `skescore watch` in the folder of the rules.
 STATE = "watch.json"

@@ -64,7 +64,7 @@ _OPTION_NAMES = {
     "function_name": "name",
     "class_name": "name",
 }
-#: The formats that each option is for.
+#: Formats that support each option.
 _FORMATS_OF_OPTION: dict[str, list[str]] = {}
 for _writer in RULE_WRITERS.values():
     for _parameter in _writer.options:

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 _WIDTH = 96
 #: Largest number of rules that are compared in pairs.
 _MAX_PAIRED_RULES = 2000
-#: Largest number of conditions of voting rules of which each is left out in turn.
+#: Largest number of conditions of voting rules that are left out one by one.
 _MAX_VOTING_CONDITIONS = 500
 #: Figures that are numbers of rows.
 _COUNTS = ("p", "n", "P", "N", "unique_rows", "voting_conflicts", "negative_voting_conflicts")
 
-#: Figures of the rule set with their meanings; those of other tasks are left out.
+#: Figures of the rule set with their meanings; figures that do not apply to a task are omitted.
 _FIGURES = {
     "conditions_per_rule": "features in a rule",
     "literals_per_rule": "comparisons in a rule",
@@ -101,10 +101,10 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
     if result["assigned_rows"]:
         counted = "the rows assigned to it"
     printer.line(
-        f"(Each rule is evaluated separately, on {counted}. Right rows are those {right}. Overlap: "
+        f"(Each rule is evaluated separately, on {counted}. Right rows are rows {right}. Overlap: "
         "the share of its rows that other rules cover as well; alone: the number of its other "
-        "rows. FDR: the p-value corrected for false discoveries; FWER: corrected for any false "
-        "discovery. Significant: the FDR is at most 0.05.)"
+        "rows. FDR and FWER: the p-value corrected for the false discovery rate and for the "
+        "family-wise error rate. Significant: FDR is at most 0.05.)"
     )
     for position, names in enumerate(_group_measures(rules, measures)):
         printer.heading("measures" if position == 0 else "measures, continued")
@@ -146,7 +146,7 @@ def _table(
 def _group_measures(
     rules: Sequence[Mapping[str, Any]], measures: Sequence[str]
 ) -> Iterator[list[str]]:
-    """Divide measures into groups that fit the width, of at least one."""
+    """Divide measures into groups that fit the width, with at least one measure per group."""
     part: list[str] = []
     start = room = _WIDTH - max(4, len(str(len(rules))))
     for name in measures:
@@ -382,7 +382,7 @@ def _read_rows(
     unknown = set(dataset.class_counts) - set(ruleset.classes or ())
     counts: dict[Any, float] = {label: dataset.class_counts[label] for label in unknown}
     data = inputs.describe_data(options, dataset)
-    del data["distribution"]  # of the rows that rules were made from; here unused columns are empty
+    del data["distribution"]  # for training rows only; here unused columns are empty
     return dataset.X, dataset.y, data, counts
 
 
@@ -453,7 +453,7 @@ def _refuse_task(options: argparse.Namespace, ruleset: RuleSet, name: str, other
 def _load(options: argparse.Namespace, ruleset: RuleSet, model: Any = None) -> Dataset:
     """Load the columns and the target for which the rules were made.
 
-    With a model, also those that it wants.
+    With a model, also load the columns of the model.
     """
     from skescore.datasets import DatasetError
 
@@ -562,7 +562,7 @@ def _measure_more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
 
 
 def _calibration(e: RuleEvaluation, y: Any, reference: str) -> list[Any]:
-    """Compare printed shares of rules with these rows; a list of records for JSON."""
+    """Compare the printed shares of rules with their shares on these rows; return records."""
     from skescore.metrics import rule_calibration
 
     calibration = rule_calibration(e.ruleset, e.X, y, e.sample_weight, reference=reference)
@@ -570,7 +570,7 @@ def _calibration(e: RuleEvaluation, y: Any, reference: str) -> list[Any]:
 
 
 def _printed_reference(ruleset: RuleSet) -> str | None:
-    """Return what the printed shares that are compared with the target were counted from."""
+    """Return the reference of the printed shares: "data", "black_box", or None if unknown."""
     has_correctness = any(
         rule.correctness(ruleset.output_index(rule)) is not None for rule in ruleset.rules
     )
@@ -597,7 +597,7 @@ def _measure_agreement(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
 
 
 def _print_calibrations(printer: Printer, result: Mapping[str, Any]) -> None:
-    """Compare the printed figures of rules with those of these rows."""
+    """Write tables that compare the printed shares or means of rules with these rows."""
     is_classification = result["data"]["task"] == "classification"
     reference = result["printed_reference"]
     heading, column = "mean predictions of rules compared with the target", "mean prediction"
@@ -678,7 +678,7 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
             ]
             printer.table([noun, "rows", "fidelity"], listed, left=(noun,))
     if "features" in result:
-        printer.heading("permutation importance of features: shares")
+        printer.heading("permutation importance of features, as shares")
         listed = [
             [one["feature"], number(one["black_box"]), number(one["rules"])]
             for one in result["features"]
@@ -739,7 +739,7 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
     printer.heading("predictions")
     _print_predictions(printer, result["prediction"])
     truth = "wrong" if data["task"] == "classification" else "predicted by the mean"
-    printer.line(f"(On all rows, those that no rule covers count as {truth}.)")
+    printer.line(f"(In the column 'all rows', rows that no rule covers count as {truth}.)")
     if "fidelity" in result:
         printer.heading("predictions of the model")
         _print_predictions(printer, result["fidelity"])

@@ -44,7 +44,7 @@ class TrialStorage:
 
 #: Seconds that workers have to finish their last trials once the budget is spent.
 _FINISH_SECONDS = 60
-#: Seconds that they have after the search was interrupted.
+#: Seconds that workers have after the search was interrupted.
 _ABORT_SECONDS = 10
 
 
@@ -117,7 +117,7 @@ class WorkerProcesses:
 
     def _kill(self) -> None:
         for process, errors in self._processes:
-            process.kill()  # does nothing to one that has ended
+            process.kill()  # has no effect on an ended process
             process.wait()
             if process.stdin is not None:
                 process.stdin.close()
@@ -184,7 +184,7 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
 def kept_trials(
     options: argparse.Namespace, dataset: Dataset, black_box: dict[str, Any], notes: output.Notes
 ) -> Iterator[TrialStorage]:
-    """Open the storage of the trials; a temporary one is deleted when the search is finished."""
+    """Open the storage of the trials; delete a temporary storage when the search is finished."""
     study = study_name(options, dataset)
     digest = _digest(options, dataset, black_box)
     if options.output is None:
@@ -267,7 +267,7 @@ def redact_passwords(words: Sequence[str]) -> list[str]:
 
 
 def study_name(options: argparse.Namespace, dataset: Dataset) -> str:
-    """Return the name of the studies."""
+    """Return the common name of the studies of all extractors."""
     return options.study or f"{dataset.name}-{options.scoring}"
 
 
@@ -457,16 +457,16 @@ def _delete_old(folder: Path) -> None:
                 path.with_suffix(".lock").unlink(missing_ok=True)
 
 
-#: Number of values from which a forest is fitted faster on all cores.
+#: Smallest number of values of a table for which forests are fitted on all cores.
 LARGE_TABLE = 4_000
-#: Number of trials from which several processes save more time than they take to start.
+#: Smallest number of trials for which several processes save more time than they take to start.
 MANY_TRIALS = 20
 #: Largest default number of processes of a search, because each needs memory.
 MAX_PROCESSES = 4
 
 
 def is_alone(options: argparse.Namespace) -> bool:
-    """Return whether the search has the machine to itself, and trains a model that we know."""
+    """Return whether the search has no other workers, and its model is trained here."""
     return options.workers == 1 and options.black_box in BLACK_BOX_NAMES
 
 

@@ -1,4 +1,4 @@
-"""``skescore tune``: the best rules of a black box on some data."""
+"""``skescore tune``: find the best rules for a black box."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def black_box(text: str) -> str:
     )
 
 
-#: Help on data sources, of which only a sample is searched.
+#: Help on data sources, for which the search uses a sample.
 _ELSEWHERE = (
     "; or a data source, where the search uses a sample and the finalists are compared on all "
     "rows: a folder or glob of Parquet files, duckdb:///FILE?table=T, "
@@ -267,10 +267,10 @@ def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
             arguments.jobs,
             None,
             "N",
-            "processes that evaluate candidates (-1: one per core; default: one per core, at most "
-            f"{MAX_PROCESSES}, from {MANY_TRIALS} trials on with a model that is trained here, "
-            f"else 1). Without this option, forests are fitted on all cores from {LARGE_TABLE:,} "
-            "values on",
+            "processes that evaluate candidates; -1: one per core (default: 1; for at least "
+            f"{MANY_TRIALS} trials with a model that is trained here, one per core, at most "
+            f"{MAX_PROCESSES}). Without this option, forests are fitted on all cores if the table "
+            f"has at least {LARGE_TABLE:,} values",
         ),
     }
 
@@ -292,7 +292,7 @@ def run(options: argparse.Namespace) -> str:
 
 
 def _set_reference(options: argparse.Namespace) -> None:
-    """Replace the default reference: the black box if it is not trained here, else the data."""
+    """Set the default reference: the black box if it is not trained here, else the data."""
     is_trained_here = options.black_box in BLACK_BOX_NAMES
     is_fidelity, is_front = options.scoring == FIDELITY_SCORER_NAME, options.scoring == "pareto"
     default = "data" if is_trained_here and not is_fidelity else "black-box"
@@ -351,8 +351,8 @@ def add_revision_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="RUN",
         help="revise the rules in the folder of this run: rules that no longer hold on these rows "
-        "are extracted again, and the others are kept unchanged; options and DATA default to "
-        "those of that run",
+        "are extracted again, and all other rules are kept; DATA and options default to the values "
+        "of that run",
     )
     group.add_argument(
         "--since",
@@ -381,7 +381,7 @@ def _share(text: str) -> float:
 
 
 def use_earlier_options(options: argparse.Namespace) -> None:
-    """Set options that the user did not name to those of the earlier run."""
+    """Set options that the user did not pass to their values in the earlier run."""
     if options.from_run is None:
         return
     data = options.data
@@ -443,15 +443,15 @@ def add_verification_options(group: Any) -> None:
         "--verify",
         type=arguments.number_above(0),
         metavar="SECONDS",
-        help="time to bound the disagreement of the best rules with the model, see `skescore "
-        f"verify`; with --output, {VERIFICATION} contains the result, which the report shows",
+        help="time to bound the disagreement of the best rules with the model (see `skescore "
+        f"verify`); with --output, {VERIFICATION} contains the result, which the report shows",
     )
     group.add_argument(
         "--max-disagreement",
         type=arguments.number_above(0),
         metavar="SHARE",
-        help=f"{MAX_DISAGREEMENT.help}; each takes --verify SECONDS (default "
-        f"{VERIFY_SECONDS:g}); exit code 1 if none does",
+        help=f"{MAX_DISAGREEMENT.help}; each takes --verify SECONDS (default {VERIFY_SECONDS:g}); "
+        "exit code 1 if it is larger for all of them",
     )
     group.add_argument(
         "--witnesses",

@@ -63,7 +63,7 @@ def scoring_name(options: argparse.Namespace) -> str | list[str]:
 def tune_text(
     options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, result: dict[str, Any]
 ) -> str:
-    """Write the data, the black box, the leaderboard and the best rules."""
+    """Return the text on the data, the black box, the leaderboard and the best rules."""
     printer = output.Printer(options.format == "markdown")
     for sentence in result["suspicions"]:
         printer.line(f"Warning: {sentence}")
@@ -281,7 +281,7 @@ def _truth(options: argparse.Namespace, dataset: Dataset) -> str:
 
 
 def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -> str:
-    """Explain why the first candidate is the best although another one has a better score."""
+    """Explain why the first candidate is the best although another candidate has a better score."""
     tied = int(board["tied"].sum())
     if options.pick is not None:
         return f"was selected by --pick {options.pick}"
@@ -425,7 +425,7 @@ def _count_stopped(board: pd.DataFrame) -> int:
 
 
 def is_failed(board: pd.DataFrame) -> pd.Series:
-    """Return which trials of the leaderboard have no score, without those that were stopped."""
+    """Return which trials of the leaderboard have no score although they were not stopped."""
     return board["state"].isin(_WITHOUT_SCORE) & ~_is_stopped(board)
 
 
@@ -464,8 +464,8 @@ def find_shortcomings(
     n_terms = max((rule.n_terms - rule.n_literals for rule in search.rules_), default=0)
     if n_terms > _MAX_TERMS:
         shortcomings.append(
-            f"the equations of these rules have up to {n_terms} terms: for shorter ones, limit "
-            f"the columns with --max-features {_MAX_TERMS}, or use constants with --extractors cart"
+            f"the equations of these rules have up to {n_terms} terms: to shorten them, limit the "
+            f"columns with --max-features {_MAX_TERMS}, or use constants with --extractors cart"
         )
     return shortcomings
 
@@ -702,7 +702,7 @@ def figures_text(
 ) -> str:
     """Return correctness and fidelity as a phrase that names their rows and references.
 
-    `weighted` names those of both that are measured on weighted rows.
+    `weighted` names the figures that are measured on weighted rows.
     """
     parts = []
     held_out = f"{'weighted ' if 'correctness' in weighted else ''}held-out rows"
@@ -723,7 +723,7 @@ def figures_text(
 
 
 def print_winner_figures(printer: Printer, record: Mapping[str, Any]) -> None:
-    """Write correctness and fidelity of the winner, and what more rules would buy."""
+    """Write correctness and fidelity of the winner, and the gain from more rules."""
     winner = next((one for one in record["lists"] if "best" in one["roles"]), None)
     if winner is None:
         return
@@ -789,7 +789,7 @@ def _print_list(
 def _print_best_larger_list(
     printer: Printer, search: ExtractorSearchCV, record: Mapping[str, Any]
 ) -> None:
-    """Write the figures of the best candidate that is not a constant, if only constants won."""
+    """Write the figures of the best candidate that is not a constant if all lists are constants."""
     lists = record["lists"]
     if not lists or not all(one["is_constant"] for one in lists):
         return

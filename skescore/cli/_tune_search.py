@@ -191,7 +191,7 @@ def find_rules(options: argparse.Namespace, begin: datetime.datetime) -> str:
 def _find_table_suspicions(
     options: argparse.Namespace, dataset: Dataset, test: Dataset | None, model_file: Any
 ) -> list[Suspicion]:
-    """Return everything suspicious about the rows of the search and of the test."""
+    """Return the suspicions about the rows of the search and of the test."""
     suspicions = find_suspicions(
         TableFacts(
             dataset.X,
@@ -213,19 +213,19 @@ def _find_table_suspicions(
 
 
 def _find_result_suspicions(search: ExtractorSearchCV) -> list[Suspicion]:
-    """Return everything suspicious about the result of the search."""
+    """Return the suspicions about the result of the search."""
     names = {check.name for check in SUSPICION_CHECKS if check.facts is ResultFacts}
     return [suspicion for suspicion in search.suspicions_ if suspicion.name in names]
 
 
 def _report_limits(options: argparse.Namespace, search: ExtractorSearchCV) -> None:
-    """Set the exit code, and write an error with --quiet, if no candidate keeps the limits."""
+    """Set the exit code, and write an error with --quiet, if no candidate satisfies the limits."""
     board = search.leaderboard_
     complete = board[board["state"] == "complete"]
     if "within_limits" not in board or complete["within_limits"].astype(bool).any():
         return
     options.exit_code = 1
-    if options.quiet:  # otherwise the note of the search says so
+    if options.quiet:  # otherwise the text of the result reports it
         sys.stderr.write(
             f"skescore: error: no candidate satisfies {stated_limits(options)}; the best of all is "
             "shown. Relax the limits, or try more candidates with --trials.\n"
@@ -251,7 +251,7 @@ def _select_best(
 def _certificate(
     options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, notes: output.Notes
 ) -> Certificate:
-    """Prove how far the rules are from the best possible ones on all rows."""
+    """Prove how far the rules are from the best possible rules on all rows."""
     from skescore.certificates import certify
     from skescore.optimal import SolverLimits
 
@@ -447,7 +447,7 @@ def _search(
         warnings.simplefilter("ignore", SuspiciousDataWarning)  # reported before the notes
         try:
             with WorkerProcesses(options, trial_storage, notes), progress:
-                # Labels of a clusterer or outlier detector are no data of their own.
+                # Labels that the model assigns are not a target to compare with.
                 y = None if options.explains_labels else dataset.y
                 search.fit(dataset.X, y, groups=dataset.groups)
         except KeyboardInterrupt:
@@ -456,7 +456,7 @@ def _search(
             options.exit_code = 1
             notes.add(
                 f"interrupted after {_count_budgeted(search)} of "
-                f"{plural(options.trials, 'trial')}; repeat the command to run the others"
+                f"{plural(options.trials, 'trial')}; repeat the command to run the remaining trials"
             )
         except ValueError as error:
             n_rows = len(dataset.X)
@@ -511,7 +511,7 @@ def _count_budgeted(search: ExtractorSearchCV) -> int:
 def _winners_warnings(search: ExtractorSearchCV) -> list[str]:
     """Return the warnings of the best candidate only."""
     row = search.leaderboard_.iloc[0]
-    # Two workers may run equal trials, of which one is a candidate.
+    # Two workers may run equal trials, only one of which is a candidate.
     repeats = [
         one
         for one in search.candidates_
@@ -521,7 +521,7 @@ def _winners_warnings(search: ExtractorSearchCV) -> list[str]:
 
 
 def verify_winner(options: argparse.Namespace, search: ExtractorSearchCV) -> VerifiedChoice | None:
-    """Verify the winner, or the first candidate within the limit; None without the options."""
+    """Verify the winner, or find the first candidate within the limit; None without options."""
     from skescore.verification import VerificationLimits, choose_verified
 
     if options.verify is None and options.max_disagreement is None:
@@ -600,7 +600,7 @@ class EarlierRun:
         try:
             state = WatchState.load(self.path.with_name(STATE), self.ruleset)
         except (FileNotFoundError, ValueError):
-            return []  # not watched, or watched in another file
+            return []  # the rules are not watched, or their state is in another file
         return state.monitor.changes()
 
 
@@ -658,7 +658,7 @@ class FirstRules(SearchCallback):
         self._stage, self._start = stage, time.perf_counter()
 
     def __call__(self, study: Any, trial: Any) -> None:
-        """Write about a finished trial if it is the best so far."""
+        """Report a finished trial if it is the best so far."""
         name = study.study_name.rpartition("/")[2]
         attrs = trial.user_attrs
         score = attrs.get("score", math.nan)

@@ -1,4 +1,4 @@
-"""``skescore verify``: where saved rules agree with a model, over a whole domain."""
+"""``skescore verify``: find where saved rules agree with a model over the whole domain."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Find where saved rules agree with a model, not only on rows but over the whole domain.
 
-For each rule: bounds of the share of its region in which the model predicts something else, near
-the data and by volume; a concrete row of disagreement as near to the data as possible; and a part
-of the rule in which agreement is proven. Models of trees are read exactly, others are sampled.
+Reported for each rule: bounds on the share of its region in which the model predicts something
+else, near the data and by volume; a row of disagreement as near to the data as possible; and a part
+of the rule in which agreement is proven. Tree models are analyzed exactly, others are sampled.
 
 With --check, an independent program checks the JSON of a verification, which is passed instead of
 the rules. If --output names a file *.json, the JSON is written whatever the --format.
@@ -62,8 +62,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--max-disagreement",
         type=arguments.number_above(0),
         metavar="SHARE",
-        help="fail with exit code 1 unless at most this share of the neighborhood of the data "
-        "disagrees, by the upper bound",
+        help="exit with code 1 if the upper bound of the disagreement near the data exceeds this "
+        "share",
     )
     group.add_argument(
         "--tolerance",
@@ -81,7 +81,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     arguments.add_seconds_option(group, 60.0, "time limit")
     group.add_argument(
-        "--seed", type=arguments.integer(0), default=0, metavar="N", help="seed (default 0)"
+        "--seed", type=arguments.integer(0), default=0, metavar="N", help="random seed (default 0)"
     )
     group.add_argument(
         "--html", type=Path, metavar="FILE", help="also write the result as an HTML page"
@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> str:
             f"skescore: the disagreement near the data is up to {100 * upper:.3g} %, more than "
             f"--max-disagreement {options.max_disagreement:g}\n"
         )
-    # A file named as JSON holds what --check reads.
+    # A file named *.json always contains JSON, which --check reads.
     is_json_file = options.output is not None and options.output.suffix == ".json"
     is_json = options.format == "json" or is_json_file
     text = result.to_json() + "\n" if is_json else _text(options, result)
@@ -131,7 +131,7 @@ def run(options: argparse.Namespace) -> str:
 
 
 def _all_rows(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
-    """Load all rows, also those without a label; the classes of the rules replace the target."""
+    """Load all rows, even without a label; the classes of the rules replace the target."""
     import pandas as pd
 
     names = list(ruleset.feature_names)
@@ -147,7 +147,7 @@ def _all_rows(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
 
 
 def _text(options: argparse.Namespace, result: Verification) -> str:
-    """Write the sentences of a verification."""
+    """Return the sentences of a verification as text or Markdown."""
     printer = Printer(options.format == "markdown")
     for line in result.to_text().split("\n"):
         printer.line(line)

@@ -1,4 +1,4 @@
-"""``skescore watch``: notice when saved rules stop holding on new rows."""
+"""``skescore watch``: detect when saved rules no longer hold on new rows."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="COLUMN",
-        help="column of labels; empty if a label is not known yet (default for tables: the target "
-        "in run.json in the folder of the rules, if the table has this column)",
+        help="column of labels, empty for labels that are not known yet (default for tables: the "
+        "target in run.json in the folder of the rules, if the table has this column)",
     )
     parser.add_argument(
         "--batch",
@@ -203,7 +203,7 @@ def run(options: argparse.Namespace) -> str:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Report options that do not go together."""
+    """Report options that exclude or require each other."""
     error = options.parser.error
     if options.labels and (options.key is None or options.target is None):
         error("--labels needs --key and --target")

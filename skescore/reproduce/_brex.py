@@ -73,8 +73,9 @@ Progress = Callable[[int, int, str], None]
 class BenchmarkFormula:
     """Formula of the benchmark, with the rows for which attributions are measured."""
 
-    #: "random", "chain" or "small", and "monotone", "non-monotone" or "small".
+    #: "random", "chain" or "small".
     kind: str
+    #: "monotone", "non-monotone" or "small".
     family: str
     #: Column of the paper's table: number of variables, or name of a small formula.
     column: str
@@ -103,7 +104,7 @@ class BenchmarkFormula:
 
     @cached_property
     def formula(self) -> Formula:
-        """Formula, drawn at random or taken from the table."""
+        """Boolean formula, drawn at random or defined in the paper."""
         if self.kind == "small":
             return paper_formula(self.column, n_inputs=_N_INPUTS)
         if self.kind == "chain":
@@ -117,7 +118,7 @@ class BenchmarkFormula:
 
     @cached_property
     def inputs(self) -> NDArray[np.bool_]:
-        """Distinct random assignments of all inputs, or all of them in order."""
+        """Distinct random assignments to all inputs; all 4096 in order if they are requested."""
         everything = 1 << _N_INPUTS
         if self.assignments >= everything:
             drawn = np.arange(everything)
@@ -158,19 +159,19 @@ class BrexRow:
     method: str
     #: Number of explained assignments.
     rows: int
-    #: Mean divergence from the exact responsibilities in bits. Rows without attributions
-    #: count as 1, or are excluded.
+    #: Mean divergence from the exact responsibilities in bits. Rows whose attributions are all
+    #: zero count as 1 in `jsd` and are excluded from `jsd_without_zero_maps`.
     jsd: float
     jsd_without_zero_maps: float
-    #: Share of rows without attributions.
+    #: Share of rows whose attributions are all zero.
     zero_maps: float
-    #: Share of rows whose highest attributions are those of the responsible inputs. Ties are
-    #: broken at random, or count as failures.
+    #: Share of rows in which the responsible inputs have the highest attributions. Ties are broken
+    #: at random in `top_k` and count as failures in `top_k_strict`.
     top_k: float
     top_k_strict: float
-    #: Mean number of distinct queries per row; None for methods that use gradients.
+    #: Mean number of distinct queries per row; None for methods that explain a network.
     queries: float | None
-    #: Accuracy of the network on complete assignments.
+    #: Accuracy of the network on all complete assignments; None without a network.
     accuracy: float | None
 
     @property
@@ -180,7 +181,7 @@ class BrexRow:
 
     @property
     def figure(self) -> float:
-        """Figure that the table of the row shows."""
+        """Value that the paper's table shows for this kind of formula."""
         if self.kind != "random":
             return self.top_k
         if BREX_METHODS[self.method].ignores_zero_maps:
@@ -227,13 +228,13 @@ class TableLine:
     values : dict of str to float
         Mean over the formulas of each column.
     half_widths : dict of str to float
-        Half-width of the 95 % interval of each mean; NaN for a single formula.
+        Half-width of the 95 % interval of each mean; NaN if it cannot be estimated.
     formulas : dict of str to int
         Number of formulas behind each mean.
     queries : float or None
-        Mean number of queries per row in the last column.
+        Mean number of queries per row in the last column; None if queries are not counted.
     why : str
-        Reason for the difference from the paper.
+        Reason for the difference from the paper; empty for a row of the paper.
     """
 
     table: int
@@ -263,9 +264,9 @@ class FigureVerdict:
         Whether a measured row with the same name agrees with the figure within the interval of the
         difference.
     label : str
-        Name of the first row that agrees; otherwise of the row with the nearest figure.
+        Name of the first measured row that agrees, otherwise of the row with the nearest value.
     measured, half_width : float
-        Mean of that row, and half-width of its 95 % interval.
+        Mean of that row, and half-width of its 95 % interval (may be NaN).
     """
 
     table: int
@@ -294,7 +295,7 @@ def reproduce_brex(
 
     Use it to compare B-ReX, Shapley values and other methods with exact responsibilities, and to
     check which figures of the paper can be reproduced. :func:`table_lines` combines the results
-    with those of the paper.
+    with the paper's results.
 
     Parameters
     ----------
@@ -308,15 +309,15 @@ def reproduce_brex(
     assignments : int, default=40
         Number of rows of each formula, drawn without replacement from all 4096.
     methods : iterable of str, optional
-        Names in ``BREX_METHODS``; by default those of the fast methods.
+        Names in ``BREX_METHODS``; by default the fast methods.
     tables : iterable of int, default=(1, 2, 3, 4, 5)
         Numbers of the tables to reproduce.
     seed : int, default=0
         Seed of formulas, rows and methods. Results of a formula and method do not depend on the
         number of other formulas and methods.
     output : str or Path, optional
-        Folder in which every result is stored immediately. A run with the same seed and number of
-        rows is resumed there.
+        Folder in which each result is stored as soon as it is measured. A later call with the same
+        seed and number of rows resumes the run.
     progress : callable, optional
         Function that is called before each step with the number of finished steps, the number of
         all steps, and a description.
@@ -333,8 +334,8 @@ def reproduce_brex(
 
     Notes
     -----
-    Methods whose package is not installed are skipped and listed. Slow methods explain only the
-    first rows of a formula; each result contains their number.
+    Methods whose package is not installed are skipped and listed in ``left_out``. Slow methods
+    explain only the first rows of a formula; each result contains their number.
 
     References
     ----------
@@ -421,7 +422,7 @@ def _methods(names: Iterable[str] | None) -> list[Method]:
 def _groups(
     formula: BenchmarkFormula, methods: list[Method], network_formulas: int
 ) -> list[list[Method]]:
-    """Return the methods that run together: those on the formula, and those on each network."""
+    """Return the groups of methods that run together: on the formula, and on each network."""
     groups = [[m for m in methods if m.network is None]]
     if formula.number < network_formulas:
         groups += [[m for m in methods if m.network == kind] for kind in KINDS]
@@ -534,10 +535,10 @@ def _our_lines(
 
 
 def figure_verdicts(tables: Mapping[int, Sequence[TableLine]]) -> list[FigureVerdict]:
-    """Return for each printed figure whether one of our rows with the same name reproduces it.
+    """Compare each printed figure with our rows of the same name.
 
     The paper and the run draw formulas or rows independently. Therefore, the 95 % interval of the
-    difference of their means is wider than that of our mean by a factor of the square root of 2.
+    difference of their means is wider than the interval of our mean by the factor sqrt(2).
 
     Parameters
     ----------
@@ -547,7 +548,7 @@ def figure_verdicts(tables: Mapping[int, Sequence[TableLine]]) -> list[FigureVer
     Returns
     -------
     list of FigureVerdict
-        Verdicts in the order of tables, rows and columns, without columns that were not run.
+        Verdicts in the order of tables, rows and columns; columns that were not run have none.
 
     Examples
     --------
@@ -596,9 +597,9 @@ def _judge_figure(
 
 
 def half_width(figures: Sequence[float], n_rows: int | None = None) -> float:
-    """Return the half-width of the 95 % interval of a mean; NaN for a single figure.
+    """Return the half-width of the 95 % interval of a mean.
 
-    For a single share of `n_rows` rows, the interval is that of a binomial proportion.
+    A single figure is a share of `n_rows` rows with a binomial interval; NaN without `n_rows`.
     """
     if len(figures) == 1 and n_rows:
         share = figures[0]
@@ -615,14 +616,14 @@ _PANELS = {3: "non-monotone", 4: "monotone"}
 
 
 def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -> Any:
-    """Plot the mean divergence of each method by arity; dashed lines are those of the paper.
+    """Plot the mean divergence of each method by arity; dashed lines show the paper's values.
 
     Parameters
     ----------
     run : BrexRun
         Results of Tables 3 or 4.
     kinds : {"formula", "three-valued", "two-valued", "zero-one"}, default="formula"
-        Methods to plot: those that query the formula, or those that explain a kind of network.
+        Methods to plot: the methods that query the formula, or that explain this kind of network.
     axes : sequence of matplotlib Axes, optional
         Axes for each table of the run; by default a new figure.
 
@@ -633,7 +634,7 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
     Raises
     ------
     ValueError
-        If there are no such results.
+        If the run has no such results, or `axes` does not hold one Axes per table.
     """
     tables = {table: lines for table, lines in table_lines(run).items() if table in _PANELS}
     tables = {table: _lines_of_kind(lines, kinds) for table, lines in tables.items()}
@@ -662,7 +663,7 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
         _panel(ax, lines, styles)
         ax.set_title(f"{_PANELS[table]} formulas")
         ax.set_xlabel("number of variables")
-    for ax in axes:  # at the end, as setting a limit stops autoscaling
+    for ax in axes:  # last, because setting a limit stops autoscaling
         ax.set_ylim(bottom=0)
     axes[0].set_ylabel("JSD from the exact responsibilities (bits)")
     axes[-1].legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
@@ -670,7 +671,7 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
 
 
 def _lines_of_kind(lines: Sequence[TableLine], kinds: str) -> list[TableLine]:
-    """Return our lines of one kind of method, with each printed row before the first of them."""
+    """Return our lines of one kind of method, and the printed rows that belong to them."""
     ours = [
         line
         for line in lines
@@ -681,7 +682,7 @@ def _lines_of_kind(lines: Sequence[TableLine], kinds: str) -> list[TableLine]:
 
 
 def _styles(tables: Mapping[int, Sequence[TableLine]]) -> dict[str, tuple[str, str]]:
-    """Return a color and a marker for each method; printed rows share those of the first."""
+    """Return a color and a marker for each of our rows."""
     styles: dict[str, tuple[str, str]] = {}
     for lines in tables.values():
         for line in lines:

@@ -1,4 +1,4 @@
-"""Explainers of the benchmark on Boolean attributions, and reasons for different figures."""
+"""Explainers of the benchmark on Boolean attributions, and why their figures differ."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ class Method:
     #: Name in tables, and the row of the paper.
     label: str
     printed: str
-    #: Function that returns attributions of a formula's decisions for rows and a seed; None for a
-    #: method that explains a trained network, of the kind `network`.
+    #: Function of a formula, rows and a seed that returns attributions of the formula's decisions;
+    #: None for methods that explain a trained network of the kind `network`.
     explain: Callable[[Formula, Bits, int], Maps] | None = None
     network: str | None = None
-    #: Required package, with an extra of the same name.
+    #: Required package, which is also the name of the extra that installs it.
     package: str | None = None
-    #: Largest number of rows of a slow method.
+    #: Largest number of rows that a slow method explains; None for all rows.
     max_rows: int | None = None
     #: Whether the method runs by default.
     quick: bool = True
     #: Whether rows without attributions are excluded from the mean divergence, as by `nanmean`.
     ignores_zero_maps: bool = False
-    #: Reasons why its figures differ from the paper's: in Tables 3 and 4, and in the others.
+    #: Reasons for differences from the paper in Tables 3 and 4, and in the other tables.
     on_divergence: str = ""
     on_top_k: str = ""
 
     def why_different(self, table: int) -> str:
-        """Return the reason why its figures in a table differ from the paper's."""
+        """Return the reason for differences from the paper in a table."""
         return self.on_divergence if table in {3, 4} else self.on_top_k
 
 
@@ -76,7 +76,7 @@ _SHAPLEY_BATCH = 1 << 18
 
 
 def shapley_of_tables(worth: Floats) -> Floats:
-    """Compute exact Shapley values of games from the worths of all coalitions: (games, 2**n)."""
+    """Compute exact Shapley values from the worths of all coalitions, (n_games, 2**n_players)."""
     n_players = worth.shape[1].bit_length() - 1
     coalitions = np.arange(1 << n_players)
     sizes = np.bitwise_count(coalitions)
@@ -100,7 +100,7 @@ def _absent_masks(formula: Formula) -> Bits:
 
 
 def _expand_to_inputs(formula: Formula, values: Floats) -> Floats:
-    """Expand values of a formula's variables to all inputs."""
+    """Expand values of a formula's variables to all inputs; other inputs get 0."""
     result = np.zeros((len(values), formula.n_inputs))
     result[:, list(formula.variables)] = values
     return result
@@ -113,7 +113,7 @@ def _signs(formula: Formula, X: Bits) -> Floats:
 def kleene_shapley(formula: Formula, X: Bits) -> Floats:
     """Compute exact Shapley values of the game whose absent inputs are Unassigned.
 
-    The worth is 1 if the formula has the row's decision, -1 for the other, and 0 for Unassigned.
+    The worth is 1 if the formula has the row's decision, -1 if it has the other, 0 if Unassigned.
     """
     absent = _absent_masks(formula)
     worth = np.empty((len(X), len(absent)))
@@ -127,9 +127,9 @@ def kleene_shapley(formula: Formula, X: Bits) -> Floats:
 
 
 def completion_shapley(formula: Formula, X: Bits) -> Floats:
-    """Compute exact Shapley values of the game whose absent inputs are fair coin flips.
+    """Compute exact Shapley values of the game whose absent inputs are random and independent.
 
-    The worth is the fraction of completions with the row's decision.
+    The worth is the fraction of assignments to the absent inputs that keep the row's decision.
     """
     absent = _absent_masks(formula)
     n_players = len(formula.variables)
@@ -152,7 +152,7 @@ def completion_shapley(formula: Formula, X: Bits) -> Floats:
 def sampled_shapley(
     formula: Formula, X: Bits, n_pairs: int, generator: np.random.Generator
 ) -> tuple[Floats, int]:
-    """Estimate Shapley values of the game whose absent inputs are Unassigned from random orders.
+    """Estimate Shapley values from random orders; absent inputs are Unassigned.
 
     Each of the `n_pairs` orders per row is used forwards and backwards. Return the estimates, and
     the number of queried coalitions per row.
@@ -172,8 +172,8 @@ def sampled_shapley(
     return values / (2 * n_pairs), 2 + 2 * n_pairs * (n_players - 1)
 
 
-#: Training data of a network: the three values of Kleene's logic, or only complete inputs, encoded
-#: as -1 and +1, or as 0 and 1.
+#: Kinds of training data of a network: the three values of Kleene's logic, or only complete inputs,
+#: encoded as -1 and +1, or as 0 and 1.
 KINDS = ("three-valued", "two-valued", "zero-one")
 _WIDTH, _LAYERS = 20, 6
 _BATCH, _RATE = 512, 5e-3
@@ -187,8 +187,8 @@ _TRIES = 3
 class TrainedNetwork:
     """Network trained on a formula.
 
-    Inputs are encoded as -1, 0 (Unassigned) and +1, and as 0 and 1 for the kind "zero-one".
-    `accuracy` is the share of all complete assignments that it predicts like the formula.
+    Inputs are encoded as -1, 0 (Unassigned) and +1, or as 0 and 1 for the kind "zero-one".
+    `accuracy` is the share of all complete assignments on which it agrees with the formula.
     """
 
     model: Any
@@ -219,7 +219,7 @@ def _single_thread(torch: Any, seed: int) -> Iterator[None]:
 
 
 def train_network(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
-    """Train six layers of twenty units until all complete assignments are correct."""
+    """Train six layers of twenty units; return the most accurate network of up to three tries."""
     best: TrainedNetwork | None = None
     for attempt in range(_TRIES):
         trained = _train_once(formula, kind, seed + attempt)
@@ -315,7 +315,7 @@ def captum_maps(
         with torch.no_grad():
             target = network.model(rows).argmax(1)
         method = make(network.model)
-        if name == "KernelShap":  # fits one row at a time
+        if name == "KernelShap":  # it fits one row at a time
             attributions = torch.cat(
                 [
                     method.attribute(rows[i : i + 1], target=target[i : i + 1])
@@ -348,7 +348,7 @@ def _exact_method(game: Callable[[Formula, Bits], Floats]) -> Callable[..., Maps
 
 
 def _sample_permutations(formula: Formula, X: Bits, seed: int) -> Maps:
-    """Sample one random order per row in both directions, about as many queries as B-ReX."""
+    """Use one random order per row in both directions, with about as many queries as B-ReX."""
     values, queries = sampled_shapley(formula, X, 1, np.random.default_rng(seed))
     return Maps(values, float(queries))
 
@@ -429,10 +429,10 @@ _INPUT_X_GRADIENT = (
 )
 _CHANCE = (
     "The paper's accuracies equal those of random guesses, 1 / C(12, k) for k responsible inputs "
-    "(see the row 'All inputs equal'), but its divergences are those of estimates from 25 samples. "
-    "They cannot both be right."
+    "(see the row 'All inputs equal'), but its divergences match estimates from 25 samples. They "
+    "cannot both be right."
 )
-_NOISE = "With 25 samples, captum's default, values of twelve inputs are mostly noise."
+_NOISE = "With 25 samples, captum's default, the values of twelve inputs are mostly noise."
 
 
 def _network_note(name: str, kind: str, *, divergence: bool) -> str:
@@ -452,7 +452,7 @@ def _network_note(name: str, kind: str, *, divergence: bool) -> str:
 
 
 def _equal_values(formula: Formula, X: Bits, seed: int) -> Maps:
-    """Return the same value for all inputs, whose expected top-k accuracy is that of chance."""
+    """Return the same value for all inputs, so the top-k accuracy is that of random guesses."""
     return Maps(np.ones(X.shape), 0.0)
 
 
@@ -484,7 +484,7 @@ BREX_METHODS: dict[str, Method] = {
             on_top_k="Closest to the paper for 'and', 'or' and 'xor'. Rare errors there come from "
             "pairs of inputs that share no block in 10 to 20 passes. For xor-and-xor and "
             "non-monotone chains of arity 5 to 10, the paper's figures are lower, perhaps because "
-            "its networks err on Unassigned inputs, or by another definition of relevance.",
+            "its networks err on Unassigned inputs or it defines relevance differently.",
         ),
         Method(
             "brex-certified",
@@ -494,7 +494,7 @@ BREX_METHODS: dict[str, Method] = {
             on_divergence="Not in the paper: each value is proven by a mask, its certificate, and "
             "the smallest mask of all passes is used instead of the mean.",
             on_top_k="Not in the paper. Irrelevant inputs never get an attribution. On long "
-            "chains, six passes without a new query may end the search with inputs missing.",
+            "chains, six passes without a new query may end the search too early.",
         ),
         Method(
             "brex-patient",
@@ -504,7 +504,7 @@ BREX_METHODS: dict[str, Method] = {
             on_divergence="The certified preset with up to a hundred passes, stopped after twenty "
             "passes without a new query.",
             on_top_k="Not in the paper. The certified preset, stopped after twenty passes without "
-            "a new query. This takes longer, but on average less than one more query per row.",
+            "a new query. This takes longer, but adds on average less than one query per row.",
         ),
         Method(
             "shapley-unassigned",
@@ -544,7 +544,7 @@ BREX_METHODS: dict[str, Method] = {
             package="shap",
             max_rows=100,
             on_divergence="Values of the formula with absent inputs Unassigned, from 25 samples, "
-            "captum's default. So few samples for twelve inputs are mostly noise.",
+            "captum's default. With so few samples, the values of twelve inputs are mostly noise.",
             on_top_k=f"Values of the formula with absent inputs Unassigned. {_CHANCE}",
         ),
         Method(

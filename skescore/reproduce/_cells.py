@@ -1,4 +1,4 @@
-"""Parallel measurement of cells, with a file from which runs are resumed."""
+"""Parallel measurement of the cells of a table, with a file from which runs are resumed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from skescore._processes import parallel
 
 __all__ = ["CellFile", "Key", "Progress", "as_frame", "measure_cells"]
 
-#: Packages whose versions must be the same in all cells of a file.
+#: Packages whose versions must be the same for all cells of a file.
 _PACKAGES = ("skescore", "scikit-learn", "optuna")
 
 #: Key of a cell, such as ("wine", "cart", "half", 0), made of JSON strings and numbers.
@@ -46,7 +46,7 @@ class CellFile:
                 self.values[tuple(cell["key"])] = cell["value"]
 
     def add(self, key: Key, value: Any) -> None:
-        """Store the value of a cell, as JSON would return it."""
+        """Store the value of a cell, converted to JSON types."""
         line = json.dumps({"key": list(key), "value": value})
         self.values[key] = json.loads(line)["value"]
         if self._file is not None:
@@ -71,7 +71,7 @@ def measure_cells(
     cells = CellFile(path, json.loads(json.dumps(about)))
     left = [key for key in keys if key not in cells.values]
     measured = parallel(n_jobs, return_as="generator_unordered")(
-        delayed(_key_text)(measure, key) for key in left
+        delayed(_measure_cell)(measure, key) for key in left
     )
     begin, cost_left, cost_done = time.monotonic(), sum(map(cost, left)), 0.0
     try:
@@ -87,7 +87,7 @@ def measure_cells(
     return {key: cells.values[key] for key in keys}
 
 
-def _key_text(measure: Callable[[Key], Any], key: Key) -> tuple[Key, Any]:
+def _measure_cell(measure: Callable[[Key], Any], key: Key) -> tuple[Key, Any]:
     return key, measure(key)
 
 

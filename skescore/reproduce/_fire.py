@@ -61,7 +61,7 @@ _CLUSTERS = {"depth": 2, "error_threshold": 0.1}
 _GRID = {"min_examples": 1, "threshold": 0.1, "max_rules": None, "n_features_to_select": None}
 _CELLS = "Cells without training rows have no rule, so some rows of the other half are uncovered."
 
-#: PSyKE's names of our parameters; None for those that it lacks.
+#: PSyKE's names of our parameters; None for parameters that PSyKE lacks.
 _PSYKE_NAMES: Mapping[str, str | None] = {
     "max_leaf_nodes": "max_leaves",
     "max_rules": None,
@@ -334,7 +334,7 @@ def _table_row(name: str, engine: str, cells: Mapping[Key, Any], n_splits: int) 
         },
         "recomputed": recomputed,
         "printed_follows": fitting is not None,
-        "errors_that_fit": _errors_text(fitting),
+        "errors_that_fit": _fitting_errors(fitting),
         "all": measured,
         "half": halves,
         "public": cells[engine, "public", -1][name],
@@ -344,17 +344,17 @@ def _table_row(name: str, engine: str, cells: Mapping[Key, Any], n_splits: int) 
                 _measured_text(printed, measured, halves),
                 row.reason
                 if engine == "ours"
-                else "PSyKE 1.0.4 itself; the paper used an earlier version.",
+                else "Measured with PSyKE 1.0.4; the paper used an earlier version.",
             ]
         ),
     }
 
 
-def _errors_text(fitting: tuple[float, float] | None) -> dict[str, Any]:
+def _fitting_errors(fitting: tuple[float, float] | None) -> dict[str, Any]:
     """Return the numbers of errors that lead to the printed scores on all rows and on a half.
 
-    If no number of errors fits a half, `rows_of_half` is the largest smaller number of rows for
-    which one does.
+    If no number of errors fits a half, `rows_of_half` is the largest smaller number of rows that
+    some number of errors fits.
     """
     if fitting is None:
         return {"all": None, "half": None, "rows_of_half": None}
@@ -381,14 +381,15 @@ def _scores_text(name: str, fitting: tuple[float, float] | None) -> str:
             f"the formula: {other_scores} require an error rate from {bounds[0]:.4f} to "
             f"{bounds[1]:.4f}, which leads to {unit * bounds[0]:.3f} to {unit * bounds[1]:.3f}."
         )
-    errors = _errors_text(fitting)
+    errors = _fitting_errors(fitting)
     if errors["rows_of_half"] == _HALF:
         return f"The printed scores follow from {errors['half']} errors in {_HALF} rows."
     if errors["all"] is not None:
         return f"The printed scores follow from {errors['all']} errors in {2 * _HALF} rows."
     return (
         f"No number of errors in {_HALF} or {2 * _HALF} rows leads to the printed scores; "
-        f"{errors['half']} in {errors['rows_of_half']} do, as if some rows had no prediction."
+        f"{errors['half']} errors in {errors['rows_of_half']} rows do, as if some rows had no "
+        "prediction."
     )
 
 
@@ -414,16 +415,16 @@ def _measured_text(printed: Any, measured: Mapping[str, Any], halves: Mapping[st
             f"{errors} errors in {2 * _HALF} rows differs for psi = {', '.join(other)}."
         )
     if low <= accuracy["max"] and accuracy["min"] < high:
-        inside = "within the range of halves"
+        inside = "within the range measured on halves"
     else:
         side = "above" if high <= accuracy["min"] else "below"
         if side == "below":
-            inside = "above the range of halves: our rules are worse"
+            inside = "above the range measured on halves, so the measured rules are worse"
         else:
-            inside = "below the range of halves: our rules are better"
+            inside = "below the range measured on halves, so the measured rules are better"
     text = f"The printed accuracy is {inside}."
     if not rules["min"] <= printed.n_rules <= rules["max"]:
-        text += " The printed number of rules is outside the range of halves."
+        text += " The printed number of rules is outside the range measured on halves."
     elif measured["n_rules"] != printed.n_rules:
         text += f" On all rows there are {measured['n_rules']} rules."
     return text
@@ -433,9 +434,9 @@ def _about_black_box(black_box: Mapping[str, Any]) -> str:
     low, high = rounding_interval(FIRE_BLACK_BOX)
     measured, half = black_box["all"]["accuracy"], black_box["half"]["accuracy"]
     text = (
-        f"Its black box scores {FIRE_BLACK_BOX}; ours {measured:.2f} on all rows, and "
-        f"{half['min']:.2f} to {half['max']:.2f} on halves"
+        f"Its black box has an accuracy of {FIRE_BLACK_BOX}; ours has {measured:.2f} on all rows "
+        f"and {half['min']:.2f} to {half['max']:.2f} on halves"
     )
     if not low <= measured < high and half["min"] < high and low <= half["max"]:
-        text += ", so the paper's figures seem to be measured on held-out rows"
+        text += ", so the paper's figures seem to have been measured on held-out rows"
     return text + "."

@@ -37,15 +37,16 @@ _REASONS = {
     "compares raw columns, so the one with the largest values dominates",
     "cream": "our implementation standardizes columns and weights both sides of a split by "
     "their numbers of rows; PSyKE does neither",
-    "iter": "our implementation compares class probabilities, breaks ties by rows and keeps no box "
-    "without rows; PSyKE compares majority classes, so ties and the hash seed decide",
+    "iter": "our implementation compares class probabilities, breaks ties by numbers of rows and "
+    "keeps no box without rows; PSyKE compares majority classes, and its hash seed breaks the many "
+    "ties",
     "gridex": "the number of rules and completeness depend mainly on how often each feature is "
     "cut, which the paper does not state",
     "cart": "the algorithm is the same",
 }
 
-#: Settings that reproduce a printed column, or nearly so, on all rows. The search does not choose
-#: them, as it finds rules with a better score.
+#: Settings that reproduce a printed column exactly or nearly on all rows. The search does not
+#: choose them, because it finds rules with a better score.
 _SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("wine", "cart"): {"max_leaf_nodes": 3, "max_depth": 3},
     ("wine", "gridex"): {
@@ -66,7 +67,7 @@ _SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
 }
 
 _CLUSTERS = {"error_threshold": 0.1, "gauss_components": 2}
-#: Settings of PSyKE that reproduce a printed column, or come closest, on all rows.
+#: Settings of PSyKE that reproduce a printed column or come closest to it on all rows.
 _PSYKE_SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("wine", "exact"): {"depth": 2} | _CLUSTERS,
     ("wine", "cream"): {"depth": 3} | _CLUSTERS,
@@ -118,8 +119,8 @@ def reproduce_ice(
         Weights phi and rho of the ICE that the searches maximize, one of the paper's three
         settings. With neutral weights, ICE hardly separates rules of F1 0.8 from rules of F1 0.95.
     engines : iterable of str, default=("ours",)
-        ``"ours"``, which always runs, and ``"psyke"`` for PSyKE's ExACT, CREAM and CART too: with
-        fixed settings, in sample, on ``DecisionTreeClassifier(random_state=random_state)``.
+        ``"ours"`` always runs; ``"psyke"`` adds PSyKE's ExACT, CREAM and CART with fixed settings,
+        in sample, on ``DecisionTreeClassifier(random_state=random_state)``.
     random_state : int, default=0
         Seed of trees, searches, extractors and the first split; later splits use the next seeds.
     n_jobs : int, default=1
@@ -134,9 +135,9 @@ def reproduce_ice(
     dict
         ``rows``, one dict per data set and extractor; ``black_boxes``, their F1 by data set;
         ``settings``; ``notes``. Four rows also hold ``at_settings``: results in sample with
-        settings that reproduce the printed figures or nearly so. With the engine ``"psyke"``, six
-        rows hold its results as ``psyke``. The ``verdict`` of each row is ``"reproduced with stated
-        settings"`` or ``"not reproduced"``, by the experiments of this call.
+        settings that reproduce the printed figures exactly or nearly. With the engine ``"psyke"``,
+        six rows hold its results as ``psyke``. The ``verdict`` of each row is ``"reproduced with
+        stated settings"`` or ``"not reproduced"``, by the experiments of this call.
 
     Raises
     ------
@@ -149,8 +150,8 @@ def reproduce_ice(
     -----
     F1 is weighted by classes and computed on covered rows. Completeness is the covered share of the
     volume. All six scores are computed from F1, number of rules and completeness, with the loss
-    1 - F1, as in the paper. Figures in sample are optimistic, because the same rows choose and
-    score the best candidate.
+    1 - F1, as in the paper. Figures in sample are optimistic, because the best candidate is chosen
+    and scored on the same rows.
 
     References
     ----------
@@ -223,7 +224,7 @@ def reproduce_ice(
         "rows": rows,
         "notes": [
             "The paper states no parameters, rows or seed, nor how it averages the F1 of the "
-            "classes; we weight the classes by their rows.",
+            "classes; we weight the classes by their numbers of rows.",
             *(_about_black_box(name, black_boxes[name]) for name in data),
         ],
     }
@@ -374,7 +375,7 @@ def _table_row(
 
 
 def _verdict(inside: Mapping[str, Any], fixed: Mapping[str, Any], printed: Any) -> str:
-    """Return the verdict: whether an experiment gives all six scores and the number of rules."""
+    """Return the verdict on a row: reproduced if one experiment gives all its scores and rules."""
     if any(_meets_all(cell, printed) for cell in (inside, *fixed.values())):
         # The paper does not state any parameter.
         return "reproduced with stated settings"
@@ -387,7 +388,7 @@ def _settings_text(how: str, cell: Mapping[str, Any]) -> str:
 
 
 def _scores_met(cell: Mapping[str, Any], printed: Any) -> int:
-    """Return how many of the six scores round to the printed ones."""
+    """Return how many of the six scores round to the printed scores."""
     scores = zip(ICE_MEASURES, map(rounding_interval, printed.scores), strict=True)
     return sum(lower <= cell[measure] <= upper for measure, (lower, upper) in scores)
 

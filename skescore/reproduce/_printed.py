@@ -1,7 +1,7 @@
 """Printed figures of the FiRe, ICE and B-ReX papers, and scores that follow from them.
 
-Tables print both the inputs of a score and the score with rounding. A printed score follows if any
-input that rounds to the printed one gives it; a row follows if a single input gives all its scores.
+The tables print rounded inputs and scores. A printed score follows if some inputs that round to the
+printed inputs give it; a row follows if the same inputs give all its scores.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ FIRE_TABLE: Mapping[str, PrintedFiRe] = {
     "GridEx, 2 slices twice": PrintedFiRe("0.81", 4, ("0.80", "0.40", "0.40")),
     "GridEx, 4 x 4 slices": PrintedFiRe("0.97", 8, ("0.26", "0.13", "0.11")),
 }
-#: First row of that table: the black box.
+#: Accuracy of the black box, the first row of that table.
 FIRE_BLACK_BOX = "0.97"
 
-#: ICE, Table 1, by data set and extractor; trees are always complete.
+#: ICE, Table 1, by data set and extractor.
 ICE_TABLE: Mapping[tuple[str, str], PrintedICE] = {
     ("wine", "exact"): PrintedICE(
         "0.80", 3, "1", ("0.608", "0.643", "0.214", "0.966", "0.862", "0.892")
@@ -193,14 +193,14 @@ ICE_MEASURES: Mapping[str, Callable[..., np.ndarray]] = {
 
 
 def rounding_interval(text: str) -> tuple[float, float]:
-    """Return the smallest and the largest number that round to a printed one."""
+    """Return the smallest and the largest number that round to a printed number."""
     printed = Decimal(text)
     half = Decimal(1).scaleb(int(printed.as_tuple().exponent)) / 2
     return float(printed - half), float(printed + half)
 
 
 def losses_that_fit(row: PrintedFiRe, psis: tuple[int, ...] = PSI) -> tuple[float, float] | None:
-    """Return the interval of error rates that give a row of FiRe's table."""
+    """Return the interval of error rates that give a row of FiRe's table; None without any."""
     low, high = (1 - bound for bound in reversed(rounding_interval(row.accuracy)))
     for psi in psis:
         # FiRe is proportional to the error rate.
@@ -211,13 +211,13 @@ def losses_that_fit(row: PrintedFiRe, psis: tuple[int, ...] = PSI) -> tuple[floa
 
 
 def error_counts(low: float, high: float, n_rows: int) -> int | None:
-    """Return the numbers of errors among some rows whose rate lies between two bounds."""
+    """Return the smallest number of errors whose rate lies between two bounds; None without any."""
     count = int(np.ceil(low * n_rows - 1e-9))
     return count if count <= high * n_rows + 1e-9 else None
 
 
 def ice_reachable(row: PrintedICE, measure: str) -> tuple[float, float]:
-    """Return the smallest and the largest score of inputs that round to the printed ones."""
+    """Return the smallest and the largest score for inputs that round to the printed inputs."""
     function = ICE_MEASURES[measure]
     corners = product(rounding_interval(row.f1), _completeness_interval(row.completeness))
     values = [float(function(f1, row.n_rules, c)) for f1, c in corners]
@@ -225,7 +225,7 @@ def ice_reachable(row: PrintedICE, measure: str) -> tuple[float, float]:
 
 
 def ice_follows(row: PrintedICE) -> tuple[dict[str, bool], bool]:
-    """Return which scores of a column of ICE's table follow from its printed inputs."""
+    """Return whether each score of a column of ICE's table follows, and whether all do at once."""
     single = {}
     f1 = np.linspace(*rounding_interval(row.f1), _STEPS_PERFORMANCE)[:, np.newaxis]
     c = np.linspace(*_completeness_interval(row.completeness), _STEPS_COMPLETENESS)[np.newaxis]

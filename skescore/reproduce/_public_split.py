@@ -24,12 +24,12 @@ from skescore.reproduce._printed import (
 __all__ = ["PUBLIC_ROWS", "PublicRow", "measure_black_box", "measure_public_row", "verdict"]
 
 _BOX = (
-    "rows outside the box around the training rows count as uncovered, as no box of PSyKE "
-    "extends beyond it"
+    "rows outside the box around the training rows count as uncovered, because all boxes of PSyKE "
+    "lie inside it"
 )
 _RANKED = "features are ranked on all rows, as in PSyKE's demonstrations, and " + _BOX
 _EXCHANGED = (
-    "the rules of {} have the figures that the paper prints for {}, and vice versa; " + _BOX
+    "the rules on {} have the figures that the paper prints for {}, and vice versa; " + _BOX
 )
 _NEEDS_PSYKE = "Only PSyKE reproduces this row: skescore reproduce fire --psyke."
 
@@ -48,7 +48,7 @@ class PublicRow(NamedTuple):
     is_tree : bool
         Whether the rules are a tree, which has no outer bounds.
     measured_as : str
-        Row whose rules are measured, if it is another one.
+        Row whose rules are measured instead; empty if there is none.
     feature_order : sequence of int
         Order of the features in which PSyKE breaks ties.
     """
@@ -65,10 +65,10 @@ class PublicRow(NamedTuple):
 PUBLIC_ROWS: Mapping[str, PublicRow] = {
     "CART": PublicRow(is_tree=True),
     "ITER": PublicRow(
-        "nearly all steps tie, and PSyKE takes the first by the order of the features, which its "
-        "hash seed determines (15 of the 24 orders give this row; here sepal length, sepal width, "
+        "nearly all steps tie, and PSyKE breaks ties by the order of the features, which its hash "
+        "seed determines (15 of the 24 orders give this row; here: sepal length, sepal width, "
         "petal width, petal length); " + _BOX,
-        "Our code breaks ties by class probabilities, and cuts elsewhere. " + _NEEDS_PSYKE,
+        "Our implementation breaks ties by class probabilities and cuts elsewhere. " + _NEEDS_PSYKE,
         feature_order=(0, 1, 3, 2),
     ),
     "clustering, 4 features": PublicRow(

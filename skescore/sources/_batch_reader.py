@@ -1,4 +1,4 @@
-"""Reader of batches of rows of several libraries, as pandas columns."""
+"""Reader of batches of several libraries, which converts their columns to pandas."""
 
 from __future__ import annotations
 

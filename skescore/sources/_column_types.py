@@ -18,11 +18,11 @@ NUMBERS_OF_ARROW = "u?int|float|double|halffloat|decimal"
 #: Numeric types of DuckDB.
 NUMBERS_OF_DUCKDB = r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL"
 
-#: Number of decimal digits that one division converts to the nearest float.
+#: Largest number of decimal digits for which one division yields the nearest float.
 _EXACT_DIGITS = 15
 _TEXT = "CAST({} AS TEXT) COLLATE "
 #: DuckDB expression that converts wider integers to 64 bits, or raises an error; its fields are the
-#: quoted column, the same within a literal, and the remedy.
+#: quoted column, the column within a literal, and the remedy.
 _CHECKED_INTEGER = (
     "COALESCE(TRY_CAST({0} AS BIGINT), CASE WHEN {0} IS NOT NULL THEN CAST(error("
     "'The integers of column {text} must lie from -2^63 to 2^63 - 1, but one does not. {remedy}') "

@@ -251,7 +251,7 @@ def _arrow_batches(
 
 
 def _on_dask(source: Any, reader: BatchReader) -> BatchMapper:
-    """Return a function with which dask's workers reduce partitions and return only results."""
+    """Return a function that lets dask's workers reduce partitions and return only results."""
     dask = import_optional("dask", extra="distributed", purpose=f"Reading {reader.name}")
     reader.check(list(map(str, source.columns)))
     partitions = source[reader.columns].to_delayed()
@@ -432,7 +432,7 @@ class DataSource:
         Parameters
         ----------
         features : sequence of str, optional
-            Names of the features; by default all columns except those of labels and weights.
+            Names of the features; by default all columns except the columns of labels and weights.
         black_box : estimator or callable, optional
             Model that predicts the labels if there is no target.
 

@@ -79,7 +79,7 @@ class DecisionReducer(Reducer[DecisionCounts]):
     def _outcome(
         self, table: TableQueries, parts: SqlParts, column: str | None, tolerances: str
     ) -> str:
-        """Return an expression of the label of a row, or in regression of whether it is wrong."""
+        """Return an expression for the label of a row or, in regression, whether it is an error."""
         if column is None:
             return "NULL"
         if self.ruleset.classes is not None:
@@ -96,7 +96,7 @@ class DecisionReducer(Reducer[DecisionCounts]):
         )
 
     def _flags(self, table: TableQueries) -> list[str]:
-        """Return expressions of whether a value is outside the domain, and of one missing."""
+        """Return expressions for whether some value is outside the domain, or missing."""
         limits = domain_limits(self.ruleset)
         domain = self.ruleset.domain
         outside = []
@@ -180,7 +180,7 @@ def count_source_decisions(
     Parameters
     ----------
     rules : RuleSet or estimator
-        Rules of which one predicts each row.
+        Rules, exactly one of which predicts each row.
     source : DataSource, str, path, frame, dataset or batches
         The rows, see :class:`DataSource`. Weights are not supported.
     target : str, optional

@@ -19,11 +19,11 @@ _PIECE_ROWS = 1 << 16
 
 
 class Binner:
-    """Assigns numbers to bins.
+    """Assignment of numbers to bins.
 
     The range of the cuts is divided into cells of equal width, so narrow that each contains at most
-    one cut. A number is compared only with the cut of its cell. The result is exact, since rounding
-    preserves that the index of the cell never decreases as the number grows.
+    one cut. A number is compared only with the cut of its cell. The result is exact, because even
+    with rounding, the index of the cell never decreases as the number grows.
     """
 
     _MAX_CELLS = 1 << 13
@@ -127,7 +127,7 @@ class EncodedRows:
         return scale.round_to(self.weight, scale.weight_unit or 1.0)
 
     def summands(self, scale: Scale) -> list[Floats | None]:
-        """Return the integers that are summed in each bin; None means ones.
+        """Return the integers that are summed in each bin; None stands for ones.
 
         They are weights, labels, squared labels, steps, products of steps, and products of steps
         and labels; classification sums only weights.

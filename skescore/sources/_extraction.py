@@ -107,7 +107,7 @@ class Survey:
         if column.is_numeric and has_numbers and max(-column.low, column.high) == math.inf:
             raise ValueError(
                 f"Column {name!r} of {source} must hold finite numbers, but they range from "
-                f"{column.low!r} to {column.high!r}. Replace infinite ones with NULL or a bound."
+                f"{column.low!r} to {column.high!r}. Replace infinite values with NULL or a bound."
             )
         if not column.is_numeric and has_numbers:
             raise ValueError(
@@ -253,7 +253,7 @@ def _summarize_values(table: TableQueries, column: str, n_missing: int) -> Colum
 Floats = NDArray[np.float64]
 Sums = NDArray[np.int64]
 
-#: Number of bins of the first pass over the rows, and passes that divide bins with too many rows.
+#: Number of bins of the first pass, and largest number of passes that divide crowded bins.
 _N_BINS, _MAX_PASSES = 1000, 3
 
 
@@ -319,7 +319,7 @@ def _divide_bins(column: Column, grid: list[float], heavy: NDArray[np.intp]) -> 
 
 
 def _choose_cuts(grid: Floats, weights: Sums, n_cuts: int) -> list[float]:
-    """Choose bounds of bins next to quantiles, with few digits between rows."""
+    """Choose the bounds of bins next to quantiles; of equivalent bounds, those with few digits."""
     weight_below = np.cumsum(weights)[:-1]
     total = int(weights.sum())
     cut_of_weight: dict[int, float] = {}
@@ -532,7 +532,7 @@ def extract_source(
     extractor : BaseExtractor
         The extractor with its settings; it is not changed. CARTExtractor, GridExExtractor,
         GridRExExtractor and OptimalTreeExtractor learn from sums over all rows, and their
-        `estimator` may be None if `target` is given. Others learn from a sample, see
+        `estimator` may be None if `target` is given. Other extractors learn from a sample, see
         :func:`sample_source`; their `estimator` is fitted to the sample unless it is already
         fitted.
     source : DataSource, str, path, frame, dataset or batches
@@ -545,7 +545,7 @@ def extract_source(
         Number of cuts of each column, which are round numbers close to quantiles; or the cuts by
         column. The default is the extractor's `cuts_per_feature` (16 if that is "auto"), or 64.
     task : {"classification", "regression"}, optional
-        Kind of the labels. By default, that of the extractor's `estimator`; regression if the
+        Kind of the labels. By default, the task of the extractor's `estimator`; regression if the
         extractor supports nothing else; classification if the labels are text.
     sample_weight : str, optional
         Column of weights; a row with weight 2 counts as two rows.
@@ -671,7 +671,7 @@ def _refuse_numbers_as_classes(survey: Survey, name: str) -> None:
     if not {type(value) for value in survey.label.values}.isdisjoint((int, float)):
         raise ValueError(
             f"task must be given for the target of {name}, which holds numbers: pass "
-            "task='regression', or task='classification' where they stand for classes."
+            "task='regression', or task='classification' if they stand for classes."
         )
 
 
@@ -706,7 +706,7 @@ def _cut_columns(
     for name in user_cuts:
         if name not in numeric:
             raise ValueError(
-                f"cuts names the column {name!r}, which is no numeric feature of {rows.name}; "
+                f"cuts names the column {name!r}, which is not a numeric feature of {rows.name}; "
                 f"these are {listed(numeric)}. {did_you_mean(name, numeric)}"
             )
     result = [
@@ -726,7 +726,7 @@ def _checked_cuts(name: str, cuts: Sequence[float]) -> tuple[float, ...]:
     checked = [check_number(f"a cut of {name!r}", float(cut), finite=True) for cut in cuts]
     if any(a >= b for a, b in pairwise(checked)):
         raise ValueError(
-            f"cuts must increase, but those of {name!r} are {checked!r}. Sort them, and leave out "
-            "repeated ones."
+            f"cuts must increase, but the cuts of {name!r} are {checked!r}. Sort them, and leave "
+            "out repetitions."
         )
     return tuple(checked)

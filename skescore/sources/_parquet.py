@@ -168,7 +168,7 @@ def reconciled_type(name: str, column: str, types: Mapping[str, str], numbers: s
 
 
 def _check_exact(name: str, column: str, file: str, ends: Sequence[Any]) -> None:
-    """Raise a ColumnError if integers of a file would be rounded among floats of others."""
+    """Raise a ColumnError if integers of a file would be rounded to the floats of other files."""
     for value in ends:
         if value is not None and abs(int(value)) > _MAX_EXACT:
             raise ColumnError(
@@ -222,7 +222,7 @@ def _rows_of_files(
         f"{paths}) GROUP BY name, type, converted_type, logical_type"
     ).fetchall()
     representatives = [os.path.abspath(files[0]), *sorted({row[1] for row in written})]
-    # Files with the same columns as all others are represented by one of each kind.
+    # For each type of each column, one file is described.
     types = {file: _described(connection, file) for file in dict.fromkeys(representatives)}
     names = list(dict.fromkeys(column for columns in types.values() for column in columns))
     n_files = Counter[str]()
@@ -248,7 +248,8 @@ def _rows_of_files(
             checked = checked_integer("Write the files with one type.")
             expression = checked.format(quoted, text=quoted.replace("'", "''"))
         if set(of_files.values()) & {"FLOAT", "DOUBLE"}:
-            # Statistics of files ignore NaN, and DuckDB would skip comparisons that they decide.
+            # Statistics of files ignore NaN, and DuckDB would skip comparisons that the statistics
+            # decide.
             expression = f"CASE WHEN isnan({expression}) THEN NULL ELSE {expression} END"
         selected.append(f"{expression} AS {quoted}")
     # Messages may refer to other columns.
@@ -334,7 +335,7 @@ def arrow_dataset(
 
 
 def _schema_of_folders(files: Sequence[str], base: str, columns: Sequence[str], name: str) -> Any:
-    """Return the columns of folders named ``name=value``, which may not replace those of files."""
+    """Return the columns of folders named ``name=value``, which must not be columns of files."""
     arrow = import_optional("pyarrow", extra="parquet", purpose=f"Reading {name}")
     values: dict[str, list[str]] = {}
     for file in files:
@@ -366,7 +367,7 @@ def _schema_of_folders(files: Sequence[str], base: str, columns: Sequence[str], 
 def _arrow_schema(
     dataset: Any, files: Sequence[str], name: str, required: Sequence[str] | None
 ) -> Any:
-    """Return a schema for several files; by default, Arrow would use the types of the first."""
+    """Return a schema of several files; by default, Arrow would use the types of one file."""
     arrow = import_optional("pyarrow", extra="parquet", purpose=f"Reading {name}")
     schemas = {file: dataset.dataset(file, format="parquet").schema for file in files}
     result = schemas[files[0]]

@@ -42,7 +42,7 @@ class SourceLooks:
         self._ruleset, self._source = ruleset, source
 
     def center(self) -> float:
-        """Return a number near the labels that are expected, before any row is read."""
+        """Return a number near the expected labels, before any row is read."""
         if self._ruleset.fallback is not None:
             return float(self._ruleset.fallback.output)
         outputs = self._ruleset.conclusions.outputs

@@ -35,7 +35,7 @@ class SourceSample:
         Numbers of drawn rows and of all rows by class. In regression, the only key is None.
     weights : ndarray of float or None
         Number of rows of the source that each row represents, times its own weight; None if all
-        represent equally many.
+        rows represent equally many.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def sample_source(
 ) -> SourceSample:
     """Draw a stratified random sample of the rows of a data source.
 
-    Each class has its share of the sample; a rare class has `least_per_class` rows, if it has as
+    Each class has its share of the sample; a rare class gets `least_per_class` rows if it has that
     many and `n_rows` allows it.
 
     Parameters

@@ -45,7 +45,7 @@ class Scale:
     with_labels : bool, default=True
         Whether labels or classes are summed, or only weights.
     measured : tuple of MeasuredColumn, default=()
-        Columns of which a regression sums the values and products for linear equations.
+        Columns whose values and products a regression sums for linear equations.
     """
 
     classes: tuple[Any, ...] | None

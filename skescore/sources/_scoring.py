@@ -96,7 +96,7 @@ def count_source(
         features of the rules in their order. Not available for databases.
     rule_measures : bool, default=True
         Whether to also count the positive rows of each rule in regression. They lie within a
-        standard deviation of its labels, which requires a second pass over the rows.
+        standard deviation of the rule's labels, so counting them needs a second pass.
 
     Returns
     -------

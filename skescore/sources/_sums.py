@@ -121,7 +121,7 @@ class BinReducer(_ListReducer):
         if len(bins) == 1:
             grouping_bits, grouped = [], ", ".join([*keys, *bins])
         else:
-            # One bit per column, as not all databases accept several columns in GROUPING.
+            # One bit per column, because not all databases accept several columns in GROUPING.
             bits = (f"GROUPING({name}) * {1 << bit}" for bit, name in enumerate(reversed(bins)))
             grouping_bits = [" + ".join(bits)]
             sets = (f"({', '.join([*keys, name])})" for name in bins)
@@ -244,7 +244,7 @@ class Cells:
 
     @staticmethod
     def sizes(columns: Sequence[Column]) -> list[int]:
-        """Return the number of bins of each column, including that of missing values."""
+        """Return the number of bins of each column, including the bin of missing values."""
         return [column.n_bins + 1 for column in columns]
 
     def bins(self, columns: Sequence[Column]) -> NDArray[np.intp]:

@@ -29,20 +29,21 @@ from skescore.scorers import (
 )
 from skescore.tuning._folds import FoldResult, mean_of, mixed_score, read_all_rows, read_folds
 
-#: Tolerance for rounding.
+#: Tolerance for rounding errors.
 _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, init=False)
 class SearchLimits:
-    """Limits that the winner of a search must keep.
+    """Limits that the winner of a search must satisfy.
 
     Parameters
     ----------
     **values : float, optional
-        ``max_rules``, the largest number of rules: of those extracted from all rows where there are
-        some, otherwise the mean over the folds. ``min_performance``, the smallest mean performance
-        on held-out rows. Further limits are those that measured quantities declare.
+        ``max_rules``, the largest number of rules extracted from all rows or, if these were not
+        extracted, the largest mean over the folds; ``min_performance``, the smallest mean
+        performance on held-out rows; and the limits of other measured quantities, such as
+        ``min_fidelity``.
 
     Raises
     ------
@@ -107,8 +108,8 @@ class SearchLimits:
         Returns
         -------
         tuple of float
-            One number per limit: at most 0 where the candidate keeps it, infinite where the
-            measure is undefined.
+            One number per limit: at most 0 if the candidate satisfies it, infinite if the measure
+            is undefined.
         """
         quantities, distances = limited_quantities(), []
         for parameter, value in self.values.items():
@@ -121,7 +122,7 @@ class SearchLimits:
         return tuple(distances)
 
     def allow(self, folds: Sequence[FoldResult], all_rows: FoldResult | None = None) -> bool:
-        """Return whether a candidate keeps all limits, apart from rounding.
+        """Return whether a candidate satisfies all limits, apart from rounding errors.
 
         Parameters
         ----------
@@ -152,7 +153,7 @@ class Candidate:
     Parameters
     ----------
     extractor : str
-        Its registered name.
+        Registered name of the extractor.
     params : dict of str to value
         Hyperparameters.
     trial : int
@@ -226,7 +227,7 @@ class Candidates(Sequence[Candidate]):
     Parameters
     ----------
     candidates : iterable of Candidate
-        Candidates; of equally good ones the earlier wins.
+        The candidates; the first of equally good candidates wins.
 
     Raises
     ------
@@ -261,9 +262,9 @@ class Candidates(Sequence[Candidate]):
 
         Parameters
         ----------
-        studies : dict of str to optuna.Study, sequence of them, or one
+        studies : dict of str to optuna.Study, sequence of optuna.Study, or optuna.Study
             Studies by extractor. Trials are ignored if they failed, were pruned, repeat an earlier
-            one or have an undefined measure.
+            trial or have an undefined measure.
 
         Returns
         -------
@@ -285,7 +286,7 @@ class Candidates(Sequence[Candidate]):
         Parameters
         ----------
         trials : dict of str to sequence of FrozenTrial
-            By extractor.
+            Trials by extractor.
 
         Returns
         -------
@@ -384,7 +385,7 @@ class Candidates(Sequence[Candidate]):
         return str(find_view("candidates.html")(self))
 
     def within(self, limits: SearchLimits) -> Candidates:
-        """Return the candidates that keep the limits.
+        """Return the candidates that satisfy the limits.
 
         Parameters
         ----------
@@ -443,8 +444,8 @@ class Candidates(Sequence[Candidate]):
         Parameters
         ----------
         score : str, default="ice"
-            A score of :data:`skescore.scorers.SCORE_SPECS`: ``"ice"``, of which greater is better,
-            ``"fire"`` or ``"q"``, of which smaller is.
+            A score of :data:`skescore.scorers.SCORE_SPECS`: ``"ice"`` (greater is better),
+            ``"fire"`` or ``"q"`` (smaller is better).
         completeness : {"volume", "instances"}, default="volume"
             How completeness is measured, for ICE and Q.
         **weights : float
@@ -655,7 +656,7 @@ def hypervolume(losses: Any, reference: Any) -> float:
     -----
     The hypervolume is the volume of the union of all boxes from a point to the reference. With two
     objectives it is the area under a staircase; with three it is summed over slices along the last
-    one.
+    objective.
 
     Examples
     --------
@@ -757,8 +758,8 @@ def pareto_front(
         Objectives to minimize: ``"loss"`` (FiRe's), ``"loss_q"``, ``"n_rules"``, ``"size"`` (as the
         score counts rules), ``"incompleteness"`` (one minus `completeness`),
         ``"incompleteness_instances"`` (one minus the share of rows), ``"seconds"``,
-        ``"black_box_calls"``, ``"black_box_rows"``, and of losses of
-        :data:`skescore.scorers.SET_MEASURES` and ``"instability"``, if they were measured.
+        ``"black_box_calls"``, ``"black_box_rows"`` and, if they were measured, ``"instability"``
+        and the losses of :data:`skescore.scorers.SET_MEASURES`.
     completeness : {"volume", "instances"}, default="volume"
         Completeness as a share of the domain's volume or of the rows.
 
@@ -767,8 +768,8 @@ def pareto_front(
     pandas.DataFrame
         One row per candidate on the front, fewest rules first: extractor, the objectives,
         ``n_rules``, ``performance``, ``completeness_volume``, ``completeness_instances``,
-        ``params``, ``trial`` and whether it is the :func:`knee`. Of candidates that are equal
-        in all objectives the first is included.
+        ``params``, ``trial`` and whether it is the :func:`knee`. Of candidates that are equal in
+        all objectives, only the first is included.
 
     Raises
     ------
@@ -879,10 +880,10 @@ def _losses(losses: Any) -> np.ndarray:
         )
     if np.isnan(values).any():
         raise ValueError(
-            "losses must not hold NaN, which compares with nothing: leave such points out "
+            "losses must not hold NaN, which cannot be compared: leave such points out "
             f"({int(np.isnan(values).any(axis=1).sum())} of {len(values)} rows)."
         )
-    return values + 0.0  # the two zeros are one value
+    return values + 0.0  # -0.0 becomes 0.0
 
 
 def _numbers(name: str, values: Any) -> np.ndarray:

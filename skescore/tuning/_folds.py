@@ -171,12 +171,12 @@ def read_all_rows(record: Mapping[str, Any] | None) -> FoldResult | None:
     return None if record is None else FoldResult.from_dict(record)
 
 
-#: Weight of all rows in the .632 estimator; the rest is that of held-out rows.
+#: Weight of all rows in the .632 estimator; held-out rows have the remaining weight.
 SHARE_OF_ALL_ROWS = 0.368
 
 
 def mixed(held_out: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:
-    """Combine measures on held-out rows with those of the rules of all rows, by fixed weights.
+    """Combine measures on held-out rows with measures of the rules of all rows, by fixed weights.
 
     Parameters
     ----------
@@ -193,8 +193,8 @@ def mixed(held_out: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:
     Notes
     -----
     The weights are those of the .632 estimator (Efron, Estimating the error rate of a prediction
-    rule, 1983). Held-out rows measure rules similar to the final ones, with much noise where rows
-    are few; all rows measure the final rules, with little noise but optimistically.
+    rule, 1983). Held-out rows measure rules similar to the final rules, with much noise if rows are
+    few; all rows measure the final rules, with little noise but optimistically.
     """
     return (1 - SHARE_OF_ALL_ROWS) * held_out + SHARE_OF_ALL_ROWS * on_all_rows
 
@@ -209,7 +209,7 @@ def mixed_score(
     Parameters
     ----------
     held_out : dict of str to ndarray
-        Parts of the score on the held-out rows of each fold, ``size`` included.
+        Parts of the score on the held-out rows of each fold, including ``size``.
     on_all_rows : dict of str to ndarray
         Parts of the score on all rows, in shapes that broadcast.
     score : callable
@@ -222,14 +222,14 @@ def mixed_score(
 
     Notes
     -----
-    The estimator is one of errors. Scores are nonlinear in them (ICE by a sigmoid), so the mean of
-    two scores differs from the score of the mean errors; therefore the parts are combined.
+    The .632 estimator combines errors. Scores are nonlinear functions of errors (ICE contains a
+    sigmoid), so the parts are combined instead of the scores.
 
     Where a fold and all rows yield different numbers of rules, no rule set has the mean size.
-    There the lower of two values counts: the score of the combined parts or the combined score. So
-    an extractor whose number of rules depends on the rows is judged more cautiously than one whose
-    number of rules is constant. Of two such candidates, the one with fewer rules on a fold may have
-    the lower score.
+    In this case, the lower of two values counts: the score of the combined parts or the combined
+    score. Thus, an extractor whose number of rules depends on the rows is judged more cautiously
+    than an extractor with a constant number of rules. Of two such candidates, the one with fewer
+    rules on a fold may have the lower score.
     """
     parts = {name: mixed(values, on_all_rows[name]) for name, values in held_out.items()}
     of_parts, weighed = score(parts), mixed(score(held_out), score(on_all_rows))
@@ -245,11 +245,11 @@ def several_scores(scorer: Any) -> TypeError:
     )
 
 
-#: Number of generated rows per fold on which the fidelity to a model of the user is measured.
+#: Number of generated rows per fold on which the fidelity to a fitted model is measured.
 _N_UNSEEN = 2000
-#: Seed of the generated rows among all rows; those of folds are numbered.
+#: Seed of rows that are generated from all rows; the seeds of folds are their indices.
 _SEED_OF_ALL_ROWS = 1_000_003
-#: Column with the mean number of constraints that repairs have satisfied.
+#: Column with the mean number of constraints that needed a repair.
 REPAIRED = "n_repaired"
 
 
@@ -266,9 +266,9 @@ class Fold:
     X_test : array-like or DataFrame
         Held-out rows.
     y_test : array-like
-        Their targets.
+        Targets of the held-out rows.
     test : ndarray of int
-        Their indices.
+        Indices of the held-out rows.
     train_weight, test_weight : ndarray, optional
         Weights of the rows.
     X_unseen : array-like or DataFrame, optional
@@ -520,7 +520,7 @@ def _evaluate(candidate: Any, fold: Fold, reference: str) -> RuleEvaluation:
 def _measure_agreement(
     candidate: Any, fold: Fold, evaluation: RuleEvaluation, reference: str
 ) -> dict[str, float]:
-    """Return the agreement of the rules with the data (NaN without any) and with the model."""
+    """Return the agreement of the rules with the target (NaN without one) and with the model."""
     is_fidelity = reference == "black_box" or not fold.has_target
     task = evaluation.ruleset.task
     metric = "accuracy" if task == "classification" else "r2"
@@ -580,7 +580,7 @@ class SearchData:
     groups : array-like of shape (n_rows,) or None
         Groups of rows for cross-validation.
     row_weights : ndarray of shape (n_rows,) or None
-        Weights of the rows, of their classes included; None if all are 1.
+        Weights of the rows, including class weights; None if all weights are 1.
     is_weighted : bool
         Whether the user passed `sample_weight`.
     """
@@ -637,7 +637,7 @@ class SearchData:
         return self.is_fitted and not is_unsupervised(self.estimator)
 
     def take(self, rows: np.ndarray | None) -> SearchData:
-        """Return the data of some rows; all of them for None."""
+        """Return the data of some rows, or of all rows if `rows` is None."""
         if rows is None:
             return self
         return replace(
@@ -718,7 +718,7 @@ class HeldOutExtraction:
     X : array-like or DataFrame of shape (n_rows, n_features)
         The held-out rows.
     y : array-like of shape (n_rows,) or None
-        Their target; None if the search has none.
+        Target of the held-out rows; None if the search has no target.
     model_predictions : ndarray of shape (n_rows,)
         Predictions of the black box of the fold.
     """
@@ -735,7 +735,7 @@ class HeldOutExtraction:
         # The black box is replaced before cloning, because clones share a cached black box.
         extractor = clone(copy.copy(extractor).set_params(estimator=fold.black_box))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a candidate of the search, which reported them
+            warnings.simplefilter("ignore")  # the search has reported them
             extractor.fit(fold.X_train, **fold.weight_options)
         return cls(
             extractor,

@@ -54,7 +54,7 @@ class SearchObjective:
     scorer : callable
         Scorer of a candidate on held-out rows; greater is better.
     name : str
-        Name of that score.
+        Name of the score.
     minimized : tuple of str, default=()
         Names of measures to minimize together; empty to maximize the score.
     """
@@ -126,7 +126,7 @@ class SearchObjective:
 
     @property
     def depends_on_size(self) -> bool:
-        """True unless the score is one of predictions alone, which ignores the number of rules."""
+        """True unless the score measures only predictions and ignores the number of rules."""
         return bool(self.minimized) or not isinstance(self.scorer, PerformanceScorer)
 
     @property
@@ -151,7 +151,7 @@ class SearchObjective:
     def with_all_rows(self, folds: Sequence[FoldResult], all_rows: FoldResult | None) -> np.ndarray:
         """Return the .632 score of a candidate for each fold.
 
-        It combines the score on held-out rows with that of the rules of all rows on these rows.
+        It combines the score on held-out rows with the score of the rules of all rows on all rows.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class SearchObjective:
         return weighed_scores
 
     def values(self, folds: Sequence[FoldResult]) -> tuple[float, ...]:
-        """Return the values of a trial; undefined ones are NaN."""
+        """Return the values of a trial; undefined values are NaN."""
         if not self.minimized:
             return (mean_of(folds, "score"),)
         return tuple(float(loss_of(mean_of(folds, measure))) for measure, loss_of in self.losses)
@@ -237,7 +237,7 @@ def _follows(
 
 
 def check_scoring(scoring: Any, reference: str | None = None) -> Any:
-    """Return the scorer of one number that `scoring` names.
+    """Return the scorer that `scoring` names; raise an error unless it returns one number.
 
     `reference` replaces the reference of a scorer that is passed by name.
     """
@@ -263,7 +263,7 @@ def name_of(scoring: Any, scorer: Any) -> str:
     return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", None) or "score")
 
 
-#: Columns before and after those of the measured quantities and of the user's measures.
+#: Columns before and after the columns of measured quantities and of the user's measures.
 FIRST_COLUMNS = ("extractor", "score", "score_std")
 LAST_COLUMNS = (
     "score_on_all_rows",
@@ -283,8 +283,8 @@ COLUMNS = (*FIRST_COLUMNS, *LAST_COLUMNS)
 class ExtractorObjective:
     """Optuna objective that returns the cross-validated score of an extractor's rules.
 
-    The black box is fitted once per fold and queried once on the same rows, whatever the number of
-    trials. Every trial stores the means of all measured quantities over the folds as user
+    The black box is fitted once per fold and queried once on the same rows, regardless of the
+    number of trials. Every trial stores the means of all measured quantities over the folds as user
     attributes (:func:`skescore.scorers.measured_quantities`), and the results on each fold as
     ``folds``, so that other scores can be computed without another extraction. Rules are not
     extracted again for hyperparameters that were tried before; ``same_as`` is the number of the
@@ -293,15 +293,15 @@ class ExtractorObjective:
     Parameters
     ----------
     estimator : estimator
-        The black box; a fitted one in ``FrozenEstimator``.
+        The black box. Wrap a fitted model in ``FrozenEstimator``.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,) or None
         The target with which scores compare predictions. With None, the black box must be fitted,
         and its own predictions are the target (fidelity).
     extractor : str or extractor, default="cart"
-        A registered name, or an extractor. Its parameters outside of `space` are kept; those that
-        differ from their defaults are not searched by default.
+        A registered name, or an extractor. Its parameters outside of `space` are kept. By default,
+        parameters that differ from their defaults are not searched.
     scoring : str, callable or sequence of str, default="ice"
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better, so the study must
         maximize. Several names of ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``,
@@ -607,7 +607,7 @@ def params_key(params: dict[str, Any]) -> str:
 def measured_beside(
     objective: SearchObjective, measures: Sequence[Any] | Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the further scorers by name; those that the objective needs come first."""
+    """Return the further scorers by name, first the scorers that the objective needs."""
     return objective.measures | check_measures(measures)
 
 

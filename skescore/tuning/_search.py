@@ -93,16 +93,16 @@ from skescore.tuning.runner import (
 from skescore.tuning.spaces import Space, check_space, extractor_name, search_space, starting_points
 from skescore.tuning.storage import open_storage, search_identity
 
-#: Rows whose values are permuted to find features that the black box does not use.
+#: Largest number of rows that are permuted to find features that the black box does not use.
 MAX_PERMUTED_ROWS = 2000
-#: Largest number of candidates that may be tried instead of a winner that names such features.
+#: Largest number of candidates that may be tried instead of a winner whose rules use such features.
 _MAX_REPLACEMENTS = 5
 #: Generators of query rows for the trees that every search compares.
 TREE_SAMPLINGS = (None, "permute")
 #: Generators for regression if the rules are compared with the black box. The mean predictions of
 #: leaves need query rows near the data (``benchmarks/arena/fidelity_regression.md``).
 NEAR_TREE_SAMPLINGS = (None, "permute-mixed")
-#: Largest share of a time limit for choosing the sizes of CART's trees, which trials then evaluate.
+#: Largest share of a time limit for choosing the sizes of CART's trees that trials evaluate.
 _SHARE_OF_TREES = 0.5
 #: Sizes of the trees that every search under constraints compares.
 _CONSTRAINED_LEAVES = (2, 3, 5, 8, 12)
@@ -129,15 +129,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        The black box: a scikit-learn classifier or regressor. Wrap a fitted one in
+        The black box: a scikit-learn classifier or regressor. Wrap a fitted model in
         ``FrozenEstimator``.
     extractors : sequence of str, classes or extractors, optional
         Names of :func:`skescore.registry.extractor_names`, such as ``"cart"`` or
-        ``"psyke:gridex"``; extractor classes; or extractors. The search space of a class is that of
-        its registered name, or the result of its method ``search_space(n_rows, y, task)``. For an
-        extractor, parameters that differ from the defaults are kept, and the others are searched.
-        None tries all built-in extractors that suit the task and the columns, at most `n_trials` of
-        them.
+        ``"psyke:gridex"``; extractor classes; or extractors. A class has the search space of its
+        registered name or of its method ``search_space(n_rows, y, task)``. For an extractor,
+        parameters that differ from the defaults are kept, and the others are searched. None tries
+        all built-in extractors that suit the task and the columns, at most `n_trials` of them.
     scoring : str, callable or sequence of str, default="ice"
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better. A sequence of names
         starts a multi-objective search for the Pareto front, which minimizes all of them. Valid
@@ -176,7 +175,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         rules wins; ties go to the best score. With 0, the best candidate wins, even if its lead is
         due to chance. The default is 0.5, or 0 if `max_rules` is set and `scoring` measures only
         predictions. Candidates are compared on held-out rows and by the rules extracted from all
-        rows (see Notes), so the winner's `score` may be lower than that of others.
+        rows (see Notes), so the winner's `score` may be lower than other scores.
     n_repeats : int, default=1
         Number of repetitions of the cross-validation, with other folds, that compare the finalists.
         These are the winner and up to two candidates with different results that are within one
@@ -304,9 +303,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         with the same parameters; reason why the extractor was stopped; and error.
     cv_results_ : dict of str to array
         The leaderboard with the names that scikit-learn's searches use: ``params``,
-        ``param_extractor``,
-        ``param_...``, ``mean_test_score``, ``std_test_score``, ``split0_test_score`` ...,
-        ``rank_test_score`` (by score alone) and ``mean_fit_time``, in the same order.
+        ``param_extractor``, ``param_...``, ``mean_test_score``, ``std_test_score``,
+        ``split0_test_score`` ..., ``rank_test_score`` (by score alone) and ``mean_fit_time``, in
+        the same order.
     extractor_seed_ : int
         Seed of the extractors.
     pareto_front_ : pandas.DataFrame
@@ -323,7 +322,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     black_box_quality_ : dict of str to float
         Held-out performance of the black box; without `y`, it is perfect by definition.
     search_seconds_ : float
-        Wall time of the search without the refit.
+        Wall time of the search in seconds, without the refit.
     query_cost_ : QueryCost
         Number of rows that the black box predicted for the trees, trials and finalists of the
         search, and the time for these predictions. Rows that several candidates query count once
@@ -557,7 +556,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return [*callbacks, bar]
 
     def _announce(self, stage: str, callbacks: Sequence[Any]) -> None:
-        """Report the begin of a stage to the callbacks that follow all stages."""
+        """Report the beginning of a stage to the callbacks that follow all stages."""
         for callback in callbacks:
             if isinstance(callback, SearchCallback):
                 callback.on_stage(self, stage)
@@ -815,15 +814,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ]
 
     def avoid_idle_features(self) -> list[str]:
-        """Replace the winner by an equally good one that names only features of the black box.
+        """Replace the winner if its rules use features that the black box does not use.
 
-        If features are correlated, rules may name one that the black box does not use. Call this
-        method after :meth:`fit`; it queries the black box a few more times.
+        This can happen if features are correlated. Call this method after :meth:`fit`; it queries
+        the black box a few more times.
 
         Returns
         -------
         list of str
-            Features that the winner's rules name although permuting their values changes no output
+            Features that the winner's rules use although permuting their values changes no output
             of the black box, on at most 2,000 rows. Empty if there are none, or if another
             candidate without such features replaced the winner. Such a candidate is marked as
             ``tied`` with the best in the leaderboard, and does not have more rules.
@@ -1378,7 +1377,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return self._alternatives[1]
 
     def _winner_key(self) -> tuple[str, int]:
-        """Return extractor and trial of the winner; an earlier trial if it repeats that one."""
+        """Return the extractor and trial of the winner; the earlier trial if it repeats another."""
         best = self.leaderboard_.iloc[0]
         trial = best["trial"] if pd.isna(best["same_as"]) else best["same_as"]
         return str(best["extractor"]), int(trial)
@@ -1432,7 +1431,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             extractor.set_params(estimator=frozen if retained is None else retained)
         target = None if data.y is None else data.target
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a candidate of the search, which reported them
+            warnings.simplefilter("ignore")  # the search has reported them
             return extractor.fit(data.X, target, **data.weight_options)
 
     @property
@@ -1607,12 +1606,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         candidates : sequence of mapping, Series, Candidate or extractor
             Rows as for :meth:`make_candidate`, or extractors.
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Rows to use instead of those of the search, with their own `y`, `groups` and
+            Rows to use instead of the rows of the search, with their own `y`, `groups` and
             `sample_weight`.
         y : array-like of shape (n_rows,), optional
             Target of these rows; the predictions of the black box by default.
         scoring : str or scorer, optional
-            Score to use instead of that of the search.
+            Score to use instead of the score of the search.
         groups : array-like of shape (n_rows,), optional
             Groups of these rows.
         sample_weight : array-like of shape (n_rows,), optional
@@ -1662,12 +1661,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """Extract rules with the winner's hyperparameters from the training rows of each fold.
 
         Unless the black box was fitted before the search, it is fitted on the same training rows.
-        Use the result to measure on rows that neither the rules nor the black box were fitted to.
+        Use the result for measurements on rows to which neither the rules nor the black box were
+        fitted.
 
         Returns
         -------
         list of HeldOutExtraction
-            One per fold, in their order.
+            One per fold, in the order of the folds.
 
         Raises
         ------
@@ -1694,7 +1694,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ]
 
     def adopt(self, extractor: Any, *, name: str = "revised") -> ExtractorSearchCV:
-        """Measure an extractor that was not searched on the folds, and make it the winner.
+        """Make an extractor that was not searched the winner, and measure it on the folds.
 
         Parameters
         ----------

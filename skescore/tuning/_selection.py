@@ -26,7 +26,7 @@ from skescore.tuning._candidates import Candidate, Candidates, SearchLimits
 from skescore.tuning._folds import Fold, FoldResult, mean_of, read_all_rows, read_folds
 from skescore.tuning._objective import FIRST_COLUMNS, LAST_COLUMNS, SearchObjective
 
-#: Rules that people read without effort; the most faithful list has no more unless a limit is set.
+#: Number of rules that people can read easily; the default limit of the most faithful list.
 READABLE_RULES = 8
 #: Smallest relative reduction of the errors by which a larger tree becomes a candidate.
 _MIN_GAIN = 0.02
@@ -80,7 +80,7 @@ def tree_path(
         measure_folds = partial(_measure_folds, folds)
     for sampling in samplings:
         end = math.inf if timeout is None or not errors else start + timeout
-        # The black box of each fold replaces that of the prototype.
+        # The black box of each fold replaces the black box of the prototype.
         extractor = clone(prototype).set_params(
             estimator=None,
             max_leaf_nodes=PATH_LEAVES,
@@ -227,7 +227,7 @@ def leaderboard(
     measures : sequence of str
         Further columns.
     stopped : dict of str to str
-        For extractors without further trials, the reason.
+        Reasons for extractors that got no further trials.
     standard_errors : float
         Largest distance of the winner from the best score, see
         :func:`skescore.tuning.choose_winner`.
@@ -363,7 +363,7 @@ def choose_winner(
     size : ndarray of shape (n_candidates,)
         Sizes of the rule sets.
     queries : ndarray of shape (n_candidates,)
-        Numbers of queried rows; an undefined one counts as infinite.
+        Numbers of queried rows; NaN counts as infinite.
     standard_errors : float
         A candidate counts as good as the best if its mean is lower by at most this number of
         standard errors of the differences on the folds.
@@ -371,14 +371,14 @@ def choose_winner(
     Returns
     -------
     int
-        Index of the candidate. Of equally small ones the one with the best mean, then the one with
-        the fewest queries, then the first.
+        Index of the candidate. Of equally small candidates, the one with the best mean wins, then
+        the one with the fewest queries, then the first.
 
     Notes
     -----
-    After the one-standard-error rule of Breiman et al. (Classification and Regression Trees, 1984),
-    with paired differences on the same folds. The score of the best of many candidates is
-    optimistic. That of the smallest candidate that is not clearly worse is less so.
+    This is the one-standard-error rule of Breiman et al. (Classification and Regression Trees,
+    1984), with paired differences on the same folds. The score of the best of many candidates is
+    optimistic. The score of the smallest candidate that is not clearly worse is less optimistic.
     """
     near = within(scores, standard_errors)
     keys = np.nan_to_num(queries, nan=np.inf), -_rounded(scores.mean(axis=1)), size.round(9)
@@ -401,13 +401,13 @@ def within(scores: np.ndarray, standard_errors: float) -> np.ndarray:
 
 
 def _rounded(means: np.ndarray) -> np.ndarray:
-    """Round means, as their last bits depend on the order of the sums."""
+    """Round means, because their last bits depend on the order of the sums."""
     scale = max(1.0, float(np.abs(means[np.isfinite(means)]).max(initial=0.0)))
     return (means / scale).round(12) * scale
 
 
 def repeated_cv(cv: Any, task: str, seed: int) -> Any | None:
-    """Return a splitter with other folds of the same number.
+    """Return a splitter with the same number of other folds.
 
     It is None if `cv` is a splitter whose folds cannot be drawn again.
     """
@@ -452,12 +452,12 @@ def compare_finalists(
 ) -> tuple[int, np.ndarray]:
     """Evaluate finalists on further folds, and choose the winner by all folds.
 
-    The smallest finalist that is not clearly worse than the best wins. Of equally small ones within
-    half of that distance, the one that agrees most with the black box wins, then the best.
+    The smallest finalist that is not clearly worse than the best wins. Of equally small finalists
+    within half of that distance, the one that agrees most with the black box wins, then the best.
 
     `evaluate` returns the results of candidates on the further folds, one candidate after another.
     Returns the index of the winner and the mean scores over all folds. A finalist that failed has
-    the score NaN; if the first one failed, it remains the winner.
+    the score NaN; if the first finalist failed, it remains the winner.
     """
     results = evaluate(finalists)
     n_folds = len(results) // len(finalists)
@@ -493,7 +493,7 @@ def _judged_scores(candidates: Candidates, objective: SearchObjective) -> np.nda
 
 #: Largest distance of the shortest list from the best correctness, in standard errors.
 _SHORTEST_TOLERANCE = 1.0
-#: Smallest gain that is worth a sentence.
+#: Smallest gain of a larger list that is reported.
 _LEAST_GAIN = 0.001
 #: Roles of the alternatives, in their order.
 ROLES = ("best", "shortest", "most faithful")
@@ -506,8 +506,8 @@ class Alternative:
     Parameters
     ----------
     roles : tuple of str
-        What it is the first in: ``"best"`` by the score of the search, ``"shortest"`` of those as
-        right as the most correct candidate, or ``"most faithful"`` within the limit of rules.
+        ``"best"`` by the score of the search, ``"shortest"`` of the lists whose correctness is
+        within one standard error of the best, or ``"most faithful"`` within the limit of rules.
     extractor : str
         Registered name.
     params : dict
@@ -517,7 +517,7 @@ class Alternative:
     n_rules : float
         Number of rules extracted from all rows, otherwise the mean over the folds.
     correctness : float
-        Agreement with the data on held-out rows: accuracy or R²; NaN without data.
+        Agreement with the data on held-out rows: accuracy or R²; NaN without a target.
     fidelity : float
         Agreement with the black box on rows that it was not fitted on: accuracy or R².
     next_rules, next_correctness, next_fidelity : float
@@ -553,7 +553,7 @@ class Alternative:
         return "\n".join(filter(None, [title, str(self.rules), self.describe_gain()]))
 
     def describe_gain(self) -> str:
-        """Return a sentence on what more rules would buy; empty if nothing is gained.
+        """Return a sentence on the gain from more rules; empty if there is no gain.
 
         Returns
         -------
@@ -607,7 +607,7 @@ def choose_alternatives(
     Parameters
     ----------
     candidates : Candidates
-        Candidates of a search that keep its limits.
+        Candidates of a search that satisfy its limits.
     winner : tuple of (str, int)
         Extractor and trial of the winner.
     max_rules : float
@@ -616,8 +616,7 @@ def choose_alternatives(
     Returns
     -------
     list of _Choice
-        In the order of their first roles. The shortest list is no constant if another candidate is
-        as right.
+        Candidates in the order of their first roles.
     """
     if not len(candidates):
         return []
@@ -680,7 +679,7 @@ def make_alternatives(
     Returns
     -------
     tuple of Alternative
-        One per rule list. Candidates whose rules read alike share the first one's figures.
+        One per rule list. Candidates with equal rules are merged, with the figures of the first.
     """
     alternatives: list[Alternative] = []
     for choice in choices:

@@ -151,7 +151,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         Returns
         -------
         dict of str to value
-            The active ones.
+            The active parameters.
         """
         active: dict[str, Any] = {}
         for name in self._parents_first():
@@ -270,7 +270,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         name : str
             The parameter.
         **values : sequence of values
-            Values of each parameter for which `name` is active; they replace earlier ones.
+            Values of each parameter for which `name` is active; they replace earlier values.
 
         Returns
         -------
@@ -501,7 +501,7 @@ def check_space(space: Space, extractor: Any) -> None:
 
 
 def _accepts_param(extractor: Any, name: str) -> bool:
-    """Return whether an unlisted parameter can be set; those of PSyKE are listed once set."""
+    """Return whether an unlisted parameter can be set; PSyKE's are listed after they are set."""
     if "__" in name or name == "estimator":
         return False
     try:
@@ -640,7 +640,9 @@ def _all_values(distribution: BaseDistribution) -> list[Any]:
     if isinstance(distribution, CategoricalDistribution):
         return list(distribution.choices)
     if not isinstance(distribution, IntDistribution):
-        raise ValueError(f"Others can only wait for a choice or whole number: {distribution!r}.")
+        raise ValueError(
+            f"Conditions need a categorical or integer parameter, got {distribution!r}."
+        )
     return list(range(distribution.low, distribution.high + 1, distribution.step))
 
 
@@ -759,17 +761,17 @@ def starting_points(
     Parameters
     ----------
     extractor : str, class or extractor
-        As for :func:`search_space`; an unknown one has no starting points.
+        As for :func:`search_space`; an unknown extractor has no starting points.
     space : dict of str to optuna distribution
         The space. Points with a value outside of it are skipped; values of inactive parameters and
-        of those that are not in the space are removed.
+        of parameters outside of the space are removed.
     y : array-like of shape (n_rows,)
         The target.
     task : {"classification", "regression"}
         The task.
     max_rules : float, optional
-        Limit of the number of rules for scores that do not depend on it, such as accuracy. Trees
-        with this number of leaves come first then. None for scores that weigh size.
+        Limit on the number of rules for scores that do not depend on this number, such as accuracy;
+        trees with this number of leaves then come first. None for scores that depend on the size.
 
     Returns
     -------
@@ -867,15 +869,15 @@ def _find_class_search(name: str, kind: Any, registered: Any = None) -> _Search:
     return _Search(space, points)
 
 
-#: More rules than this are never the best trade-off of a score.
+#: Largest number of rules to search; larger rule sets are never the best trade-off of a score.
 _MOST_LEAVES = 32
 
 
 class _SearchProblem(NamedTuple):
     """Size of the data, target and task, which determine the ranges.
 
-    `max_rules` is how many rules there may be: for ranges the limit of the user, for starting
-    points infinity if scores do not depend on their number.
+    `max_rules` is the user's limit on the number of rules. For starting points, it is None if
+    scores depend on this number, otherwise infinite if there is no limit.
     """
 
     n_rows: int
@@ -908,9 +910,9 @@ class _Search(NamedTuple):
 
 
 def _leaves(problem: _SearchProblem, max_leaves: int = _MOST_LEAVES) -> IntDistribution:
-    """Return the range of the number of rules: more than classes, fewer than rows."""
+    """Return the range of the number of leaves, which includes one more than there are classes."""
     if problem.max_rules is not None and problem.max_rules < max_leaves:
-        # Leaves of one class are merged, so that a larger tree may keep the limit.
+        # Leaves of one class are merged, so a larger tree may satisfy the limit.
         larger = 1.5 if problem.classifies else 1.0
         max_leaves = min(max_leaves, math.ceil(larger * problem.max_rules))
     max_leaves = max(min(max_leaves, problem.n_rows // 2), problem.n_outputs + 1, 3)
@@ -931,7 +933,7 @@ _GENERATORS = ("permute", "permute-near", "permute-mixed")
 _FEW_QUERIES = 2000
 #: Largest number of instances at a node of Trepan.
 _MOST_INSTANCES = 5000
-#: Instances of a whole tree of Trepan, about, if the number of rules is limited.
+#: Approximate number of instances of a whole tree of Trepan if the number of rules is limited.
 _INSTANCES_PER_TREE = 40_000
 
 
@@ -952,14 +954,14 @@ def _with_query_rows(points: _Points, *, first: bool = False) -> _Points:
     return [point | {"sampling": sampling} for point in points for sampling in samplings]
 
 
-#: Largest number of features that extractors of boxes may use at once.
+#: Number of features up to which extractors of boxes may use all features.
 _FEW_FEATURES = 40
 
 
 def _selections(problem: _SearchProblem, default: int) -> Space:
     """Return the choices of feature selection, which needs more than one feature.
 
-    Of hundreds of features not all are tried: boxes with faces along each take minutes.
+    Of many features, not all are tried, because boxes with bounds on hundreds of them take minutes.
     """
     if problem.n_features <= default:
         return {}
@@ -968,7 +970,7 @@ def _selections(problem: _SearchProblem, default: int) -> Space:
 
 
 def _clip_to_range(value: float, distribution: IntDistribution) -> int:
-    """Return the value or the nearest one in the range."""
+    """Return the value, or the nearest value in the range."""
     return int(min(max(value, distribution.low), distribution.high))
 
 
@@ -1201,7 +1203,7 @@ def _real_points(problem: _SearchProblem) -> _Points:
 
 
 def _instances_per_node(problem: _SearchProblem) -> tuple[int, ...]:
-    """Return choices of the instances per node, fewer where trees may have many nodes."""
+    """Return the choices of instances per node, which are smaller if trees may have many nodes."""
     few = 200, 1000
     if problem.max_rules is None:
         return few
@@ -1237,8 +1239,7 @@ def _trepan_points(problem: _SearchProblem) -> _Points:
         "purity": 0.99,
         "refinement_passes": 0,
     }
-    # One leaf per class, with several literals per test; a sample of 200 rows is enough for
-    # these.
+    # One leaf per class, with several literals per test; a sample of 200 rows is enough for these.
     small = default | {"max_leaf_nodes": problem.n_outputs, "min_sample": 200}
     few = [small | {"max_literals": m} for m in (4, 2, 1)]
     if problem.max_rules is None:
@@ -1256,9 +1257,9 @@ def _trepan_points(problem: _SearchProblem) -> _Points:
     return [*queried, large, *_with_query_rows(few[:1], first=True)]
 
 
-#: Scores that weigh size prefer few rules, about one per class; for grids, that is a single
-#: important feature with a few cuts. The order follows held-out scores
-#: on ten data sets (`benchmarks/README.md`, "Choosing"); the defaults are always among the points.
+#: Scores that depend on the size prefer few rules, about one per class; for grids, this means a few
+#: cuts of a single important feature. The order follows held-out scores on ten data sets
+#: (`benchmarks/README.md`, "Choosing"); the defaults are always among the points.
 _OWN_SEARCHES: dict[str, _Search] = {
     "cart": _Search(_cart, _cart_points),
     "cream": _Search(_clusters, _clusters_points),
@@ -1273,7 +1274,7 @@ _OWN_SEARCHES: dict[str, _Search] = {
 }
 
 
-# They differ from our extractors of the same name: their thresholds do not depend on the units of
+# PSyKE's extractors differ from ours of the same name: thresholds do not depend on the units of
 # the target, and some settings take much longer.
 
 
@@ -1352,7 +1353,7 @@ def _psyke_cosmik(problem: _SearchProblem) -> Space:
 def _psyke_ginger(problem: _SearchProblem) -> Space:
     return {
         "n_features": IntDistribution(1, 2),
-        # With several numbers of cuts, PSyKE keeps the worst one.
+        # With several numbers of cuts, PSyKE would keep the worst one.
         "max_slices": CategoricalDistribution((1,)),
         # Each individual of each generation is an extraction.
         "n_gen": IntDistribution(5, 20),
@@ -1394,7 +1395,7 @@ def _psyke_exact_points(problem: _SearchProblem) -> _Points:
 
 
 def _psyke_grids(*slices: int) -> _Points:
-    """Return one cut of the most important feature; the default of all cuts may never end."""
+    """Return points that cut only the most important feature; cutting all may never end."""
     return [{"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in slices]
 
 

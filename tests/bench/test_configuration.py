@@ -85,7 +85,7 @@ def test_config_paths_are_relative_to_its_folder(tmp_path):
         ({"data": []}, "data must be a list with at least one entry"),
         (
             {"extractors": [{"name": "search", "extractors": 2.5}]},
-            "those of a search must be a list of names, .* got 2.5",
+            "the extractors of a search must be a list of names, .* got 2.5",
         ),
         ({"data": "iris"}, "data must be a list with at least one entry, got 'iris'"),
         ({"data": ["iris", "iris"]}, "data: 'iris' occurs more than once; give each entry"),

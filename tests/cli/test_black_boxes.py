@@ -273,7 +273,7 @@ def test_load_black_box_needs_trust_for_other_skops_types(dump, iris):
     text = str(caught.value)
     assert "of scikit-learn itself: " in text
     assert "sklearn.neighbors._kd_tree.KDTree" in text
-    assert "of elsewhere" not in text
+    assert "of other packages" not in text
     assert "trust=True (on the command line: --trust)" in text
     assert load_black_box(path, trust=True).predict(iris.X[:1]).tolist() == ["setosa"]
 
@@ -282,7 +282,7 @@ def test_foreign_code_runs_only_if_trusted(dump, iris, tmp_path):
     model = Foreign(max_iter=1000).fit(iris.X, iris.y)
     model.marker = str(tmp_path / "marker")
     path = dump(model)
-    with pytest.raises(BlackBoxError, match=r"of elsewhere: .*Foreign\)") as caught:
+    with pytest.raises(BlackBoxError, match=r"of other packages: .*Foreign\)") as caught:
         load_black_box(path)
     assert "of scikit-learn itself" not in str(caught.value)
     assert not (tmp_path / "marker").exists()

@@ -295,9 +295,7 @@ def test_import_keeps_domain_of_rules(write, imported):
         write(own_rules.to_json(), "own.json"), "--data", write(DATA, "data.csv"), "--target", "y"
     )
     assert rules == own_rules
-    assert notes == [
-        "the rules have the domain of their training rows; that of the data is not used"
-    ]
+    assert notes == ["the rules keep the domain of their training rows; --data does not change it"]
 
 
 # Rules of other tools -----------------------------------------------------------------------------

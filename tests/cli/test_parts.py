@@ -273,7 +273,7 @@ def test_find_shortcomings_reports_long_equations(n_features):
     search = ExtractorSearchCV(LinearRegression(), extractors=["gridrex"], spaces=spaces, cv=2)
     search.set_params(n_trials=1, random_state=0).fit(X, y)
     dataset = Dataset(X, y, "regression", "data", "data.csv", "")
-    text = "the equations of these rules have up to 9 terms: for shorter ones"
+    text = "the equations of these rules have up to 9 terms: to shorten them"
     reported = [one.startswith(text) for one in find_shortcomings(dataset, search, [])]
     assert reported == [True] * (n_features == 9)
 

@@ -97,7 +97,7 @@ def test_reproduce_fire_markdown_compares_with_printed(run):
     # 0.03 * 8 steps * 8^0.05, and so on.
     assert lines[last + 1].split("|")[5:8] == [" 0.27 ", " 0.13 ", " 0.10 "]
     assert lines[last + 2].split("|")[3:5] == [" 0.967 ", " 7 "]
-    assert "## why they differ" in out
+    assert "## Reasons for differences" in out
     assert "does not follow from the formula" in out
     # Progress is on the other stream.
     assert err.splitlines()[-1].startswith("6 of 6: ours public in ")

@@ -228,7 +228,7 @@ def test_text_and_markdown_equal_figures_of_json(form, sign, rules, kinds, run):
         values = score["prediction"][name]
         assert rows[label] == [f"{values['covered_rows']:.3f}", f"{values['all_rows']:.3f}"]
     assert "(ICE and Q use completeness by volume.)" in out
-    assert "those that no rule covers count as wrong" in out
+    assert "rows that no rule covers count as wrong" in out
 
 
 def test_score_states_source_and_checksum(rules, kinds, run):

@@ -42,7 +42,7 @@ def score_and_bound(
 
 
 def _upper_bound(trials: list[FrozenTrial], scorer: Any) -> float:
-    """Return the score of the best value of every part on each fold; infinite if unknown."""
+    """Return the mean score of the best value of each part on each fold; infinite if unknown."""
     parts_and_score = score_of_parts(scorer)
     if not trials or parts_and_score is None:
         return math.inf
@@ -80,7 +80,7 @@ def hypervolume_contributions(trials: Mapping[str, list[FrozenTrial]]) -> dict[s
     total = volume(list(values.values()))
     for name, own_values in values.items():
         other_values = [array for other, array in values.items() if other != name]
-        # Of extractors that add nothing, the one with the better front of its own is ahead.
+        # Extractors that add nothing are ranked by their own fronts.
         result[name] = total - volume(other_values) + 1e-3 * volume([own_values])
     return result
 
@@ -197,9 +197,9 @@ class TrialUsage:
     Attributes
     ----------
     n_started : int
-        Number of started trials, without interrupted and repeated ones.
+        Number of started trials, without interrupted and repeated trials.
     seconds : float
-        Total duration of these trials.
+        Total duration of these trials in seconds.
     """
 
     n_started: int
@@ -214,18 +214,18 @@ RankingFunction = Callable[[Sequence[str], int | None], Mapping[str, tuple[float
 class Allocation:
     """Divide a budget of trials or time between extractors by successive halving.
 
-    Every round halves the number of extractors, down to two, so that the best ones get most of the
-    trials. An extractor is also stopped after a round if it cannot beat the best score: if the
-    score of its smallest loss, fewest rules and greatest completeness together is lower.
+    Every round halves the number of extractors, down to two, so that the best extractors get most
+    of the trials. An extractor is also stopped after a round if it cannot beat the best score: if
+    the score of its smallest loss, fewest rules and greatest completeness together is lower.
 
     Parameters
     ----------
     names : sequence of str
         The extractors.
     n_trials : int or None
-        Number of trials in all; None if only the time is limited.
+        Total number of trials; None if only the time is limited.
     timeout : float or None
-        Seconds in all.
+        Total time in seconds; None if only the number of trials is limited.
     policy : {"halving", "even"}
         ``"even"`` gives every extractor the same number of trials.
     priority_label : str, default="best"
@@ -417,10 +417,10 @@ def order_for_worker(
 ) -> list[str]:
     """Return the extractors in alternation, ordered for one of several workers.
 
-    Extractors that no other worker runs (not in `running`) come first; among these, the ones that
-    this worker ran before (`previous`), then those with the most remaining work. So most
+    Extractors that no other worker runs (not in `running`) come first; among these, the extractors
+    that this worker ran before (`previous`), then those with the most remaining work. Thus, most
     extractors are run by a single worker, which has their shared computations in memory and whose
-    sampler knows all earlier trials, and long ones start early.
+    sampler knows all earlier trials, and long trials start early.
 
     `seconds` is the mean duration of a trial, infinite if unknown.
     """

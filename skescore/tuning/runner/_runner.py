@@ -89,7 +89,7 @@ class SearchCallback:
     """
 
     def on_stage(self, search: Any, stage: str) -> None:
-        """Handle the begin of a stage.
+        """Handle the beginning of a stage.
 
         Parameters
         ----------
@@ -252,10 +252,10 @@ class SearchProgress(SearchCallback):
         return f"{label}, best {self._label} {self._sign * self._best[name]:.4g}"
 
 
-#: Trials that start together in memory: few, so that the sampler learns from earlier ones, and
-#: the same number whatever the number of processes, so that it does not change the results.
+#: Number of trials that start together in memory. It is small, so that the sampler learns from
+#: earlier trials, and does not depend on the number of processes, as results must not either.
 _BATCH_SIZE = 4
-#: Pruners that compare a trial with finished ones only.
+#: Pruners that compare a trial with finished trials only.
 _OWN_PRUNERS = ("race", "bound")
 #: Seconds between two checks for trials of other workers.
 _POLL_SECONDS = 0.5
@@ -299,7 +299,7 @@ class Runner:
         Value of ``time.monotonic`` when the time limit of the search began.
     pruner : optional
         Optuna's pruner, ``"race"`` to stop a trial that another candidate dominates, or ``"bound"``
-        to stop one that cannot reach the best score.
+        to stop a trial that cannot reach the best score.
     callbacks : sequence of callable
         Called with study and trial after every trial.
     """
@@ -325,7 +325,7 @@ class Runner:
         self._results = ResultCache(len(self.evaluator.folds), studies.compared_measures())
         #: Extractors whose studies a callback has stopped.
         self._stopped_by_callback: set[str] = set()
-        #: Whether the trials in memory are all there are, as no other worker uses the storage.
+        #: Whether the trials in memory are up to date, because no other worker uses the storage.
         self._is_up_to_date = False
         #: Whether another worker was seen. From then on, few trials start at a time.
         self._has_other_workers = False
@@ -333,7 +333,7 @@ class Runner:
         self._has_warned = False
         #: Trials that could not be finished because the storage failed.
         self._unfinished: list[_RunningTrial] = []
-        #: Whether this process has started no trial yet, so that an earlier one may have left some.
+        #: Whether this process has started no trial yet. An earlier process may have left trials.
         self._is_first_batch = True
         #: Extractors of the last batch.
         self._previous: Collection[str] = ()
@@ -544,7 +544,8 @@ class Runner:
     def _groups(self, started: list[_RunningTrial]) -> list[list[_RunningTrial]]:
         """Divide the trials into groups that are evaluated and finished together.
 
-        One process finishes every trial at once, unless a pruner could see the difference.
+        A single process finishes every trial immediately, unless this could change a pruner's
+        decision.
         """
         if self.workers.n_jobs == 1 and not any(map(self._may_prune, started)):
             return [[running] for running in started]
@@ -575,7 +576,7 @@ class Runner:
                 self._finish(running)
 
     def _within_budget(self, started: list[_RunningTrial]) -> list[_RunningTrial]:
-        """Return the trials within the budget, as several workers may start some at once.
+        """Return the trials within the budget, because several workers may start trials at once.
 
         The others are interrupted.
         """
@@ -689,9 +690,9 @@ class Runner:
         return bool(upper_bound < best)
 
     def _is_dominated(self, running: _RunningTrial) -> bool:
-        """Return whether another trial is better on all folds so far, in no part worse.
+        """Return whether another trial is better, and worse in no part, on all folds so far.
 
-        On a single fold it must be better by more than chance.
+        On a single fold, its loss must be smaller by more than chance.
         """
         n_done = len(running.results)
         own = raced_parts(self._results.parts_of(running.results))
@@ -772,7 +773,7 @@ class Runner:
 
 
 def _without_waiting(names: Sequence[str], n_waiting: Mapping[str, int]) -> list[str]:
-    """Return the names without the first ones of each extractor that queued trials will take."""
+    """Return the names, except the first names of an extractor that stand for queued trials."""
     n_left = dict(n_waiting)
     result = []
     for name in names:

@@ -191,12 +191,12 @@ _OBSERVED_STATES = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)
 
 
 class ResumableTPESampler(optuna.samplers.TPESampler):
-    """TPE sampler that draws the same hyperparameters in a resumed search as in an unbroken one.
+    """TPE sampler that draws the same hyperparameters whether or not a search was interrupted.
 
-    The draws of TPE depend on the order of the trials, and a repeated trial has a later number
-    than the one it replaces. This sampler shows TPE the trials in the order of their positions.
-    It reads them from the storage once per trial, not once per hyperparameter. One sampler serves
-    one study.
+    The draws of TPE depend on the order of the trials, and a repeated trial has a later number than
+    the trial it replaces. This sampler shows TPE the trials in the order of their positions. It
+    reads them from the storage once per trial, not once per hyperparameter. One sampler serves one
+    study.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -265,7 +265,7 @@ def _without_user_attrs(trial: FrozenTrial) -> FrozenTrial:
 def fix_params(
     params: dict[str, Any], base: optuna.samplers.BaseSampler
 ) -> optuna.samplers.PartialFixedSampler:
-    """Return a sampler that sets `params` and draws the others from `base`."""
+    """Return a sampler that sets `params` and draws other parameters from `base`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)
         return optuna.samplers.PartialFixedSampler(params, base)
@@ -312,7 +312,7 @@ class StudySettings:
     study_name : str
         Prefix of the names of the studies in the storage.
     identity : mapping
-        Description of the search; a study in the storage with another one is refused.
+        Description of the search; a study in the storage with another description is refused.
     user_studies : mapping of str to optuna.Study
         Studies of the user, by extractor.
     description : mapping
@@ -441,7 +441,7 @@ class Studies:
         return any(other.user_attrs.get(POSITION, position) < position for other in waiting)
 
     def _assign_position(self, name: str, trial: optuna.Trial) -> int:
-        """Return the position of a started trial: its earlier one, or the first that is free."""
+        """Return the position of a started trial: its earlier position, or the next free one."""
         if (position := trial.user_attrs.get(POSITION)) is not None:
             return position
         occupied, n_ahead = self._occupied_positions(name, before=trial.number)
@@ -452,9 +452,9 @@ class Studies:
         return position
 
     def _occupied_positions(self, name: str, before: float = math.inf) -> tuple[set[int], int]:
-        """Return the occupied positions and the number of trials that will get one next.
+        """Return the occupied positions, and the number of trials that will get a position next.
 
-        Only trials with a number less than `before` are included in the latter.
+        The latter includes only trials with a number less than `before`.
         """
         occupied, n_ahead = set(), 0
         for trial in self.trials[name]:
@@ -478,10 +478,10 @@ class Studies:
         trial : optuna.Trial
             The trial.
         repeat : bool, default=True
-            False if it shall not be queued again. Trials in memory never are.
+            Whether to queue the trial again. Trials in memory are never queued again.
         has_params : bool, default=True
-            Whether all hyperparameters were suggested. Otherwise only those it was queued with
-            are queued again; without any, the next trial at its position gets the same ones.
+            Whether all hyperparameters were suggested. Otherwise, only those it was queued with are
+            queued again; without any, the next trial at its position gets the same hyperparameters.
         """
         study = self.by_name[name]
         with contextlib.suppress(UpdateFinishedTrialError):
@@ -558,9 +558,9 @@ class Studies:
         return next((trial for trial in baselines if params_key(trial.params) == key), None)
 
     def compared_measures(self) -> dict[str, float]:
-        """Return the measures besides the parts of scores that candidates are compared by.
+        """Return the measures, besides the parts of scores, by which candidates are compared.
 
-        They are those of the objective and of the limits: 1 if greater is better, else -1.
+        They belong to the objective and to the limits: 1 if greater is better, else -1.
         """
         result = {}
         for measure, loss_of in self.objective.losses:
@@ -571,7 +571,7 @@ class Studies:
         return result
 
     def make_baseline(self, name: str, params: dict[str, Any]) -> FrozenTrial:
-        """Return a trial of a candidate in addition to the budget, which has failed so far."""
+        """Return a trial in addition to the budget, with the state FAIL until it is evaluated."""
         space = self.objectives[name].space
         return optuna.trial.create_trial(
             state=TrialState.FAIL,
@@ -583,7 +583,7 @@ class Studies:
     def add_baseline(self, name: str, trial: FrozenTrial) -> None:
         """Store a trial in addition to the budget."""
         if self.settings.limits and trial.state != TrialState.FAIL:
-            # Optuna's samplers with constraints store the same of their trials.
+            # Optuna's samplers with constraints store this attribute in their trials.
             trial.system_attrs = {"constraints": list(self._violations(trial))}
         self.by_name[name].add_trial(trial)
 
@@ -615,7 +615,7 @@ class Studies:
         return sum(used.n_started for used in self.usage().values())
 
     def retry_stale(self) -> None:
-        """Queue the trials again whose worker is gone."""
+        """Queue trials again whose worker has ended."""
         for name, study in self.by_name.items():
             if retry_stale(study, running=self._trials_in_state(name, TrialState.RUNNING)):
                 self.read_trials(name)
@@ -633,7 +633,7 @@ class Studies:
         return sum(self.n_waiting().values()) + sum(self.n_running().values())
 
     def record_plan(self, names: list[str]) -> None:
-        """Store which trials are about to start together, in case this process ends meanwhile."""
+        """Store which trials are about to start together, in case this process ends before."""
         n_positions = {name: self._n_positions(name) + names.count(name) for name in names}
         self._first_study().set_user_attr(_PLANNED, {"names": names, "n_positions": n_positions})
 

@@ -101,7 +101,7 @@ class Batch:
     """Chains of calls that this process and its helpers execute together.
 
     A worker prefers calls that it made before for the same family, then calls that no worker made
-    before, then those of other workers. Calls that may be unnecessary come last. If the process of
+    before, then calls of other workers. Calls that may be unnecessary come last. If the process of
     a helper ends unexpectedly, another worker repeats its call.
 
     Parameters
@@ -137,7 +137,7 @@ class Batch:
         there : callable
             Submits a call of a chain to a helper.
         helpers : sequence of Helper
-            The other workers. Until one is ready, the others make its calls.
+            Helper processes. Until a helper is ready, other workers make its calls.
         """
         for worker, helper in enumerate(helpers, start=1):
             self._engage(worker, helper, there)
@@ -276,7 +276,7 @@ class FoldEvaluator:
         self.scorer = scorer
         self.measures = measures
         self.deadline = math.inf
-        # Created here, as other processes may not know the scores that the caller registered.
+        # Created here, because other processes may not know the scores that the caller registered.
         self.knowledge = knowledge_like(scorer)
 
     @property
@@ -389,7 +389,7 @@ class Workers:
     def run(self, tasks: Sequence[tuple[Any, int]], *, is_limited: bool = True) -> list[FoldResult]:
         """Evaluate pairs of an extractor and the number of a fold; return results in order.
 
-        Without the time limit, this process makes all evaluations, because the others know it.
+        Without the time limit, this process makes all evaluations, because the others apply it.
         """
         if not is_limited and math.isfinite(self.evaluator.deadline):
             results = self.evaluator.without_limit(tasks)
@@ -466,7 +466,7 @@ class Workers:
 
 
 def _family(extractor: Any) -> Hashable:
-    """Return what extractors that share intermediate results have in common: their module."""
+    """Return a key that extractors with shared intermediate results have in common."""
     return tuple(type(extractor).__module__.split(".")[:3])
 
 

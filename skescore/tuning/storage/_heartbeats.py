@@ -1,4 +1,4 @@
-"""Heartbeats of workers, and retries of trials whose worker is gone."""
+"""Heartbeats of workers, and retries of trials whose worker has ended."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ RETRIED = "retried"
 _HEARTBEATS = "heartbeats"
 #: Prefix of the user attributes of a study that name its workers.
 _WORKER = "worker:"
-#: Seconds by which recorded start times of one process may differ, as clocks may be set.
+#: Seconds by which recorded start times of one process may differ, because clocks are adjusted.
 _START_TOLERANCE = 2.0
 
-#: Last heartbeat that this process has read, and since when, by storage, study and trial. The time
-#: is that of this process, as the clocks of two machines may differ.
+#: Last heartbeat that this process has read, and when it first read it, by storage, study and
+#: trial. The time is measured by this process, because the clocks of two machines may differ.
 _LAST_BEATS: weakref.WeakKeyDictionary[Any, dict[str, dict[int, tuple[str, float]]]] = (
     weakref.WeakKeyDictionary()
 )
@@ -68,9 +68,9 @@ def announce_worker(study: optuna.Study) -> None:
     """Record in a study that this process runs its trials.
 
     Call it after :func:`retry_stale` and before ``Study.ask``. It covers workers that are killed
-    before their first :class:`Heartbeat`: if all announced workers have ended,
-    :func:`retry_stale` fails their trials at once. Either all workers of a study should announce
-    themselves or none.
+    before their first :class:`Heartbeat`: if all announced workers have ended, :func:`retry_stale`
+    fails their trials at once. Either all or none of the workers of a study should announce
+    themselves.
 
     Parameters
     ----------
@@ -100,8 +100,7 @@ class Heartbeat:
     trial : optuna.trial.Trial
         A running trial. Its user attribute ``heartbeat`` names its worker.
     interval : float, default=60
-        Seconds between two heartbeats; at most half of the grace period of
-        :func:`retry_stale`.
+        Seconds between two heartbeats; at most half of the grace period of :func:`retry_stale`.
 
     Attributes
     ----------
@@ -191,11 +190,11 @@ class Heartbeat:
 def retry_stale(
     study: optuna.Study, *, grace: float = 120, running: Sequence[FrozenTrial] | None = None
 ) -> list[int]:
-    """Fail the running trials whose workers are gone and enqueue their parameters again.
+    """Fail the running trials whose workers have ended, and enqueue their parameters again.
 
-    Call it in every worker before ``Study.ask``. A worker on the same machine is gone when its
-    process has ended; any other worker, when this process has seen no new heartbeat for `grace`
-    seconds. So the first call only starts to watch such workers.
+    Call it in every worker before ``Study.ask``. A worker on the same machine counts as ended when
+    its process has ended; any other worker, when this process has seen no new heartbeat for `grace`
+    seconds. Therefore, the first call only starts to watch workers on other machines.
 
     Parameters
     ----------
@@ -204,15 +203,15 @@ def retry_stale(
     grace : float, default=120
         Seconds without a heartbeat; at least twice the interval of :class:`Heartbeat`.
     running : sequence of FrozenTrial, optional
-        Its running trials, if they have been read already. Those that have finished since are not
-        changed.
+        Running trials of the study, if they have been read already. Trials that have finished since
+        then are not changed.
 
     Returns
     -------
     list of int
         Numbers of the trials that this call failed. Each has the reason in its user attribute
-        ``error``. The trial that repeats one names it in its user attribute ``retry_of``; a trial
-        that is a repetition itself is not repeated again.
+        ``error``. A repetition names the failed trial in its user attribute ``retry_of``; it is not
+        repeated again itself.
 
     Raises
     ------
@@ -224,9 +223,9 @@ def retry_stale(
     If several workers find the same trial, only one of them fails and enqueues it, as storages
     accept only one end of a trial. The worker of a trial without any heartbeat was killed before
     the trial started. Such a trial is failed at once if all workers announced by
-    :func:`announce_worker` are gone, otherwise after the same grace period; it is repeated even if
-    it is a repetition, as it cannot be the reason for the end of its worker. If no worker records
-    heartbeats, no trial is failed.
+    :func:`announce_worker` have ended, otherwise after the same grace period; it is repeated even
+    if it is a repetition, as it cannot be the reason for the end of its worker. If no worker
+    records heartbeats, no trial is failed.
 
     Examples
     --------
@@ -297,8 +296,8 @@ def _fail_and_enqueue(study: optuna.Study, trial: FrozenTrial, reason: str) -> b
     except UpdateFinishedTrialError:
         return False
     if is_retried:
-        # Before its first heartbeat a trial may lack some parameters it was enqueued with. Those it
-        # has would not fit the ones that a sampler draws for the repetition.
+        # Before its first heartbeat, a trial may have only some of its parameters, which would not
+        # fit the parameters that a sampler draws for the repetition.
         params = trial.system_attrs.get("fixed_params", {})
         attrs = {key: value for key, value in trial.user_attrs.items() if key == POSITION}
         if HEARTBEAT in trial.user_attrs:

@@ -16,8 +16,8 @@ import pandas as pd
 
 from skescore.tuning._folds import Fold
 
-# The identity prevents that one search is resumed as another. Texts and digests depend neither on
-# memory addresses nor on hash seeds, so equal searches have equal ones in every process.
+# The identity prevents one search from being resumed as another. Texts and digests depend neither
+# on memory addresses nor on hash seeds, so equal searches have equal identities in every process.
 
 #: User attribute of a study with the identity of its search.
 SETTINGS = "skescore"
@@ -65,14 +65,14 @@ def search_identity(estimator: Any, folds: Sequence[Fold], all_rows: Fold) -> di
 def check_identity(
     study: optuna.Study, identity: Mapping[str, Any], *, only: Collection[str] | None = None
 ) -> None:
-    """Store the identity of a search in a study; raise an error if it has another one.
+    """Store the identity of a search in a study; raise an error if the study has another one.
 
     Parameters
     ----------
     study : optuna.Study
         The study.
     identity : mapping
-        What the search is about.
+        Parts of the identity by name.
     only : collection of str, optional
         Parts that have to be equal if they are stored; by default all parts.
 
@@ -96,7 +96,7 @@ def check_identity(
         )
         raise ValueError(
             f"The stored study {study.study_name!r} belongs to another search ({differences}). "
-            "Choose another study name for this search, or repeat that one with the same data, "
+            "Choose another study name for this search, or repeat that search with the same data, "
             "black box (with its random_state), folds, scoring, spaces and seed."
         )
 

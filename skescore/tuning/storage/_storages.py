@@ -34,8 +34,8 @@ _GRPC_PORT = 13000
 _FORMS = (
     "None (in memory), a path ending in .journal or .log, 'journal:///study.journal', "
     "'sqlite:///study.db', 'postgresql://host/database', 'mysql://host/database' (user and "
-    "password before the host), 'grpc://host:13000', or an Optuna storage. Three slashes before a "
-    "path begin a relative one, four an absolute one"
+    "password before the host), 'grpc://host:13000', or an Optuna storage. A path after three "
+    "slashes is relative, after four absolute"
 )
 
 
@@ -111,7 +111,7 @@ PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 
 
 def call_with_retries(action: Callable[[], _T], storage: BaseStorage | None = None) -> _T:
-    """Call a function that uses a storage, again for about a minute if the storage fails.
+    """Call a function that uses a storage, and repeat it for a minute if the storage fails.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ class _Journal(JournalFileBackend):
             raise error.__context__ from None
 
     def _lock_state(self) -> tuple[int, int] | None:
-        """Return what identifies the lock of this process, or None without a lock."""
+        """Return the identity of the lock file, or None without a lock."""
         try:
             lock = os.lstat(f"{self._path}.lock")  # as Optuna names it
         except OSError:
@@ -371,7 +371,7 @@ class _SerialSQLite(RDBStorage):
 
 
 def _enable_write_ahead_log(connection: Any, record: Any) -> None:
-    # This fails if another process has the file open, which has set the mode already.
+    # This fails if another process, which has already set the mode, has the file open.
     with contextlib.suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
@@ -382,7 +382,7 @@ def _begin_immediate(connection: Connection) -> None:
 
 
 def _open_database(text: str) -> BaseStorage:
-    """Open a database by its URL, with an installed driver if PostgreSQL has none in it."""
+    """Open a database by its URL; choose an installed driver if a PostgreSQL URL names none."""
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import NoSuchModuleError, OperationalError, SQLAlchemyError
 

@@ -26,7 +26,7 @@ from skescore.scorers import (
 from skescore.tuning._candidates import as_candidates
 from skescore.tuning.weights._weighing import TIE, chosen_weights, preference
 
-#: Up to this number, all draws of folds are enumerated instead of sampled.
+#: Largest number of draws of folds that are enumerated instead of sampled.
 _ALL_WAYS = 20_000
 
 
@@ -246,9 +246,9 @@ def win_probability(
     completeness : {"volume", "instances"}, default="volume"
         Measure of completeness in ICE and Q.
     n_resamples : int, default=10000
-        Number of resamples if there are too many ways to draw the folds to enumerate them.
+        Number of resamples if there are too many draws of folds to enumerate them.
     random_state : int, RandomState instance or None, default=None
-        Seed of the resamples, which are not random with up to eight folds.
+        Seed of the resamples; not used with up to eight folds.
 
     Returns
     -------
@@ -263,10 +263,11 @@ def win_probability(
 
     Notes
     -----
-    Folds are drawn with replacement, the same ones for all candidates. The candidate with the best
-    mean wins; ties go to the one with fewer rules, then to the earlier one. If there are at most
-    20,000 multisets of folds, all are enumerated with their multinomial probabilities, so the
-    result is exact. Folds share training rows, so probabilities are slightly too far from one half.
+    The same folds, drawn with replacement, are used for all candidates. The candidate with the best
+    mean wins; ties go to the candidate with fewer rules, then to the earlier candidate. If there
+    are at most 20,000 multisets of folds, all are enumerated with their multinomial probabilities,
+    so the result is exact. Folds share training rows, so probabilities are slightly too far from
+    one half.
 
     Examples
     --------

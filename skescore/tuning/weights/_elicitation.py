@@ -23,16 +23,16 @@ from skescore.tuning.weights._weighing import (
 
 #: Number of points of the grid along each of the weights phi and rho.
 _RESOLUTION = 200
-#: With fewer remaining points, the grid is refined; and largest number of refinements.
+#: Number of remaining points below which the grid is refined, and largest number of refinements.
 _FEW, _ZOOMS = 300, 3
-#: Number of points of the region of each possible winner by which questions are chosen.
+#: Largest number of points of each possible winner from which questions are chosen.
 _POINTS_EACH = 100
 _CHOICES = ("first", "second", "either")
 
 
 @dataclass(frozen=True)
 class Question:
-    """Question which of two candidates is preferred; ``str`` returns it in words.
+    """Question about which of two candidates is preferred; ``str`` returns it in words.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Question:
 
 @dataclass(frozen=True)
 class _Part:
-    """Part of the weights that is consistent with the answers, as cells."""
+    """Cells of the weights that are consistent with the answers, and their winners."""
 
     cells: Cells
     winners: np.ndarray
@@ -196,14 +196,14 @@ class WeightElicitation:
         choice : {"first", "second", "either"}
             The answer; ``"either"`` for candidates of about equal quality.
         pair : (int, int), optional
-            Indices of the first and the second candidate; by default those of
+            Indices of the first and the second candidate; by default the pair of
             :meth:`next_question`.
 
         Raises
         ------
         ValueError
             If the choice or the pair is invalid, if there is no question left, or if no weights
-            agree with all answers. The answer is not recorded then.
+            agree with all answers. In these cases, the answer is not recorded.
         """
         check_choice("choice", choice, _CHOICES)
         if pair is None:
@@ -322,7 +322,7 @@ class WeightElicitation:
         text += f" at {100 * candidate.mean('performance'):.{digits}g} %"
         share = 100 * candidate.mean(f"completeness_{self._completeness}")
         of = "space" if self._completeness == "volume" else "rows"
-        return text if share == 100 else f"{text} that answer {share:.{digits}g} % of the {of}"
+        return text if share == 100 else f"{text} covering {share:.{digits}g} % of the {of}"
 
 
 def _disagreement(cells: Cells, answers: tuple[tuple[int, int, float, float], ...]) -> np.ndarray:

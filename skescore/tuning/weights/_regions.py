@@ -130,11 +130,10 @@ class WinningRegions:
         The winners. For FiRe, one row per interval of psi, in increasing order: ``low``, ``high``,
         ``closed_low``, ``closed_high``, ``candidate`` (its index), ``extractor``, ``n_rules``,
         ``loss`` and ``share`` of the logarithmic range. For ICE, one row per winner, the largest
-        region first: ``candidate``, ``extractor``, ``n_rules``, ``performance``,
-        ``completeness``, ``share`` of the points of the grid, ``phi`` and ``rho`` of the point
-        farthest from the edges of the region, and the range of the region (``phi_low``,
-        ``phi_high``, ``rho_low``, ``rho_high``), accurate to one step. Measures are means over the
-        folds.
+        region first: ``candidate``, ``extractor``, ``n_rules``, ``performance``, ``completeness``,
+        ``share`` of the points of the grid, ``phi`` and ``rho`` of the point farthest from the
+        edges of the region, and the range of the region (``phi_low``, ``phi_high``, ``rho_low``,
+        ``rho_high``), accurate to one step. Measures are means over the folds.
     nowhere : pandas.DataFrame
         Candidates that win for no weights in the range, with the reason, and with the candidate
         that beats them if it is the same for all weights.
@@ -282,7 +281,7 @@ class WinningRegions:
         return self._weighing.winner(weights_of(self.score, weights))
 
     def intervals(self, **fixed: float) -> pd.DataFrame:
-        """Return the winners along one weight of ICE while the other one is fixed.
+        """Return the winners along one weight of ICE for a fixed value of the other.
 
         Parameters
         ----------
@@ -342,7 +341,7 @@ class WeightStability:
     winner : Candidate
         Candidate that wins with the given weights.
     index : int
-        Its index among the candidates.
+        Index of the winner among the candidates.
     table : pandas.DataFrame
         One row per weight and direction: ``weight``, ``direction`` (``"down"`` or ``"up"``),
         ``value`` at which another candidate starts to win, ``factor`` between the weight and this
@@ -352,7 +351,7 @@ class WeightStability:
     nearest : dict
         Smallest joint change of all weights: Euclidean ``distance`` of their natural logarithms,
         the ``weights`` there, and the index ``candidate`` of the next winner. If no other candidate
-        wins within reach, the distance is infinite and the others are None.
+        wins within reach, the distance is infinite and the other values are None.
     reach : float
         Largest factor that was examined, in both directions.
     """
@@ -377,9 +376,9 @@ def weight_stability(
     """Compute how far weights can change before another candidate wins, and which one.
 
     Use it after choosing weights. If the same candidate wins for weights that are three times
-    larger or smaller, the weights need no discussion; if another one wins at a factor of 1.05, they
-    do. The winner is the candidate with the best mean score. A search may have chosen another one,
-    because it prefers fewer rules among equally good candidates.
+    larger or smaller, the weights need no discussion; if another candidate wins at a factor of
+    1.05, they do. The winner is the candidate with the best mean score. A search may have chosen
+    another candidate, because it prefers fewer rules among equally good candidates.
 
     Parameters
     ----------
@@ -476,7 +475,7 @@ def weight_stability(
 
 
 def _interval_of(edges: np.ndarray, winners: np.ndarray, value: float, index: int) -> int:
-    """Return the interval that contains a weight; on an edge, that of the winner."""
+    """Return the interval that contains a weight; on an edge, the interval of the winner."""
     near = np.flatnonzero((edges[:-1] * (1 - _EDGE) <= value) & (value <= edges[1:] * (1 + _EDGE)))
     return int(next((number for number in near if winners[number] == index), near[0]))
 

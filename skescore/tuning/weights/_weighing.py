@@ -28,7 +28,7 @@ WEIGHTS = {name: SCORE_SPECS[name].weight_names for name in ("fire", "ice")}
 TIE = 1e-12
 #: Values of psi with a smaller relative difference are equal up to float noise.
 _SAME = 1e-13
-#: Negative logarithm that replaces the one of a score of 0.
+#: Negative logarithm of a score of 0, instead of infinity.
 _NOTHING = 1e6
 #: Number of points along one weight of ICE between which crossings are searched.
 _ON_A_LINE = 1000
@@ -51,14 +51,14 @@ def weight(name: str, value: Any) -> float:
 
 
 def chosen_weights(score: str, weights: Mapping[str, Any]) -> dict[str, float]:
-    """Return the weights of a score, 1 by default; raise an error for those of other scores."""
+    """Return the weights of a score, 1 by default; raise an error for weights of other scores."""
     names = WEIGHTS.get(score, ())
     unknown = [name for name, value in weights.items() if value is not None and name not in names]
     if unknown:
         owner = next(other_score for other_score, theirs in WEIGHTS.items() if unknown[0] in theirs)
-        weighs = f"{' and '.join(unknown)} weigh{'s' if len(unknown) == 1 else ''}"
+        are_weights = "is a weight" if len(unknown) == 1 else "are weights"
         raise ValueError(
-            f"{weighs} {owner!r}, not {score!r}, got "
+            f"{' and '.join(unknown)} {are_weights} of {owner!r}, not of {score!r}, got "
             f"{unknown[0]}={weights[unknown[0]]!r}. Pass score={owner!r}, or leave it out."
         )
     return {name: weight(name, 1.0 if weights[name] is None else weights[name]) for name in names}
@@ -99,17 +99,17 @@ def _range(name: str, value: Any) -> tuple[float, float]:
 
 
 def preference(candidates: Candidates) -> np.ndarray:
-    """Return the candidates in the order of tie-breaking: fewer rules first, then earlier ones."""
+    """Return the candidates in the order of tie-breaking: by fewer rules, then by position."""
     return np.lexsort((np.arange(len(candidates)), candidates.means("n_rules")))
 
 
 def _drop_dominated(
     candidates: Candidates, score: str, completeness: str
 ) -> tuple[np.ndarray, dict[int, int]]:
-    """Remove candidates that another one equals or beats on every fold.
+    """Remove candidates that another candidate equals or beats on every fold.
 
-    Returns the indices of the others in the order of tie-breaking, and for each removed candidate
-    the index of one that beats it.
+    Returns the indices of the remaining candidates in the order of tie-breaking, and for each
+    removed candidate the index of a remaining candidate that equals or beats it.
     """
     candidates.scores(score, completeness=completeness)  # raises an error for values out of range
     if score == "fire":
@@ -189,7 +189,7 @@ class Weighing:
         return self._logarithms(np.concatenate(means))
 
     def winners(self, points: np.ndarray) -> np.ndarray:
-        """Return the best member at each of some log-weights; the first one of ties."""
+        """Return the best member at each of some log-weights; the first member if several tie."""
         return best_of(self.goodness(points))
 
     def winner(self, weights: Mapping[str, float]) -> int:
@@ -228,7 +228,7 @@ class Weighing:
     def line(
         self, weights: Mapping[str, float], name: str, low: float, high: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the edges of intervals of one weight and their winners; the other is fixed.
+        """Return the edges of intervals of one weight, and their winners, for a fixed other weight.
 
         For ICE, an edge is the weight at which two scores are equal, up to float precision. A
         winner between two points of the line is found only if it wins where the winners at these
@@ -293,7 +293,7 @@ def best_of(goodness: np.ndarray) -> np.ndarray:
 def _breakpoints(sizes: np.ndarray, low: float, high: float) -> np.ndarray:
     """Return the steps of ceil(rules/psi) in an interval of psi, with both ends.
 
-    Where a step begins at the upper end itself, that end is there twice.
+    If a step begins at the upper end, this end is contained twice.
     """
     parts = [np.array([low, high])]
     for size in np.unique(sizes):

@@ -617,7 +617,7 @@ def test_conditions_on_unknown_parameters_are_rejected() -> None:
         SearchSpace(NESTED, conditions={"depth": ("output", "linear")})  # type: ignore[dict-item]
     space = NESTED.copy()
     space["depth"] = FloatDistribution(1, 4)
-    with pytest.raises(ValueError, match="only wait for a choice or whole number"):
+    with pytest.raises(ValueError, match="need a categorical or integer parameter"):
         space.param_distributions()
 
 

@@ -203,9 +203,9 @@ def test_win_probability_enumerates_few_folds(score: str, weights: dict[str, flo
 
 def test_win_probability_rejects_weights_of_other_scores() -> None:
     candidates = [measured(0, [0.1, 0.2]), measured(1, [0.2, 0.1])]
-    with pytest.raises(ValueError, match="psi weighs 'fire', not 'ice', got psi=3"):
+    with pytest.raises(ValueError, match="psi is a weight of 'fire', not of 'ice', got psi=3"):
         win_probability(candidates, psi=3)
-    with pytest.raises(ValueError, match="phi and rho weigh 'ice', not 'q'"):
+    with pytest.raises(ValueError, match="phi and rho are weights of 'ice', not of 'q'"):
         win_probability(candidates, "q", phi=1, rho=1)
 
 

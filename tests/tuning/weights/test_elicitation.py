@@ -187,12 +187,12 @@ def test_question_describes_both_candidates() -> None:
     four, one = candidate(0, 0.95, 4), candidate(1, 0.75, 1, 0.9)
     question = WeightElicitation([four, one]).next_question()
     assert str(question) == (
-        "Would you rather have 4 rules at 95 % (first) or 1 rule at 75 % that answer 90 % of the "
+        "Would you rather have 4 rules at 95 % (first) or 1 rule at 75 % covering 90 % of the "
         "space (second)?"
     )
     assert (question.first, question.second, question.indices) == (four, one, (0, 1))
     by_rows = WeightElicitation([four, one], completeness="instances").next_question()
-    assert str(by_rows).endswith("1 rule at 75 % that answer 50 % of the rows (second)?")
+    assert str(by_rows).endswith("1 rule at 75 % covering 50 % of the rows (second)?")
     fire = WeightElicitation([candidate(0, 0.75, 1), candidate(1, 0.9, 3)], "fire")
     assert str(fire.next_question()) == (
         "Would you rather have 1 rule with a loss of 0.25 (first) or 3 rules with a loss of 0.1 "
