@@ -126,7 +126,9 @@ def group_rates(
     ruleset, masks, weights = _checked(rules, X, groups, sample_weight)
     if ruleset.fallback is None:  # uncovered rows have no prediction
         output = 0.0 if ruleset.classes is None else ruleset.classes[0]
-        ruleset = ruleset.replace(fallback=Fallback(output, "abstain"))
+        no_class = " ".join(map(str, ("no", *(ruleset.classes or ()))))
+        stand_in = Fallback(output, "abstain", abstain_label=no_class)
+        ruleset = ruleset.replace(fallback=stand_in)
     predictions = np.asarray(ruleset.predict(RowTable(X, ruleset.feature_names)))
     if ruleset.classes is None:
         numbers = predictions.astype(float)

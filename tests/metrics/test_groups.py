@@ -288,10 +288,12 @@ def test_group_gap_leaves_out_abstaining_rows():
         assert math.isnan(group_gap(rules, rows, "sex", [1, 1, 0, 0, 1]))
 
 
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_group_gap_counts_uncovered_rows_without_a_fallback(task):
+@pytest.mark.parametrize(
+    "outputs", [("no", "yes"), (-1, 1), (False, True), ("no", "no rule"), (10.0, 90.0)]
+)
+def test_group_gap_counts_uncovered_rows_without_a_fallback(outputs):
     rows = pd.DataFrame({"income": [1.0, 9.0, 1.0, 3.0], "sex": ["f", "f", "m", "m"]})
-    outputs = ("no", "yes") if task == "classification" else (10.0, 90.0)
+    task = "regression" if outputs == (10.0, 90.0) else "classification"
     premises = [Interval(0, upper=2)], [Interval(0, 2, 4)]
     rules = RuleSet(map(Rule, premises, outputs), ["income"], task=task)
     gap = 0.5 if task == "classification" else 40.0
