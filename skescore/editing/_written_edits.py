@@ -169,7 +169,8 @@ class WrittenEdits:
                 return {"action": "set_bound", **edit, side: None}
             bound = {side: _number(value), f"{side}_closed": closed}
             return {"action": "set_bound", **edit, **bound}
-        values = None if value == "none" else _values(value, rules, feature)
+        is_removal = value == "none" and value not in _known_values(rules, feature)
+        values = None if is_removal else _values(value, rules, feature)
         negated = {"negated": True} if operator == "!=" else {}
         return {"action": "set_categories", **edit, "values": values, **negated}
 
@@ -253,17 +254,19 @@ def _number(text: str) -> float:
         raise ValueError(f"{text!r} is not a number.") from None
 
 
+def _known_values(rules: RuleSet, feature: str) -> list[Any]:
+    """Return the values of a feature in the domain and in the rules."""
+    index = rules.feature_names.index(feature)
+    values = list((rules.domain and rules.domain.values_of(index)) or ())
+    for condition in (c for rule in rules for c in rule.conditions):
+        if isinstance(condition, OneOf) and condition.feature == index:
+            values += condition.values
+    return values
+
+
 def _values(text: str, rules: RuleSet, feature: str) -> list[Any]:
     """Read values separated by |, in the type that the domain or the rules have."""
-    index = rules.feature_names.index(feature)
-    known = list((rules.domain and rules.domain.values_of(index)) or ())
-    known += [
-        v
-        for rule in rules
-        for c in rule.conditions
-        if isinstance(c, OneOf) and c.feature == index
-        for v in c.values
-    ]
+    known = _known_values(rules, feature)
     # A domain without values of the feature contains numbers.
     are_numbers = bool(known or rules.domain) and not any(isinstance(v, str) for v in known)
     by_text = {str(value): value for value in known}

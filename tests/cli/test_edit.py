@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from skescore.cli import main
 from skescore.editing import replay
-from skescore.rules import Interval, OneOf, Rule, RuleSet
+from skescore.rules import Domain, Interval, OneOf, Rule, RuleSet
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +201,15 @@ def test_edit_needs_rules_or_a_log(files) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["edit"])
     assert stop.value.code == 2
+
+
+def test_edit_reads_the_category_none(tmp_path) -> None:
+    table = pd.DataFrame({"color": ["none", "red", "blue", "none"], "buys": ["no", "yes"] * 2})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    domain = Domain((0,), (3,), [(0, ["blue", "none", "red"])])
+    rules = [Rule([OneOf(0, ["red"])], "yes"), Rule([], "no")]
+    RuleSet(rules, ["color"], task="classification", domain=domain).save(tmp_path / "rules.json")
+    assert texts(written(tmp_path, "--set", "1.color=none")) == [
+        "IF color = none THEN yes",
+        "ALWAYS no",
+    ]
