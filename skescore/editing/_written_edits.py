@@ -181,9 +181,14 @@ class WrittenEdits:
         position = re.match(r"(\d+):\s*", premise)
         if position is not None:
             premise = premise[position.end() :]
-        conditions = [
-            _condition(part.strip(), rules) for part in premise.split("&") if part.strip()
-        ]
+        parts = [""]
+        for part in premise.split("&"):
+            start = f"{parts[-1].lstrip()}&"
+            if any(name.startswith(start) for name in rules.feature_names):
+                parts[-1] += f"&{part}"  # the name contains this character
+            else:
+                parts.append(part)
+        conditions = [_condition(part.strip(), rules) for part in parts if part.strip()]
         rule = rule_to_json(rules, Rule(tuple(conditions), _output(output.strip(), rules)))
         number = {} if position is None else {"number": int(position[1])}
         return {"action": "add", "rule": rule, **number}

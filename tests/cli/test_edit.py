@@ -213,3 +213,16 @@ def test_edit_reads_the_category_none(tmp_path) -> None:
         "IF color = none THEN yes",
         "ALWAYS no",
     ]
+
+
+def test_edit_adds_a_rule_on_a_feature_with_an_ampersand(tmp_path) -> None:
+    pd.DataFrame({"R&D": [1, 2], "a & b": [3, 4], "buys": ["no", "yes"]}).to_csv(
+        tmp_path / "table.csv", index=False
+    )
+    rules = RuleSet(
+        [Rule([], "no")], ["R&D", "a & b"], task="classification", classes=["no", "yes"]
+    )
+    rules.save(tmp_path / "rules.json")
+    added = "1: R&D<=1 & a & b>3 & R&D>0 => yes"
+    line = "IF 0 < R&D ≤ 1 AND a & b > 3 THEN yes"
+    assert texts(written(tmp_path, "--add", added))[0] == line
