@@ -762,6 +762,15 @@ def _categories(columns: pd.DataFrame, feature: str) -> list[Any]:
 
 
 def _matched(values: Iterable[Any], candidates: Iterable[Any]) -> list[Any]:
-    """Replace each value by the candidate with the same text, if there is one."""
+    """Replace each value by the candidate with the same text, or else the same number."""
     by_text = {str(candidate): candidate for candidate in candidates}
-    return [by_text.get(str(value), value) for value in values]
+
+    def match(value: Any) -> Any:
+        if str(value) in by_text:
+            return by_text[str(value)]
+        try:
+            return float(value) if float(value) in by_text.values() else value
+        except ValueError:
+            return value
+
+    return [match(value) for value in values]

@@ -386,7 +386,8 @@ class Constraints:
         Returns
         -------
         Constraints
-            The constraints; classes and categories are numbers if they look like it, else strings.
+            The constraints; classes and categories are numbers if they look like 2 or 0.5, and
+            otherwise strings, such as the code 02.
 
         Raises
         ------

@@ -90,13 +90,15 @@ def _directions(name: str, value: Any) -> dict[str, str]:
 
 
 def _label(text: str) -> Any:
-    """Return a label or category: a number if the text looks like one."""
+    """Return a label or category: a number if the text is how Python writes it, unlike ``01``."""
     text = text.strip()
     for kind in (int, float):
         try:
-            return kind(text)
+            number = kind(text)
         except ValueError:
             continue
+        if str(number) == text and text[-1].isdigit():  # not nan or inf
+            return number
     return {"True": True, "False": False}.get(text, text)
 
 

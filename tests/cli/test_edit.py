@@ -226,3 +226,16 @@ def test_edit_adds_a_rule_on_a_feature_with_an_ampersand(tmp_path) -> None:
     added = "1: R&D<=1 & a & b>3 & R&D>0 => yes"
     line = "IF 0 < R&D ≤ 1 AND a & b > 3 THEN yes"
     assert texts(written(tmp_path, "--add", added))[0] == line
+
+
+def test_edit_reads_categories_of_constraints_as_in_the_table(tmp_path, capsys) -> None:
+    table = pd.DataFrame({"plz": ["01", "02", "03"] * 2, "size": [1.5, 2.0, 2.5] * 2})
+    table["buys"] = ["no", "yes", "no"] * 2
+    table.to_csv(tmp_path / "table.csv", index=False)
+    rules = [Rule([OneOf(0, ["02"])], "yes"), Rule([OneOf(1, [1.5])], "no"), Rule([], "no")]
+    RuleSet(rules, ["plz", "size"], task="classification").save(tmp_path / "rules.json")
+    options = ["--category", "plz", "--together", "plz:01,02", "--apart", "size:1.50,2"]
+    assert edit(tmp_path, *options, "--set", "2.size=1.5|2") == 1
+    text = capsys.readouterr().out
+    assert "together: plz (01, 02) is violated" in text
+    assert "apart: size (1.5, 2.0) is violated" in text
