@@ -304,8 +304,8 @@ class PriceProblem:
             j = self.names.index(name)
             joined = {value for group in groups for value in group}
             categories[j] = tuple(v for v in categories.get(j, ()) if v not in joined)
-            whole = tuple(tuple(group) for group in groups)
-            sets[j] = (*(s for s in sets.get(j, ()) if _separates_none(s, groups)), *whole)
+            undivided = (s for s in sets.get(j, ()) if _separates_none(s, groups))
+            sets[j] = (*undivided, *_join_overlapping(groups))
         allowed_cuts = replace(
             base, thresholds=thresholds, categories=categories, category_sets=sets
         )
@@ -538,6 +538,16 @@ class PriceProblem:
 
 def _separates_none(values: Sequence[Any], groups: Sequence[Sequence[Any]]) -> bool:
     return all(set(group) <= set(values) or not set(group) & set(values) for group in groups)
+
+
+def _join_overlapping(groups: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Return the groups of values, of which those with common values are joined."""
+    joined: list[tuple[Any, ...]] = []
+    for group in groups:
+        common = [one for one in joined if not set(one).isdisjoint(group)]
+        values = dict.fromkeys(value for one in (*common, group) for value in one)
+        joined = [*(one for one in joined if one not in common), tuple(values)]
+    return joined
 
 
 def _union_of_cuts(one: Cuts, other: Cuts) -> Cuts:

@@ -283,3 +283,14 @@ def test_price_counts_interval_as_one_condition(is_interval: bool) -> None:
     assert (result.upper == 0.0) is is_interval
     assert result.rules is not None
     assert not violations(result.rules, limit)
+
+
+@pytest.mark.parametrize("kind", ["tree", "list"])
+def test_price_joins_overlapping_groups_of_categories(kind: str) -> None:
+    X = pd.DataFrame({"color": list("abcd") * 5})
+    y = np.where(X["color"].isin(["a", "b"]), "yes", "no")
+    constraints = Constraints(together={"color": [["a", "b"], ["b", "c"]]})
+    cost = price(constraints, X, y, kind=kind, scoring="fire")
+    assert cost.rules is not None
+    assert violations(cost.rules, constraints, X, y) == []
+    assert (cost.lower, cost.upper) == (0.5, 0.5)
