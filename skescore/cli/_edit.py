@@ -224,11 +224,15 @@ def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimizati
         except ValueError:  # combined with other features
             if not options.reoptimize:
                 raise
-    if options.repair:
+    touched = written.touched
+    if options.repair:  # may change and drop rules
+        unchanged = {(r.conditions, r.output) for r in (editor.rules_[i - 1] for i in touched)}
         editor.repair(because=options.because)
+        pairs = enumerate(editor.rules_, 1)
+        touched = [i for i, r in pairs if (r.conditions, r.output) in unchanged]
     refitted = None
     if options.reoptimize:
-        refitted = editor.reoptimize(written.touched, because=options.because)
+        refitted = editor.reoptimize(touched, because=options.because)
     rules = editor.rules_
     if editor.log_.records and rules.voting is None and (rules.ordered or rules.disjoint):
         editor.recount(because="statistics of the edited rules")

@@ -239,3 +239,16 @@ def test_edit_reads_categories_of_constraints_as_in_the_table(tmp_path, capsys) 
     text = capsys.readouterr().out
     assert "together: plz (01, 02) is violated" in text
     assert "apart: size (1.5, 2.0) is violated" in text
+
+
+def test_edit_keeps_edited_rules_after_a_repair(files, tmp_path, capsys) -> None:
+    premises = [Interval(0, upper=10)], [Interval(1, upper=0.2)], []
+    rules = list(map(Rule, premises, ["yes", "no", "yes"]))
+    RuleSet.load(files / "rules.json").replace(rules=rules).save(tmp_path / "rules.json")
+    (tmp_path / "table.csv").write_bytes((files / "table.csv").read_bytes())
+    options = ["--min-support", "5", "--repair", "--reoptimize"]
+    edited = written(tmp_path, "--set", "2.income<=0.4", *options)
+    assert "Refit around rule 1" in capsys.readouterr().out
+    assert texts(edited)[0] == "IF income ≤ 0.4 THEN no"
+    written(tmp_path, "--set", "3=no", *options)
+    assert "Refit: " in capsys.readouterr().out
