@@ -126,7 +126,7 @@ def suggest(
         return []
     suggestions: dict[str, Suggestion] = {}
     for edit in search.candidates(pinned):
-        suggestion = search.judge(edit, lost, share)
+        suggestion = search.judge(edit, lost, share, [after[i] for i in pinned])
         if suggestion is not None:
             suggestions.setdefault(suggestion.text, suggestion)
     ordered = sorted(suggestions.values(), key=Suggestion.sort_key)
@@ -191,12 +191,17 @@ class _SuggestionSearch:
         except ValueError:  # undecidable
             return 0
 
-    def judge(self, edit: Mapping[str, Any], lost: float, share: float) -> Suggestion | None:
-        """Measure an edit; None if it restores too little or violates a constraint."""
+    def judge(
+        self, edit: Mapping[str, Any], lost: float, share: float, pinned: Sequence[Rule]
+    ) -> Suggestion | None:
+        """Measure an edit; None if it restores too little, or violates a constraint or `pinned`."""
         try:
             edited = apply_edit(self.rules, edit)
         except ValueError:
             return None
+        parts = [(rule.conditions, rule.output) for rule in edited]
+        if not all((rule.conditions, rule.output) in parts for rule in pinned):
+            return None  # a bound that rules share has moved
         predictions, has_prediction = predict_rows(edited, self.table)
         if (self.has_prediction & ~has_prediction).any():
             return None

@@ -132,3 +132,17 @@ def test_refit_rejects_votes_and_small_limits(cases: ModuleType) -> None:
     rules, X, y = cases.rule_set(np.random.default_rng(0), "list")
     with pytest.raises(ValueError, match="max_rules"):
         refit(rules, X, y, pinned=[0, 1], max_rules=1)
+
+
+@pytest.mark.parametrize("pinned", [1, 2])
+def test_suggestions_do_not_move_bounds_of_pinned_rules(pinned: int) -> None:
+    premises = [Interval(0, upper=40)], [Interval(0, lower=40)]
+    rules = RuleSet(
+        map(Rule, premises, ["no", "yes"]), ["age"], task="classification", disjoint=True
+    )
+    X = np.arange(10.0, 60)[:, None]
+    editor = RuleEditor(rules, X, rules.predict(X))
+    editor.set_bound(1, "age", upper=20)
+    assert editor.suggestions()
+    for suggestion in editor.suggestions(pinned=[pinned]):
+        assert editor.rules_[pinned - 1] in list(apply_edit(editor.rules_, suggestion.edit))
