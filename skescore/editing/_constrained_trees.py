@@ -246,6 +246,8 @@ class ConstrainedTrees:
         The rows in the form that constraints read.
     deadline : float
         Time of ``time.monotonic()`` at which the search ends.
+    max_checks : float
+        Number of trees, and of checks of their constraints, after which the search ends.
     """
 
     rows: TreeRows
@@ -253,6 +255,8 @@ class ConstrainedTrees:
     constraints: Constraints
     X: Any
     deadline: float
+    max_checks: float
+    _n_checks: int = 0
     _rejected: set[Any] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -267,6 +271,12 @@ class ConstrainedTrees:
         n_labelings = len(self.rows.classes or ()) ** n_leaves
         is_small = n_leaves <= MAX_LEAVES and n_labelings <= MAX_LABELINGS
         return is_small and self.enumeration.is_feasible(n_leaves)
+
+    def _is_late(self, position: int) -> bool:
+        """Return whether a limit ends the search before the tree at a position."""
+        self._n_checks += 1
+        is_late = position >= MAX_CHECKS or self._n_checks > self.max_checks
+        return is_late or time.monotonic() > self.deadline
 
     def solve(self, n_leaves: int, limit: float) -> SizeBounds | None:
         """Search trees with exactly `n_leaves` leaves and a loss below a limit.
@@ -292,7 +302,7 @@ class ConstrainedTrees:
         for position, loss in enumerate(losses.tolist()):
             if loss >= best.upper:
                 break
-            if position >= MAX_CHECKS or time.monotonic() > self.deadline:
+            if self._is_late(position):
                 return SizeBounds(loss, best.upper, best.rules)
             improvement = self._best_outputs(build(position), best.upper)
             if improvement is not None:
@@ -342,8 +352,7 @@ class ConstrainedTrees:
         losses, build = self.enumeration.ordered(n_leaves, np.inf)
         for position, loss in enumerate(losses.tolist()):
             bound = bound_weighted_f1(class_weights.tolist(), loss, n_leaves)
-            is_late = position >= MAX_CHECKS or time.monotonic() > self.deadline
-            if bound <= best + tolerance or is_late:
+            if bound <= best + tolerance or self._is_late(position):
                 return F1Bound(n_leaves, max(bound, best), best, rules, {}, 0.0)
             tree = build(position)
             improvement = self._best_f1(tree, class_weights, best)
@@ -391,6 +400,7 @@ class ConstrainedTrees:
         key = frozenset(zip(tree.premises, outputs, strict=True))
         if key in self._rejected:
             return None
+        self._n_checks += 1
         rules = self._rules(tree, outputs)
         try:
             is_violated = bool(violations(rules, self.constraints, self.X, self.labels))

@@ -21,6 +21,8 @@ from skescore.scorers import SCORE_SPECS
 
 #: Constraints that restrict the search space, so that solvers respect them.
 _OF_SPACE = ("forbidden", "thresholds", "together", "max_rules")
+#: Number of checks of constraints that count as one unit of work.
+_CHECKS_PER_WORK = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,6 +241,7 @@ class PriceProblem:
     scoring: Any
     tolerance: float | None
     sample_weight: Any
+    max_checks: float = math.inf
 
     def __post_init__(self) -> None:
         predict = getattr(self.y, "predict", self.y if callable(self.y) else None)
@@ -314,6 +317,7 @@ class PriceProblem:
 
     def certify(self, space: SearchSpace, limits: SolverLimits) -> Certificate:
         """Bound the best score of a space; the enumeration of trees closes gaps of the solver."""
+        self.max_checks = _CHECKS_PER_WORK * limits.work_limit
         deadline = limits.deadline(time.monotonic())
         time_limit = None if limits.time_limit is None else 0.6 * limits.time_limit
         certificate = certify(
@@ -502,7 +506,8 @@ class PriceProblem:
             target = np.array([index[label] for label in self.target.tolist()])
         weights = np.ones(len(target)) if self.sample_weight is None else self.sample_weight
         rows = TreeRows(self.table, target, np.asarray(weights, dtype=float), classes)
-        return ConstrainedTrees(rows, space.cuts_of(self.X), constraints, self.X, deadline)
+        cuts = space.cuts_of(self.X)
+        return ConstrainedTrees(rows, cuts, constraints, self.X, deadline, self.max_checks)
 
     def _satisfies(self, rules: RuleSet) -> bool:
         domain = rules.domain_around(self.X)

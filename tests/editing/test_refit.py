@@ -11,8 +11,9 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.constraints import Constraints
+from skescore.constraints import Constraints, violations
 from skescore.editing import RuleEditor, apply_edit, predict_rows, refit, replay
+from skescore.optimal import SolverLimits
 from skescore.rules import Interval, OneOf, Rule, RuleSet, as_ruleset
 
 
@@ -146,3 +147,22 @@ def test_suggestions_do_not_move_bounds_of_pinned_rules(pinned: int) -> None:
     assert editor.suggestions()
     for suggestion in editor.suggestions(pinned=[pinned]):
         assert editor.rules_[pinned - 1] in list(apply_edit(editor.rules_, suggestion.edit))
+
+
+def test_reoptimize_limits_checks_of_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
+    n_checks = 0
+
+    def count(*arguments: object) -> list[object]:
+        nonlocal n_checks
+        n_checks += 1
+        return violations(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("skescore.editing._constrained_trees.violations", count)
+    X = pd.DataFrame(np.random.default_rng(0).random((60, 2)), columns=["a", "b"])
+    rules = RuleSet(
+        [Rule([Interval(0, upper=0.5)], 0), Rule([], 1)], ["a", "b"], task="classification"
+    )
+    one_feature = Constraints(max_features=1)
+    editor = RuleEditor(rules, X, (X.sum(axis=1) > 1).astype(int), constraints=one_feature)
+    editor.reoptimize(max_rules=4, limits=SolverLimits(max_work=0.1))
+    assert 0 < n_checks < 300
