@@ -310,7 +310,9 @@ def _prices(options: argparse.Namespace, editor: RuleEditor) -> list[Price]:
     from skescore.optimal import SolverLimits
 
     rows = editor.training_rows
-    y = rows.y if rows.model is None else rows.model
+    y: Any = rows.y if rows.model is None else rows.model
+    if editor.rules_.classes is not None:
+        y = y.astype(object)  # floats would be the target of a regression
     limits = SolverLimits(time_limit=options.seconds)
     parts = {} if editor.constraints is None else editor.constraints.parts()
     return [

@@ -112,7 +112,7 @@ def price(
         The rows.
     y : array-like of shape (n_rows,) or fitted estimator
         Labels or numbers, or a black box whose predictions the rules should reproduce. Floats are
-        the target of a regression, other values are classes.
+        the target of a regression unless a classifier predicts them; other values are classes.
     kind : {"tree", "list"}, default="tree"
         Kind of rules.
     max_rules : int, default=4
@@ -252,7 +252,7 @@ class PriceProblem:
             [f"x{j}" for j in range(n_columns)] if columns is None else [*map(str, columns)]
         )
         self.table = RowTable.of(self.X, self.names)
-        self.is_numeric = self.target.dtype.kind == "f"
+        self.is_numeric = self.target.dtype.kind == "f" and not hasattr(self.y, "classes_")
         self._constant = self._constant_rules()
         self.constraints.check_names(self.names, self._constant.classes)
         self.further = self._further_constraints()

@@ -131,6 +131,8 @@ def refit(
             f"max_rules must be at least the number of pinned rules, {len(pinned)}, got "
             f"{max_rules!r}."
         )
+    # The type of the numbers distinguishes classes from the target of a regression.
+    labels = np.asarray(labels).astype(float if rules.classes is None else object)
     table = RowTable.of(X, rules.feature_names)
     kept_rules = [rules[i] for i in sorted(pinned)]
     is_free = np.ones(len(table), dtype=bool)

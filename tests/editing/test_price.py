@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
 
 from skescore.constraints import Constraints, violations
 from skescore.editing import price
@@ -294,3 +295,14 @@ def test_price_joins_overlapping_groups_of_categories(kind: str) -> None:
     assert cost.rules is not None
     assert violations(cost.rules, constraints, X, y) == []
     assert (cost.lower, cost.upper) == (0.5, 0.5)
+
+
+def test_price_of_a_classifier_with_float_labels_is_that_of_classes() -> None:
+    X = pd.DataFrame({"a": np.arange(20.0), "b": np.arange(20) % 3})
+    constraints = Constraints(forbidden=["a"])
+    y = (X["a"] > 12).astype(float)
+    tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+    cost, of_labels = (price(constraints, X, one, scoring="fire") for one in (tree, y.astype(int)))
+    assert (cost.lower, cost.upper) == (of_labels.lower, of_labels.upper)
+    assert cost.rules is not None
+    assert cost.rules.task == "classification"

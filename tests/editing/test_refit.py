@@ -166,3 +166,15 @@ def test_reoptimize_limits_checks_of_constraints(monkeypatch: pytest.MonkeyPatch
     editor = RuleEditor(rules, X, (X.sum(axis=1) > 1).astype(int), constraints=one_feature)
     editor.reoptimize(max_rules=4, limits=SolverLimits(max_work=0.1))
     assert 0 < n_checks < 300
+
+
+@pytest.mark.parametrize("labels", [[0.0, 1.0], [0.0, 1.0, 2.0]])
+def test_reoptimize_predicts_classes_that_are_floats(labels: list[float]) -> None:
+    X = pd.DataFrame(np.random.default_rng(0).random((60, 2)), columns=["a", "b"])
+    y = np.digitize(X.sum(axis=1), [0.8, 1.2][: len(labels) - 1]).astype(float)
+    rules = RuleSet(
+        [Rule([Interval(0, upper=0.5)], 0.0), Rule([], 1.0)], ["a", "b"], task="classification"
+    )
+    editor = RuleEditor(rules.replace(classes=labels), X, y)
+    assert editor.reoptimize(max_rules=4).is_better
+    assert set(editor.rules_.predict(X)) <= set(labels)
