@@ -369,7 +369,7 @@ class _Rows:
         predicted: dict[Any, int] = defaultdict(int)
         hits: dict[Any, int] = defaultdict(int)
         for i in rows:
-            key, guess = _class_key(self.targets[i]), _class_key(predictions[i])
+            key, guess = _key(self.targets[i]), _key(predictions[i])
             actual[key] += self.weights[i]
             predicted[guess] += self.weights[i]
             hits[key] += self.weights[i] * (key == guess)
@@ -469,21 +469,16 @@ def _json_value(value: Any) -> Any:
 # --- 3. conditions and rules ---
 
 
-def _class_key(value: Any) -> Any:
-    """Return a key that is equal for equal labels, such as 1 and 1.0, but not 1 and True."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = _json_value(value)
+def _key(value: Any) -> Any:
+    """Return a key that is equal for equal labels or values of a column: 1, 1.0 and True."""
+    if isinstance(value, int):
+        value = _json_value(int(value))
     return type(value), value
-
-
-def _value_key(value: Any) -> Any:
-    """Return a key that is equal for equal values of a column, such as 1 and True."""
-    return _class_key(float(value) if isinstance(value, bool) else value)
 
 
 def _differ(first: Any, second: Any) -> bool:
     """Return whether two labels are different."""
-    return bool(_class_key(first) != _class_key(second))
+    return bool(_key(first) != _key(second))
 
 
 def _holds(condition: Any, row: Sequence[Any]) -> bool:
@@ -502,13 +497,13 @@ def _holds(condition: Any, row: Sequence[Any]) -> bool:
         return bool(condition.get("missing", False))
     if kind == "interval":
         return _is_within(condition, value)
-    return (_value_key(value) in _keys_of(condition)) != condition.get("negated", False)
+    return (_key(value) in _keys_of(condition)) != condition.get("negated", False)
 
 
 def _keys_of(condition: Any) -> frozenset[Any]:
     """Return the keys of the values of a condition; they are cached in the condition."""
     if "keys" not in condition:  # this field is not in the schema
-        condition["keys"] = frozenset(map(_value_key, condition["values"]))
+        condition["keys"] = frozenset(map(_key, condition["values"]))
     keys: frozenset[Any] = condition["keys"]
     return keys
 
@@ -546,7 +541,7 @@ def _check_references(rules: Any, task: str) -> None:
         raise RejectedError("two features have the same name")
     if rules["task"] != task or (classes is None) is not (task == "regression"):
         raise RejectedError(f"the rules have the task {rules['task']!r}, the rows {task!r}")
-    keys = {_class_key(label) for label in classes or ()}
+    keys = {_key(label) for label in classes or ()}
     if len(keys) < len(classes or ()):
         raise RejectedError("a class occurs twice")
 
@@ -568,7 +563,7 @@ def _check_references(rules: Any, task: str) -> None:
         is_linear = isinstance(output, dict) and task == "regression"
         if is_linear:
             check_terms(output["terms"])
-        elif not (_class_key(output) in keys if task == "classification" else is_number):
+        elif not (_key(output) in keys if task == "classification" else is_number):
             raise RejectedError(f"a rule cannot predict {repr(output)[:60]}")
     _check_domain(rules.get("domain"), n_features)
     for rule in rules["rules"]:
@@ -591,7 +586,7 @@ def _check_domain(domain: Any, n_features: int) -> None:
     is_box = is_box and all(low <= high for low, high in zip(lower, upper, strict=True))
     features = set()
     for j, values in domain.get("categories", ()):
-        keys = {_value_key(value) for value in values} if isinstance(values, list) else set()
+        keys = {_key(value) for value in values} if isinstance(values, list) else set()
         is_box = is_box and type(j) is int and 0 <= j < n_features and j not in features
         is_box = is_box and (lower[j], upper[j]) == (0, len(keys)) and len(keys) == len(values)
         features.add(j)
@@ -933,7 +928,7 @@ class _Check:
             domain["missing"][j] = Fraction(weight, self.rows.total)
             is_text = any(isinstance(value, str) for value in observed)
             if observed and j not in compared and (is_text or j in listed):
-                domain["categories"][j] = list({_value_key(v): v for v in observed}.values())
+                domain["categories"][j] = list({_key(v): v for v in observed}.values())
                 continue
             numbers = [] if is_text else [float(v) for v in observed if math.isfinite(float(v))]
             domain["lower"][j] = min(numbers, default=0.0)
@@ -971,8 +966,8 @@ class _Check:
                 numbers = np.array([math.nan if v is None else float(v) for v in column])
                 sides += [_to_bits(numbers <= cut) for cut in thresholds]
             for values in value_sets:
-                keys = {_value_key(value) for value in values}
-                sides.append(_to_bits(np.array([_value_key(v) in keys for v in column])))
+                keys = {_key(value) for value in values}
+                sides.append(_to_bits(np.array([_key(v) in keys for v in column])))
             cut_values |= {side | extra for side in sides for extra in {0, missing}}
             self.budget.check_time()
             self.budget.check_memory((len(tests) + len(cut_values)) * len(column) / 8)
@@ -993,7 +988,7 @@ class _Check:
             if any(first >= second for first, second in pairwise(values)):
                 raise RejectedError("cuts are not in increasing order")
         for values in cuts["categories"].values():
-            if len({_value_key(value) for value in values}) < len(values):
+            if len({_key(value) for value in values}) < len(values):
                 raise RejectedError("a category occurs twice")
         is_stated = self.data["settings"].get("stated_cuts", False)
         for j, name in enumerate(names):
@@ -1020,7 +1015,7 @@ class _Check:
         """Check that a feature has the sets of categories of the given rules, and no others."""
         name, single = self.rows.names[j], cuts["categories"].get(str(j), ())
         known, listed = (
-            {frozenset(map(_value_key, values)) for values in value_sets}
+            {frozenset(map(_key, values)) for values in value_sets}
             for value_sets in (
                 [[value] for value in single],
                 cuts.get("category_sets", {}).get(str(j), ()),
@@ -1031,7 +1026,7 @@ class _Check:
             for c in self._given_conditions(name)
             if c["type"] == "one_of" or (c["type"] == "interval" and single)
         ]
-        required = {frozenset(map(_value_key, values)) for values in value_sets if values}
+        required = {frozenset(map(_key, values)) for values in value_sets if values}
         if required - known - listed:
             raise RejectedError(f"no test compares {name} with a set of categories of the rules")
         if listed - required and self.data["given"]["rules"] is not None:
@@ -1050,9 +1045,9 @@ class _Check:
         is_numeric = all(type(value) in (int, float) for value in observed)
         if observed and is_numeric and name not in self.rows.declared:
             raise RejectedError(f"the numbers of {name} are not categories")
-        keys = {_value_key(category) for category in categories}
+        keys = {_key(category) for category in categories}
         for value in observed:
-            if _value_key(value) not in keys:
+            if _key(value) not in keys:
                 raise RejectedError(f"no test separates {value} of {name} from other values")
 
     def _check_thresholds(
@@ -1127,8 +1122,8 @@ class _Check:
 
     def _check_list_space(self, space: Any) -> None:
         """Check the description of the space of lists."""
-        labels = {_class_key(value) for value in self.rows.y}
-        classes = None if space["classes"] is None else {_class_key(v) for v in space["classes"]}
+        labels = {_key(value) for value in self.rows.y}
+        classes = None if space["classes"] is None else {_key(v) for v in space["classes"]}
         if space["n_rows"] != len(self.rows.y) or (
             classes != (labels if self.rows.task == "classification" else None)
         ):
@@ -1178,8 +1173,8 @@ class _Check:
         for label, count in zip(
             rules["classes"] or (), statistics.get("class_counts", ()), strict=False
         ):
-            key = _class_key(label)
-            counted = sum(rows.weights[i] for i in members if _class_key(rows.targets[i]) == key)
+            key = _key(label)
+            counted = sum(rows.weights[i] for i in members if _key(rows.targets[i]) == key)
             _require_equal("a class count", count, Fraction(counted, rows.unit), 1e-12)
         if rows.task == "classification":
             if "mean" in statistics or "standard_deviation" in statistics:
@@ -1266,11 +1261,11 @@ class _Check:
             kind = "missing"  # an interval without bounds holds for all known values
         if kind == "one_of":
             # A negated condition on several values is one test per value, or a test of a set.
-            keys = {_value_key(value) for value in condition["values"]}
+            keys = {_key(value) for value in condition["values"]}
             sets = cuts.get("category_sets", {}).get(feature, ())
-            if any({_value_key(value) for value in values} == keys for values in sets):
+            if any({_key(value) for value in values} == keys for values in sets):
                 return 1
-            if not keys <= {_value_key(value) for value in cuts["categories"].get(feature, ())}:
+            if not keys <= {_key(value) for value in cuts["categories"].get(feature, ())}:
                 raise RejectedError("a rule tests categories that the space does not test")
             if not condition.get("negated", False) and len(keys) > 1:
                 raise RejectedError("tests of the space compare categories with one value each")
@@ -1424,7 +1419,7 @@ class _Check:
             return deviations
         members: dict[Any, dict[int, int]] = {}
         for i, (value, weight) in enumerate(zip(rows.targets, rows.weights, strict=True)):
-            of_label = members.setdefault(_class_key(value), {})
+            of_label = members.setdefault(_key(value), {})
             of_label[weight] = of_label.get(weight, 0) | 1 << i
         sets_by_label = list(members.values())
         return errors
@@ -1439,7 +1434,7 @@ class _Check:
 
     def _labels(self) -> tuple[dict[Any, int], Any]:
         """Return the code of each label, and the codes of the targets."""
-        keys = [_class_key(value) for value in self.rows.targets]
+        keys = [_key(value) for value in self.rows.targets]
         numbers = {key: k for k, key in enumerate(dict.fromkeys(keys))}
         return numbers, np.array([numbers[key] for key in keys])
 
@@ -1468,7 +1463,7 @@ class _Check:
         """Verify, node by node, that no tree has a larger weighted F1; return the bound."""
         upper_bound, proof = f1_bound["upper_bound"], f1_bound["proof"]
         labels, _ = self._labels()
-        keys = [_class_key(label) for label in proof.get("classes", ())]
+        keys = [_key(label) for label in proof.get("classes", ())]
         if len(set(keys)) < len(keys) or not set(labels) <= set(keys):
             raise RejectedError("its proof does not name the classes of the rows")
         if len(labels) < len(keys):
@@ -1477,7 +1472,7 @@ class _Check:
             raise RejectedError(
                 f"its proof is for an F1 of {proof['target']}, but it states {upper_bound}"
             )
-        y = np.array([keys.index(_class_key(value)) for value in self.rows.targets])
+        y = np.array([keys.index(_key(value)) for value in self.rows.targets])
         w = np.array([self.rows.w[i] for i in self.rows.index])
         n = np.bincount(y, w, len(keys))
         total = float(n.sum())
@@ -1576,7 +1571,7 @@ class _Check:
     def _class_weights(self) -> tuple[float, ...]:
         weights: dict[Any, int] = defaultdict(int)
         for value, weight in zip(self.rows.targets, self.rows.weights, strict=True):
-            weights[_class_key(value)] += weight
+            weights[_key(value)] += weight
         return tuple(sorted((w / self.rows.unit for w in weights.values()), reverse=True))
 
     def state_claims(self, frontier: Any) -> list[str]:
@@ -1674,8 +1669,8 @@ def _priority(rules: Any, i: int) -> tuple[float, float, int]:
     statistics = rule.get("statistics", {})
     counts, purity = statistics.get("class_counts"), 0.0
     if counts and sum(counts) > 0 and rules["classes"]:
-        keys = [_class_key(label) for label in rules["classes"]]
-        purity = counts[keys.index(_class_key(rule["then"]))] / sum(counts)
+        keys = [_key(label) for label in rules["classes"]]
+        purity = counts[keys.index(_key(rule["then"]))] / sum(counts)
     return purity, statistics.get("n_rows", 0), -i
 
 

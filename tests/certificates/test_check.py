@@ -636,3 +636,16 @@ def test_check_equates_booleans_and_numbers(dtype, value):
     certified = certify(rules, frame, y, space=SearchSpace(2), kinds=["tree"])
     assert certified.given_rules["rules"] is not None
     assert check_certificate(certified.to_json(), frame, y).verdict == "confirmed"
+
+
+@pytest.mark.parametrize(("classes", "labels"), [((0, 1), (False, True)), ((False, True), (0, 1))])
+def test_check_equates_booleans_and_numbers_as_labels(classes, labels):
+    frame = pd.DataFrame({"x": np.arange(12.0)})
+    y = np.where(frame["x"] > 7, labels[1], labels[0])
+    rules = RuleSet(
+        [Rule([Interval(0, upper=6)], classes[0]), Rule([], classes[1])],
+        list(frame.columns),
+        task="classification",
+    )
+    certificate = certify(rules, frame, y, space=SearchSpace(2))
+    assert check_certificate(certificate.to_json(), frame, y).verdict == "confirmed"
