@@ -530,7 +530,8 @@ class RuleEditor:
         Parameters
         ----------
         pinned : iterable of int, default=()
-            Numbers of the rules that remain unchanged at their positions.
+            Numbers of the rules that remain unchanged, at their positions if there are enough other
+            rules before them, and otherwise earlier.
         max_rules : int, optional
             Largest number of rules; by default the current number.
         limits : SolverLimits, optional
