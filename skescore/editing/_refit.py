@@ -125,11 +125,13 @@ def refit(
     2. ELSE yes
     """
     rules.check_one_rule_per_row("reoptimize")
-    n_free = (max_rules or len(rules)) - len(pinned)
+    limit = max_rules or len(rules)
+    if constraints is not None:
+        limit = min(limit, constraints.max_rules or limit)
+    n_free = limit - len(pinned)
     if n_free < 0:
         raise ValueError(
-            f"max_rules must be at least the number of pinned rules, {len(pinned)}, got "
-            f"{max_rules!r}."
+            f"max_rules must be at least the number of pinned rules, {len(pinned)}, got {limit!r}."
         )
     # The type of the numbers distinguishes classes from the target of a regression.
     labels = np.asarray(labels).astype(float if rules.classes is None else object)

@@ -178,3 +178,12 @@ def test_reoptimize_predicts_classes_that_are_floats(labels: list[float]) -> Non
     editor = RuleEditor(rules.replace(classes=labels), X, y)
     assert editor.reoptimize(max_rules=4).is_better
     assert set(editor.rules_.predict(X)) <= set(labels)
+
+
+@pytest.mark.parametrize("pinned", [[], [1]])
+def test_reoptimize_respects_the_largest_number_of_rules(pinned: list[int]) -> None:
+    X = pd.DataFrame({"a": np.arange(40.0)})
+    rules = as_ruleset(DecisionTreeClassifier(random_state=0).fit(X, X["a"] // 10 % 2))
+    editor = RuleEditor(rules, X, 1 - X["a"] // 10 % 2, constraints=Constraints(max_rules=2))
+    editor.reoptimize(pinned)
+    assert len(editor.rules_) == 2
