@@ -553,7 +553,8 @@ class RuleEditor:
         Notes
         -----
         New rules are extracted from the predictions of the black box if there is one, otherwise
-        from `y`. They satisfy the constraints of the editor.
+        from `y`. They satisfy the constraints of the editor; together with pinned rules, they may
+        violate some, which the effect names.
         """
         numbers = sorted(set(pinned))
         indices = [rule_index(self.rules_, number, "pinned") for number in numbers]
