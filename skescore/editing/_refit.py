@@ -125,9 +125,13 @@ def refit(
     2. ELSE yes
     """
     rules.check_one_rule_per_row("reoptimize")
+    table = RowTable.of(X, rules.feature_names)
     limit = max_rules or len(rules)
     if constraints is not None:
         limit = min(limit, constraints.max_rules or limit)
+        # A share of all rows, not of those that no pinned rule covers.
+        n_rows = constraints.smallest_support(len(table)) or None
+        constraints = constraints.replace(min_support=n_rows)
     n_free = limit - len(pinned)
     if n_free < 0:
         raise ValueError(
@@ -135,7 +139,6 @@ def refit(
         )
     # The type of the numbers distinguishes classes from the target of a regression.
     labels = np.asarray(labels).astype(float if rules.classes is None else object)
-    table = RowTable.of(X, rules.feature_names)
     kept_rules = [rules[i] for i in sorted(pinned)]
     is_free = np.ones(len(table), dtype=bool)
     if kept_rules:

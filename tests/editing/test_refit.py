@@ -187,3 +187,18 @@ def test_reoptimize_respects_the_largest_number_of_rules(pinned: list[int]) -> N
     editor = RuleEditor(rules, X, 1 - X["a"] // 10 % 2, constraints=Constraints(max_rules=2))
     editor.reoptimize(pinned)
     assert len(editor.rules_) == 2
+
+
+def test_reoptimize_counts_the_support_in_all_rows() -> None:
+    X = pd.DataFrame({"a": np.arange(40.0)})
+    y = np.where(X["a"] > 33, "yes", "no")
+    rules = [Rule([Interval(0, upper=19)], "yes"), Rule([], "yes")]
+    constraints = Constraints(min_support=0.25)
+    editor = RuleEditor(
+        RuleSet(rules, ["a"], task="classification", classes=["no", "yes"]),
+        X,
+        y,
+        constraints=constraints,
+    )
+    assert editor.reoptimize([1], max_rules=3).is_better
+    assert violations(editor.rules_, constraints, X, y) == []
