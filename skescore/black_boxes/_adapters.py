@@ -416,7 +416,9 @@ def _one_column(estimator: Any, index: int, rows: Any) -> np.ndarray:
     unnamed = getattr(estimator, "feature_names_in_", None) is None
     if unnamed and hasattr(estimator, "n_features_in_"):  # scikit-learn's, fitted on an array
         rows = np.asarray(rows)
-    predictions = one_dimension("The prediction of the model", estimator.predict(rows))
+    inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    predict = inner.function if isinstance(inner, _CallableEstimator) else estimator.predict
+    predictions = one_dimension("The prediction of the model", predict(rows))
     if predictions.ndim != 2 or not 0 <= index < predictions.shape[1]:
         raise ValueError(
             f"output={index} must be the index of one of the model's outputs, but it predicts an "

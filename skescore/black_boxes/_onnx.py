@@ -9,14 +9,6 @@ import pandas as pd
 
 from skescore._optional import import_optional
 
-_DTYPES = {
-    "tensor(double)": np.float64,
-    "tensor(float)": np.float32,
-    "tensor(int64)": np.int64,
-    "tensor(int32)": np.int32,
-    "tensor(bool)": np.bool_,
-}
-
 
 class OnnxPredictor:
     """Function that predicts rows by an ONNX model; reading an ONNX file runs no code.
@@ -59,14 +51,15 @@ class OnnxPredictor:
     @property
     def is_classifier(self) -> bool:
         """True if the predictions are labels instead of floating-point numbers."""
-        return self._session.get_outputs()[0].type not in ("tensor(float)", "tensor(double)")
+        floats = ("tensor(float)", "tensor(double)", "tensor(float16)")
+        return self._session.get_outputs()[0].type not in floats
 
     def __call__(self, rows: Any) -> np.ndarray:
         """Predict rows."""
         inputs = self._session.get_inputs()
         if len(inputs) == 1 and not _is_column(inputs[0], rows):
-            values = np.asarray(rows)
-            feeds = {inputs[0].name: self._tensor(values, inputs[0].type)}
+            table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(np.asarray(rows))
+            feeds = {inputs[0].name: self._tensor(table, inputs[0])}
         else:
             if not isinstance(rows, pd.DataFrame):
                 raise TypeError(
@@ -79,20 +72,41 @@ class OnnxPredictor:
                     f"The ONNX model has the input {absent[0]!r}, but the rows have the columns "
                     f"{list(rows.columns)}. Rename the columns."
                 )
-            feeds = {f.name: self._tensor(rows[[f.name]].to_numpy(), f.type) for f in inputs}
+            feeds = {field.name: self._tensor(rows[[field.name]], field) for field in inputs}
         (prediction,) = self._session.run([self._session.get_outputs()[0].name], feeds)
         prediction = np.asarray(prediction)
-        return prediction[:, 0] if prediction.ndim == 2 else prediction
+        return prediction[:, 0] if prediction.shape[1:] == (1,) else prediction
 
-    def _tensor(self, values: np.ndarray, type_name: str) -> np.ndarray:
-        if type_name == "tensor(string)":
+    def _tensor(self, table: pd.DataFrame, field: Any) -> np.ndarray:
+        kind = field.type.removeprefix("tensor(").removesuffix(")")
+        if kind == "string":
             metadata = self._session.get_modelmeta().custom_metadata_map
-            texts = np.where(pd.isna(values), metadata.get("missing_text", ""), values)
-            return np.asarray(texts, dtype=object)
-        numbers = pd.DataFrame(values).apply(pd.to_numeric).to_numpy(dtype=float, na_value=np.nan)
-        return np.ascontiguousarray(numbers.astype(_DTYPES.get(type_name, np.float32)))
+            texts = table.astype(object).map(_text)
+            return texts.where(table.notna(), metadata.get("missing_text", "")).to_numpy()
+        dtype = np.dtype({"double": "float64", "float": "float32"}.get(kind, kind))
+        numbers = table.apply(pd.to_numeric)
+        floats = numbers.to_numpy(dtype=float, na_value=np.nan)
+        if dtype.kind == "f":
+            return np.ascontiguousarray(floats.astype(dtype))
+        is_whole = np.isfinite(floats)
+        result = numbers.where(is_whole, 0).astype(dtype)
+        is_whole &= (result == numbers).to_numpy(dtype=bool, na_value=False)
+        if not is_whole.all():
+            row, column = np.argwhere(~is_whole)[0]
+            raise ValueError(
+                f"The input {field.name!r} of the ONNX model has the type {kind}, which cannot "
+                f"represent {float(floats[row, column])} in column {table.columns[column]!r}. "
+                "Remove such rows, or save the model with floating-point inputs."
+            )
+        return np.ascontiguousarray(result.to_numpy())
+
+
+def _text(value: Any) -> str:
+    """Return the text of a value; integers among missing values are stored as floats."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _is_column(field: Any, rows: Any) -> bool:
     """Return whether the only input is one named column of the rows."""
-    return isinstance(rows, pd.DataFrame) and field.name in rows.columns
+    is_single = len(field.shape) != 2 or field.shape[1] == 1
+    return is_single and isinstance(rows, pd.DataFrame) and field.name in rows.columns
