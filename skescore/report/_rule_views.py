@@ -353,7 +353,7 @@ def _target_by_rule(ruleset: RuleSet, data: Dataset, members: np.ndarray) -> lis
             | (_summary(y[group], predicted[group]) if group.any() else {})
             for group in groups
         ]
-    codes = pd.Index(ruleset.classes).get_indexer(pd.Index(data.y.to_numpy()))
+    codes = pd.Index(ruleset.classes, dtype=object).get_indexer(pd.Index(data.y, dtype=object))
     n_classes = len(ruleset.classes)
     codes = np.where(codes < 0, n_classes, codes)
     return [

@@ -271,7 +271,8 @@ def _codes(ruleset: RuleSet, labels: np.ndarray) -> np.ndarray:
     """Return the class indices of labels, -1 for others; in regression, return the labels."""
     if ruleset.classes is None:
         return labels
-    return np.asarray(pd.Index(ruleset.classes).get_indexer(pd.Index(labels)))
+    classes = pd.Index(ruleset.classes, dtype=object)  # True equals 1
+    return np.asarray(classes.get_indexer(pd.Index(labels, dtype=object)))
 
 
 def _statistics(codes: np.ndarray, n_classes: int) -> RuleStatistics:

@@ -128,6 +128,13 @@ def test_with_target_counts_unknown_labels_as_wrong():
     assert described.rules[0].correctness(0) == 0.25
 
 
+def test_with_target_counts_true_as_one():
+    rule = Rule([], 1, RuleStatistics(3))
+    rules = RuleSet([rule], ["x"], task="classification", classes=[0, 1])
+    described = with_target(rules, [[0], [1], [2]], np.array([True, False, True]))
+    assert described.rules[0].statistics.target_counts == (1, 2)
+
+
 def test_with_target_counts_every_covered_row():
     rules = RuleSet(
         [
