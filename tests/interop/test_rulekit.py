@@ -195,6 +195,18 @@ def test_rulekit_missing_values_satisfy_engine_conditions(settings: Any) -> None
     RuleClassifier(ignore_missing=False).fit(X, y)  # the engine keeps this setting for all models
 
 
+@pytest.mark.parametrize("in_force", [False, True])
+def test_rulekit_regressor_leaves_missing_values_as_they_are(in_force: bool) -> None:
+    X, y = mixed(2, missing=0.2)
+    RuleClassifier(ignore_missing=in_force, max_rule_count=1).fit(X, y)
+    rows, numbers = X[["some number"]], X["some number"].fillna(0.0).rename("k")
+    model = RuleRegressor(ignore_missing=not in_force, max_rule_count=3).fit(rows, numbers)
+    ours = as_ruleset(model)
+    np.testing.assert_allclose(ours.predict(rows), model.predict(rows))
+    assert_counted(model, ours, rows, numbers)
+    RuleClassifier(ignore_missing=False, max_rule_count=1).fit(X, y)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

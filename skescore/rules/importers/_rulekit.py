@@ -78,8 +78,11 @@ def read_rulekit(
     - In RuleKit, a missing value satisfies a complementary condition such as ``color = !{red}``,
       and every condition after ``ignore_missing=True``. The rules state this (``color ≠ red or
       missing``) for features with missing values in training. RuleKit has one ``ignore_missing``
-      for the whole process, so fitting a model changes the predictions of earlier models. The rules
-      follow the parameter of their own model.
+      for the whole process, which only classifiers set, so fitting a classifier changes the
+      predictions of other models. The rules of a classifier follow its own parameter, and those of
+      a regressor follow the value that was in force when it was fitted.
+    - If a table lacks categories of the training rows, or has others, RuleKit confuses them. The
+      rules compare values.
     - If a weight is negative (an expert's rule that is worse than chance) and no class has a
       positive sum of votes, RuleKit predicts by the order of the rules. With `exact`, such
       classifiers are rejected.
@@ -102,7 +105,7 @@ def read_rulekit(
     """
     engine = _engine(model)
     training = _Training.of(engine, feature_names)
-    ignored = bool(engine.getParams().isIgnoreMissing())
+    ignored = _ignores_missing(engine, training)
     rules = [
         _rule(java, number, training, ignored) for number, java in enumerate(engine.getRules(), 1)
     ]
@@ -236,6 +239,16 @@ class _Training:
 
     def table(self) -> pd.DataFrame:
         return pd.DataFrame(dict(zip(self.names, self.columns, strict=True)))
+
+
+def _ignores_missing(engine: Any, training: _Training) -> bool:
+    """Return whether missing values satisfied all conditions when the rules were learned."""
+    if training.classes is not None:
+        return bool(engine.getParams().isIgnoreMissing())
+    counts = [float(java.getWeighted_p() + java.getWeighted_n()) for java in engine.getRules()]
+    rules = [_rule(java, i, training, False) for i, java in enumerate(engine.getRules(), 1)]
+    ruleset = RuleSet(rules, training.names, task="regression", ordered=False)
+    return counts != ruleset.match(training.table()).sum(axis=0).tolist()
 
 
 def _iterated(java: Any) -> Iterable[Any]:
