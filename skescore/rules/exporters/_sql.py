@@ -471,15 +471,19 @@ def _exact_lists(values: Sequence[Any], style: Dialect) -> list[list[str]]:
     """Divide values into lists that databases compare exactly with a column of integers.
 
     If one value of a list is a float, databases compare all values as floats, which rounds large
-    integers. Only built-in dialects are known to support integers of more than 64 bits.
+    integers. DuckDB rounds integers to the 32 bits of a FLOAT column, but not floats. Only built-in
+    dialects are known to support integers of more than 64 bits.
     """
-    if not any(not isinstance(v, str) and abs(v) >= LARGEST_EXACT for v in values):
+    least = _EXACT if style.exact else LARGEST_EXACT
+    if not any(not isinstance(v, str) and abs(v) >= least for v in values):
         return [[style.label(value) for value in values]] if values else []
     limit = 2**64 if style.name in _BUILT_IN_DIALECTS else _LARGEST_WHOLE
     integers: list[str] = []
     floats: list[str] = []
     for value in values:
-        if isinstance(value, float) and value.is_integer() and abs(value) <= limit:
+        if least <= abs(value) < LARGEST_EXACT:
+            floats.append(style.label(float(value)))
+        elif isinstance(value, float) and value.is_integer() and abs(value) <= limit:
             integers.append(str(int(value)))
         else:
             (floats if isinstance(value, float) else integers).append(style.label(value))

@@ -252,6 +252,15 @@ def test_sqlite_reads_numbers_of_all_lengths_exactly():
             assert connection.execute(f"SELECT {written}").fetchone() == tuple(chunk)
 
 
+@pytest.mark.parametrize("kind", ["FLOAT", "BIGINT"])
+def test_sets_of_integers_are_not_rounded_to_32_bits(duck, kind):
+    rules = [Rule([OneOf(0, [2, 2**24 + 1])], "in the set")]
+    ruleset = RuleSet(rules, ["x"], task="classification", fallback=Fallback("other"))
+    query = f"SELECT {ruleset.to_sql(exact=True)} FROM (SELECT ?::{kind} AS x)"
+    answers = [duck.execute(query, [x]).fetchone()[0] for x in (2, 2**24, 2**24 + 2)]
+    assert answers == ["in the set", "other", "other"]
+
+
 @pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE", "BIGINT", "UTINYINT", "DECIMAL(9, 3)"])
 def test_sql_predicts_on_columns_of_all_numeric_types(duck, kind):
     bounds = [0.0, 1.0, 2.5, 3.0, 100.0, 0.1, 300.0]
