@@ -699,6 +699,13 @@ def test_report_counts_the_target_of_each_rule(runs, tmp_path):
         assert one["counts"] == [*(labels.count(name) for name in rules.classes), 0]
 
 
+def test_report_counts_true_as_one(tmp_path):
+    X, y = pd.DataFrame({"x": [0.0, 1.0, 2.0]}), pd.Series([True, False, True], name="y")
+    rules = RuleSet([Rule([], 1)], ["x"], task="classification", classes=[0, 1])
+    view = content_of(write_report(rules, X, y, path=tmp_path / "a.html"))["views"]["-1"]
+    assert view["by_rule"][0]["counts"] == [1, 2, 0]
+
+
 @pytest.mark.slow
 def test_report_rebuilds_weighted_black_boxes(tmp_path):
     command = ["tune", "titanic", "--black-box", "decision-tree", "--extractors", "cart"]
