@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import _thread
+import atexit
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -265,6 +267,7 @@ def _begin(parent: int) -> None:
     """End this process when its parent ends, even if the parent ended before this process began."""
     if os.getppid() != parent and current_process().name.startswith("Loky"):
         os._exit(1)
+    atexit.register(gc.freeze)  # a last garbage collection takes up to a second
     end_with_parent(parent)
 
 

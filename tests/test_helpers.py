@@ -304,6 +304,17 @@ def test_worker_processes_ignore_current_folder(tmp_path):
     assert "PYTHONSAFEPATH" not in os.environ
 
 
+@pytest.mark.parametrize(
+    "start",
+    ["cli import main\nmain(['rules', ''])", "_processes import _begin\n_begin(os.getppid())"],
+)
+def test_processes_end_without_collecting_garbage(start):
+    check = "import atexit, gc, os\natexit.register(lambda: print(gc.get_freeze_count() > 0))\n"
+    program = [sys.executable, "-c", f"{check}from skescore.{start}"]
+    result = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert result.stdout == "True\n"
+
+
 def test_worker_ends_when_its_input_closes():
     program = (
         # Background jobs, and their children with them, may ignore the signal.

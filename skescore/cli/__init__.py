@@ -7,8 +7,10 @@ report problems of packages that other commands need.
 from __future__ import annotations
 
 import argparse
+import atexit
 import codecs
 import contextlib
+import gc
 import os
 import sys
 import traceback
@@ -153,6 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=_ENCODING_ERRORS)
+    atexit.register(gc.freeze)  # a last garbage collection takes up to a second
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["help"]:  # users of other tools try this first
         arguments = [*arguments[1:], "--help"]
