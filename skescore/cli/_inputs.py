@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home
@@ -555,11 +556,17 @@ def read_data(options: argparse.Namespace, model: Any) -> Dataset:
     if is_unsupervised(model):
         options.explains_labels = True
         return read_model_labels(options, model, options.data)
-    names = getattr(model, "feature_names_in_", None)
+    names = getattr(model, "feature_names_in_", getattr(model, "feature_names_", None))  # CatBoost
+    read = partial(data_from, options, max_categories=sys.maxsize)
     if names is not None:
         with contextlib.suppress(DatasetError):  # the error of the table names all differences
-            return data_from(options, features=list(map(str, names)), max_categories=sys.maxsize)
-    return data_from(options, max_categories=sys.maxsize)
+            return read(features=list(map(str, names)))
+        with contextlib.suppress(DatasetError, OSError):
+            columns = {
+                str(name).replace(" ", "_"): name for name in read_table(options.data, options)
+            }
+            return read(features=[columns.get(name, name) for name in names])  # LightGBM
+    return read()
 
 
 def _check_outputs(options: argparse.Namespace, model: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -87,6 +88,18 @@ def test_check_matches_accepts_names_without_blanks(tmp_path: Any) -> None:
     assert (Oracle(loaded, like=data.X).query(data.X) == loaded.predict(data.X)).all()
     with pytest.raises(BlackBoxError, match=r"number 1 was 'IL-6_\(R\)' and is 'a_b_c'"):
         check_matches(loaded, replace(data, X=data.X[[*names[1:], names[0]]]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tune_selects_columns_of_a_model(name: str, tmp_path: Any, capsys: Any) -> None:
+    data = load_dataset("friedman2")
+    X = data.X.set_axis(["IL-6 (R)", "a_b c", "d", "e"], axis=1)
+    model, table = tmp_path / "model.joblib", tmp_path / "table.csv"
+    joblib.dump(fitted_model(name, X[["e", "a_b c"]], data.y), model)
+    X.assign(note="x", y=data.y).to_csv(table, index=False)
+    words = ["--target", "y", "--black-box", str(model), "--trust", "--trials", "1", "--cv", "2"]
+    assert main(["tune", str(table), *words, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["features"] == ["e", "a_b c"]
 
 
 @pytest.mark.parametrize(
