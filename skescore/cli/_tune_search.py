@@ -700,12 +700,13 @@ class FirstRules(SearchCallback):
         if len(lines) > _MAX_RULES:
             lines = [*lines[:_MAX_RULES], f"... {plural(len(lines) - _MAX_RULES, 'more rule')}"]
         text = "\n".join(f"   {line}" for line in lines)
-        heading = f"first rules: {self._describe(name, trial.user_attrs)}"
+        heading = f"first rules: {self._describe(name, trial.user_attrs, len(rules))}"
         sys.stderr.write(printable(f"{heading}\n{text}\n"))
 
-    def _describe(self, name: str, attrs: dict[str, Any]) -> str:
-        n_rules = attrs.get("n_rules", math.nan)
-        count = f"{n_rules:.3g} rule{'' if n_rules == 1 else 's'}"
+    def _describe(self, name: str, attrs: dict[str, Any], n_rules: int | None = None) -> str:
+        """Describe a candidate, by default with its mean number of rules over the folds."""
+        n = attrs.get("n_rules", math.nan) if n_rules is None else n_rules
+        count = f"{n:.3g} rule{'' if n == 1 else 's'}{'' if n % 1 == 0 else ' on average'}"
         correctness, fidelity = (
             None if math.isnan(attrs.get(key, math.nan)) else float(attrs[key])
             for key in ("correctness", "fidelity")

@@ -460,6 +460,13 @@ def test_tune_states_the_sample_of_rows(run, tmp_path):
     assert re.search(rf"{start}{ready}(.*\n)*{later}\d+\.\d s\n", err)
 
 
+def test_tune_counts_the_first_rules_it_shows(run):
+    _, _, err = run("tune", "breast_cancer", *SHORT, "--extractors", "gridex", "--trials", 3)
+    count, rules = re.search(r"first rules: GridEx with (\d+) .*\n((?:   \d.*\n)*)", err).groups()
+    assert int(count) == len(rules.splitlines())
+    assert "better: GridEx with 2.5 rules on average, ICE" in err
+
+
 def test_tune_offers_alternatives_to_a_constant(run):
     _, out, _ = run("tune", "iris", *SHORT, "--extractors", "cart", "--rho", 8)
     assert "1. ALWAYS setosa" in out
