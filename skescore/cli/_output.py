@@ -28,7 +28,8 @@ _NOT_FOR_USERS = (
 _MAX_WARNINGS = 3
 #: Largest number of further columns for which a repeated conversion has a line of its own.
 _MAX_ALIKE = 3
-#: Number of cells in a note; notes that differ only in this number describe the same conversion.
+#: Name of the column in a note, and number of cells; such notes are alike in everything else.
+_COLUMN = re.compile(r"\bcolumn ('.*?'|\".*?\")")
 _N_CELLS = re.compile(r"\d+ (rows?|cells?)\b")
 
 
@@ -242,18 +243,19 @@ class Notes:
 
 
 def _merge_alike(findings: Sequence[str]) -> list[str]:
-    """Merge conversions of many columns that differ only in the name and the number of cells."""
-    groups: dict[object, list[Any]] = {}
+    """Merge findings about many columns that differ only in the name and the number of cells."""
+    groups: dict[object, list[tuple[str, Any]]] = {}
     for position, finding in enumerate(findings):
-        column = getattr(finding, "column", None)
+        name = _COLUMN.search(finding)
+        column = getattr(finding, "column", name and name[1][1:-1])
         pattern = _N_CELLS.sub("", finding.replace(repr(column), ""))
-        groups.setdefault(position if column is None else pattern, []).append(finding)
+        groups.setdefault(position if column is None else pattern, []).append((finding, column))
     merged: list[str] = []
-    for first, *others in groups.values():
+    for (first, _), *others in groups.values():
         if len(others) < _MAX_ALIKE:
-            merged += [first, *others]
+            merged += [first, *(finding for finding, _ in others)]
         else:
-            names = listed([finding.column for finding in others], 5)
+            names = listed([column for _, column in others], 5)
             merged.append(f"{first}; likewise in {len(others)} other columns: {names}")
     return merged
 

@@ -289,6 +289,9 @@ def test_notes_merge_the_same_conversion_of_many_columns():
     assert len(findings) == 4
     notes.add_findings("data", findings[:3])
     assert notes.texts[2:] == list(findings[:3])
+    codes = pd.DataFrame({name: [-9, -9, n, 5, 7, 7] for n, name in enumerate("abcd")})
+    notes.add_findings("data", read_table(codes).findings)
+    assert notes.texts[-1].endswith("--na-values=-9; likewise in 3 other columns: 'b', 'c', 'd'")
 
 
 # Folds --------------------------------------------------------------------------------------------
