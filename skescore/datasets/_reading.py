@@ -1103,7 +1103,7 @@ class _Reader:
             self._note_strays(name, cells, number_mask)
             _note_padded(name, cells.texts[number_mask], self.findings)
             self._note_units(reading, cells, number_mask)
-            self._note_sentinel(name, numbers)
+            self.note_sentinel(name, numbers)
             return reading, {name: numbers}
         words = _are_null_words(cells.texts)
         date_format = _date_format(cells.texts[~words])
@@ -1345,12 +1345,14 @@ class _Reader:
                 return self.leave(name, "row numbers")
             if _is_identifier(name, values):
                 return self.leave(name, "identifiers")
-        self._note_sentinel(name, values)
+        self.note_sentinel(name, values)
         return reading, {name: values}
 
-    def _note_sentinel(self, name: str, values: pd.Series) -> None:
+    def note_sentinel(self, name: str, values: pd.Series) -> None:
         """Report usual codes of missing values that are far from all other numbers."""
-        finite = values.to_numpy(float)
+        if not pd.api.types.is_numeric_dtype(values.dtype):
+            return
+        finite = values.to_numpy(float, na_value=np.nan)
         finite = finite[np.isfinite(finite)]
         for sentinel in dict.fromkeys((*_SENTINELS, *_SENTINELS_OF_TWO)):
             count = int((finite == sentinel).sum())
@@ -1507,7 +1509,8 @@ def _is_distant(sentinel: int, others: np.ndarray) -> bool:
     """Return whether a code of missing values is far from the other numbers of a column."""
     low, high = others.min(), others.max()
     if sentinel < 0:
-        return bool(low > sentinel and low >= 0)
+        is_below = low >= 0 or (len(others) > 2 and sentinel < 2 * low - high)
+        return bool(low > sentinel and is_below)
     if len(others) > 2:
         return bool(sentinel in _SENTINELS and sentinel > 2 * high)
     return sentinel in _SENTINELS_OF_TWO and others.tolist() in ([0, 1], [1, 2])
@@ -1810,6 +1813,7 @@ def prepare(
         columns[target], target_reading = _target(cells, reader, class_names)
         if options.preparation is None:
             preparation = replace(preparation, target=target_reading)
+            reader.note_sentinel(target, columns[target])
         if not pd.api.types.is_numeric_dtype(columns[target]):
             missing_labels = missing_labels[missing_labels.index.isin(frame.index)]
             _note_missing_labels(target, missing_labels, findings, options)

@@ -106,6 +106,8 @@ def test_identifiers_are_kept_if_nothing_else_remains():
     [
         (-999, [0, 5, 17, 3], True),
         (-999, [-998, 5, 17, 3], False),
+        (-999, [-12.5, 5, 17, 31], True),  # degrees Celsius
+        (-99, [-60, 5, 17, 31], False),
         (-9, [0.5, 3.5, 2.0, 1.0], True),
         (9999, [1, 5, 17, 3], True),
         (99, [60, 70, 80, 98], False),
@@ -125,6 +127,14 @@ def test_findings_report_sentinels(mark, others, noted):
         assert findings[0].endswith(f"to read it so: --na-values{option}")
         frame = pd.DataFrame({"x": column})
         assert read_table(frame, na_values=str(mark)).frame["x"].isna().sum() == 2
+
+
+def test_findings_report_sentinels_of_the_target():
+    for values, option in (([-9999, 1.5, 2.5, 7], "=-9999"), ([9, 0, 1, 1], " y=9")):
+        frame = pd.DataFrame({"x": MEASURED[:20], "y": values * 5})
+        (finding,) = load_dataset(frame, target="y").findings
+        assert finding.endswith(f"to read it so: --na-values{option}")
+        assert not load_dataset(frame, target="y", na_values=option.strip(" =")).findings[1:]
 
 
 def test_sentinels_are_reported_among_words():
