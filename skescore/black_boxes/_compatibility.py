@@ -80,7 +80,8 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | N
             raise BlackBoxError(
                 f"The black box has the classes {listed(known_classes)}, but the target "
                 f"{dataset.y.name!r} of {dataset.name} has {listed(labels)}: none is shared. "
-                "Write the labels as they were when the model was trained."
+                "Write the labels as they were when the model was trained (on the command line: "
+                "--labels OLD=NEW,...)."
             )
 
 

@@ -281,7 +281,9 @@ def _renamed(y: pd.Series, names: Mapping[str, str], task: str, is_training: boo
             f"labels gives all classes of {y.name!r} the name {renamed.iloc[0]!r}, and at least 2 "
             "classes are needed. Rename fewer (on the command line: --labels)."
         )
-    return renamed
+    # The file would be read in this way if it contained the new names.
+    is_integer = renamed.str.fullmatch(r"0|-?[1-9]\d{0,17}").all()
+    return renamed.astype("int64") if is_integer else renamed
 
 
 def _is_copy(X: pd.DataFrame, y: pd.Series, findings: list[str]) -> np.ndarray:

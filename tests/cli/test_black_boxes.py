@@ -535,7 +535,7 @@ def test_check_matches_rejects_another_task(iris, tree):
 def test_check_matches_requires_a_shared_class(iris):
     codes = pd.factorize(iris.y)[0]
     coded = DecisionTreeClassifier().fit(iris.X, codes)
-    with pytest.raises(BlackBoxError, match="classes 0, 1, 2, but the target 'species'"):
+    with pytest.raises(BlackBoxError, match=r"classes 0, 1, 2, but the target 'species'.*--labels"):
         check_matches(FrozenEstimator(coded), iris)
     fitted = DecisionTreeClassifier().fit(iris.X[:100], iris.y[:100])
     check_matches(FrozenEstimator(fitted), iris)

@@ -302,6 +302,8 @@ def test_labels_parameter_merges_classes_of_one_name(write):
     numbers = write("a,y\n1.5,0\n2,1\n3,0\n4,\n", "numbers.csv")
     data = load_dataset(numbers, target="y", labels={"0": "no", "1": "yes"})
     assert (data.y.tolist(), data.task) == (["no", "yes", "no"], "classification")
+    data = load_dataset(path, target="y", labels={"Well": "1", "well": "1", "ill": "0"})
+    assert data.y.tolist() == [1, 1, 0]  # the classes of a model whose labels were encoded
 
 
 def test_labels_parameter_rejects_unknown_classes(write):
