@@ -717,6 +717,11 @@ def load_dataset(
         rows[target].dropna(), origin.task, new_names, reading.preparation is None, problems
     )
     y = preparation.match_classes(y)
+    if resolved == "classification" and y.nunique() > max(MAX_NUMERIC_CLASSES, len(y) / 2):
+        findings.append(
+            f"the target {target!r} has {y.nunique()} classes in {len(y)} rows, as free text does, "
+            "so rules cannot predict it; for another target: --target NAME"
+        )
     if reading.drop_duplicates:
         is_first = ~_is_copy(rows[features], y, findings)
         rows, y, times = rows[is_first], y[is_first], None if times is None else times[is_first]

@@ -110,7 +110,9 @@ def test_target_rejects_identifiers(write):
     rows = "".join(f"{i},id{i}\n" for i in range(21))
     text = refusal(write(f"x,y\n{rows}"))
     assert "a class of its own in each of the 21 rows, such as 'id0'" in text
-    assert load_dataset(write(f"x,y\n{rows}22,id3\n"), target="y").class_counts["id3"] == 2
+    dataset = load_dataset(write(f"x,y\n{rows}22,id3\n"), target="y")
+    assert dataset.class_counts["id3"] == 2
+    assert "the target 'y' has 21 classes in 22 rows" in dataset.findings[-1]
 
 
 # Features -----------------------------------------------------------------------------------------
