@@ -105,7 +105,7 @@ class OrderMeasures(NamedTuple):
         return is_related and is_rough and product >= _BOTH_P_VALUES and is_nominal
 
 
-def count_errors(column: pd.Series, codes: np.ndarray) -> int:
+def count_errors(column: pd.Series, codes: np.ndarray, limit: float = np.inf) -> int:
     """Count the rows whose class a feature alone does not determine.
 
     Parameters
@@ -114,15 +114,18 @@ def count_errors(column: pd.Series, codes: np.ndarray) -> int:
         Values of the feature.
     codes : ndarray of int
         Class of each row.
+    limit : float, default=inf
+        Largest number of errors of interest.
 
     Returns
     -------
     int
         Number of errors of a small decision tree on a numeric feature, or of the most frequent
-        class of each category; the number of rows if there are too many categories.
+        class of each category; the number of rows if there are too many categories, or if it is
+        clear that the errors exceed the limit.
     """
     if pd.api.types.is_numeric_dtype(column.dtype):
-        return count_tree_errors(column.to_numpy(float, na_value=np.nan), codes)
+        return count_tree_errors(column.to_numpy(float, na_value=np.nan), codes, limit)
     values, uniques = pd.factorize(column, use_na_sentinel=False)
     if not 1 < len(uniques) <= min(_MAX_CATEGORIES, len(codes) / 5):
         return len(codes)
@@ -131,7 +134,7 @@ def count_errors(column: pd.Series, codes: np.ndarray) -> int:
     return int(len(codes) - counts.max(axis=1).sum())
 
 
-def count_tree_errors(values: np.ndarray, codes: np.ndarray) -> int:
+def count_tree_errors(values: np.ndarray, codes: np.ndarray, limit: float = np.inf) -> int:
     """Return the number of errors of a small decision tree on one numeric feature.
 
     Parameters
@@ -140,12 +143,14 @@ def count_tree_errors(values: np.ndarray, codes: np.ndarray) -> int:
         Values of the feature; NaN is missing.
     codes : ndarray of int
         Class of each row.
+    limit : float, default=inf
+        Largest number of errors of interest.
 
     Returns
     -------
     int
         Number of errors on these rows of a tree with at most two leaves more than classes; the
-        number of rows if all values are missing.
+        number of rows if all values are missing, or if no such tree has at most `limit` errors.
     """
     from sklearn.tree import DecisionTreeClassifier
 
@@ -153,6 +158,11 @@ def count_tree_errors(values: np.ndarray, codes: np.ndarray) -> int:
     if np.isnan(values).all():
         return len(codes)
     n_leaves = int(min(codes.max() + 3, max(2, len(codes) // _ROWS_PER_LEAF)))
+    # In the order of the values, a leaf is a run of rows, and one of them may have missing values
+    # as a second run. A row of another class splits a run into at most three runs of equal classes.
+    n_runs = np.count_nonzero(np.diff(codes[np.lexsort((codes, values))])) + 1
+    if n_runs > n_leaves + 1 + 2 * limit:
+        return len(codes)
     tree = DecisionTreeClassifier(max_leaf_nodes=n_leaves, min_samples_leaf=2, random_state=0)
     predicted = tree.fit(values[:, None], codes).predict(values[:, None])
     return int((predicted != codes).sum())

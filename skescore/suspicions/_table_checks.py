@@ -95,7 +95,7 @@ def find_leaks(facts: TableFacts) -> Iterator[Evidence]:
     if n_constant < _MIN_CONSTANT_ERRORS:
         return
     errors = {
-        str(name): count_errors(column.iloc[rows], codes)
+        str(name): count_errors(column.iloc[rows], codes, limit)
         for name, column in facts.X.items()
         if str(name) not in identifying
     }

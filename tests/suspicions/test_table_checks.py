@@ -84,6 +84,12 @@ def test_find_leaks_reports_features_of_rare_classes():
     assert find_suspicions(TableFacts(X, facts.y, "classification")) == []
 
 
+def test_leakage_fits_no_tree_on_features_that_cannot_determine_the_target(monkeypatch):
+    table = make_table()
+    monkeypatch.setattr("sklearn.tree.DecisionTreeClassifier", None)
+    assert "leakage" not in report(table)
+
+
 def test_leakage_reports_a_number_that_determines_a_number():
     table = make_table().drop(columns="outcome").rename(columns={"weight": "outcome"})
     assert report(table) == {}
