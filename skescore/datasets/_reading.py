@@ -688,11 +688,13 @@ def _has_thousands(raw: FileTable) -> bool:
     """Return whether points separate thousands in some column of numbers."""
     candidates = []
     for name, column in raw.frame.select_dtypes("float").items():
-        values = column.dropna().to_numpy()
+        values = np.abs(column.dropna().to_numpy())
         is_whole = values == np.round(values)
-        # Only columns with fractions of at most three decimals are read again as text.
-        thousandths = 1000 * values
-        if 0 < is_whole.sum() < len(values) and np.allclose(thousandths, np.round(thousandths)):
+        whole, parted = values[is_whole], values[~is_whole]
+        # Few columns are read as text, as thousands look like 1.204 beside larger numbers like 631.
+        if not len(whole) or not len(parted) or parted.min() < 1 or whole.max() < parted.max():
+            continue
+        if np.allclose(1000 * values, np.round(1000 * values)):
             candidates.append(str(name))
     return any(
         style_of(column.dropna().head(_SIGN_ROWS).map(_text).unique().tolist()) == (",", ".")

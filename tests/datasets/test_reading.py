@@ -306,6 +306,18 @@ def test_comma_separates_thousands_with_decimal_points(write):
     assert doubtful.findings[0].startswith("60,000 in column 'a' is read with a decimal comma")
 
 
+def test_decimals_are_not_read_again_as_thousands(write, monkeypatch):
+    cells = ["0.376", "-1.25", "12.125", "7", "3"] * 5
+    read_again = []
+    monkeypatch.setattr(
+        "skescore.datasets._files.FileTable.as_written",
+        lambda self, names: read_again.extend(names) or pd.DataFrame(),
+    )
+    table = read_table(write("a;b\n" + "".join(f"{cell};x\n" for cell in cells)))
+    assert table.frame["a"][:5].tolist() == [0.376, -1.25, 12.125, 7, 3]
+    assert not read_again
+
+
 def test_numbers_below_one_have_no_thousands(write):
     assert column(["0,376", "0,125"]) == [0.376, 0.125]
     assert read_table(write('a,b\n"0,376",1\n')).frame["a"].tolist() == [0.376]
