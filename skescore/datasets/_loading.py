@@ -412,6 +412,16 @@ def _check_classes(labels: pd.Series, subject: str) -> None:
         )
 
 
+def _note_many_classes(y: pd.Series, task: str) -> list[str]:
+    """Report classes of which most have few rows."""
+    if task == "regression" or y.nunique() <= max(MAX_NUMERIC_CLASSES, len(y) / 2):
+        return []
+    return [
+        f"the target {y.name!r} has {y.nunique()} classes in {len(y)} rows, as free text does, so "
+        "rules cannot predict it; for another target: --target NAME"
+    ]
+
+
 def _refuse_dates(column: pd.Series, subject: str) -> None:
     kind = pd.api.types.infer_dtype(column, skipna=True)
     if kind in ("datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period"):
@@ -717,11 +727,7 @@ def load_dataset(
         rows[target].dropna(), origin.task, new_names, reading.preparation is None, problems
     )
     y = preparation.match_classes(y)
-    if resolved == "classification" and y.nunique() > max(MAX_NUMERIC_CLASSES, len(y) / 2):
-        findings.append(
-            f"the target {target!r} has {y.nunique()} classes in {len(y)} rows, as free text does, "
-            "so rules cannot predict it; for another target: --target NAME"
-        )
+    findings += _note_many_classes(y, resolved)
     if reading.drop_duplicates:
         is_first = ~_is_copy(rows[features], y, findings)
         rows, y, times = rows[is_first], y[is_first], None if times is None else times[is_first]

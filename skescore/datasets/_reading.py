@@ -1811,8 +1811,7 @@ def prepare(
         changed_sign = sign if sign != previous_sign else None
         columns = _read_as_prepared(frame, preparation, options, changed_sign, findings)
     if target is not None and target in frame.columns:
-        cells = _without_categorical(frame[target])
-        columns[target], target_reading = _target(cells, reader, class_names)
+        columns[target], target_reading = _target(frame[target], reader, class_names)
         if options.preparation is None:
             preparation = replace(preparation, target=target_reading)
             reader.note_sentinel(target, columns[target])
@@ -2019,6 +2018,7 @@ def _target(
     Texts among `class_names` are classes even if they usually mean a missing value. Also return how
     texts were read as numbers, if they were: if possible, as in an earlier table.
     """
+    column = _without_categorical(column)
     name, earlier = str(column.name), reader.options.preparation
     na_values = (*reader.options.na_values, *(() if earlier is None else earlier.na_values))
     if pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column):
