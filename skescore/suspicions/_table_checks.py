@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ _LEAK_ERRORS, _LEAK_RELATIVE_ERRORS = 0.01, 0.1
 _IDENTIFIER_RELATIVE_ERRORS = 0.05
 #: Maximum share of features that are reported as leaks; if there are more, the classes are easy.
 _LEAK_FEATURE_SHARE = 0.2
+#: Minimum share of the rows of a class in which a feature that only this class has must be known.
+_KNOWN_SHARE = 0.9
 #: Minimum number of rows that a constant must predict wrongly.
 _MIN_CONSTANT_ERRORS = 5
 #: Minimum R² of a feature that determines a numeric target.
@@ -100,15 +102,42 @@ def find_leaks(facts: TableFacts) -> Iterator[Evidence]:
         if str(name) not in identifying
     }
     leaks = {name: count for name, count in errors.items() if count <= limit}
-    if len(leaks) > max(1, _LEAK_FEATURE_SHARE * len(errors)):
+    sources = _sources(errors)
+    n_columns = len(set(sources.values()))
+    if len({sources[name] for name in leaks}) > max(1, _LEAK_FEATURE_SHARE * n_columns):
         return  # many features separate the classes, so the problem is easy
-    for name, n_errors in leaks.items():
-        yield _leak(
-            name,
-            f"{name!r} alone determines {facts.target_name!r} in {len(y) - n_errors} of "
-            f"{len(y)} rows (always predicting {class_counts.index[0]!s}: "
-            f"{int(class_counts.iloc[0])})",
-        )
+    texts = {
+        sources[name]: f"determines {facts.target_name!r} in {len(y) - n_errors} of {len(y)} rows "
+        f"(always predicting {class_counts.index[0]!s}: {int(class_counts.iloc[0])})"
+        for name, n_errors in leaks.items()
+    }
+    for name in errors.keys() - leaks.keys():
+        if label_text := _only_class(facts.X[name].iloc[rows], y, class_counts):
+            texts[sources[name]] = f"identifies {facts.target_name!r} {label_text}"
+    for source in sources.values():
+        if text := texts.pop(source, ""):
+            yield _leak(source, f"{source!r} alone {text}")
+
+
+def _sources(names: Collection[str]) -> dict[str, str]:
+    """Return the column of each feature; the parts of a date are features of one column."""
+    dates = {name.partition(": days since ")[0] for name in names if ": days since " in name}
+    sources = {name: name.partition(": ")[0] for name in names}
+    return {name: source if source in dates else name for name, source in sources.items()}
+
+
+def _only_class(column: pd.Series, y: np.ndarray, class_counts: pd.Series) -> str:
+    """Describe the only class whose rows have a value of the feature; empty if there is none."""
+    labels = y[column.notna().to_numpy()]
+    if not _MIN_CONSTANT_ERRORS <= len(labels) < len(y) or (labels != labels[0]).any():
+        return ""
+    n_rows = int(class_counts[labels[0]])
+    if len(labels) < _KNOWN_SHARE * n_rows:
+        return ""
+    return (
+        f"{labels[0]!s}: it has a value in {len(labels)} of {n_rows} rows of this class, and in no "
+        "other row"
+    )
 
 
 def _leak(name: str, text: str) -> Evidence:

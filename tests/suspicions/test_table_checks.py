@@ -84,6 +84,18 @@ def test_find_leaks_reports_features_of_rare_classes():
     assert find_suspicions(TableFacts(X, facts.y, "classification")) == []
 
 
+@pytest.mark.parametrize("n_unknown", [0, 20])
+def test_leakage_reports_a_date_that_only_one_class_has(n_unknown):
+    table = make_table()
+    dates = pd.Series(pd.date_range("2020-01-05", periods=N_ROWS).strftime("%d.%m.%Y"))
+    table["died on"] = dates.where(table["outcome"] == "ill")
+    table.loc[table.index[table["outcome"] == "well"][:n_unknown], "outcome"] = "unknown"
+    (text,) = report(table).values()
+    reason = " identifies 'outcome' ill: " if n_unknown else " determines 'outcome' in 240 of 240 "
+    assert text.startswith(f"'died on' alone{reason}")
+    assert text.endswith("(on the command line: --drop 'died on').")
+
+
 def test_leakage_fits_no_tree_on_features_that_cannot_determine_the_target(monkeypatch):
     table = make_table()
     monkeypatch.setattr("sklearn.tree.DecisionTreeClassifier", None)
