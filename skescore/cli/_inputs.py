@@ -315,7 +315,7 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
     missing = [name for name in used if name not in table.columns]
     if missing:
         columns = list(read_table(data, options))
-        hint = rename_hint(missing, map(str, columns))
+        hint = rename_hint(missing, [c for c in map(str, columns) if c not in names])
         raise ValueError(
             f"{data} lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
             f"rules; its columns are {listed(columns)}."

@@ -88,7 +88,7 @@ class RowTable:
                 self._n_rows = len(self._frame)
                 return
             if not _are_positions(columns):
-                remedy = rename_hint(missing, column_names) or (
+                remedy = rename_hint(missing, sorted(available.difference(names))) or (
                     " Add them; columns that no rule tests may be empty, such as those that "
                     "X.reindex(columns=rules.feature_names) adds."
                 )

@@ -1378,6 +1378,14 @@ def test_row_table_rejects_invalid_rows():
         RULES.predict(coo_array(np.ones(3)))
 
 
+def test_missing_feature_is_not_taken_for_another_feature():
+    rules = RuleSet([Rule([], "a")], ["f1", "f31"], task="classification", ordered=True)
+    with pytest.raises(ValueError, match=r"'f31', 'F1'\. Did you mean 'F1' for 'f1'"):
+        rules.predict(pd.DataFrame({"f31": [1], "F1": [1]}))
+    with pytest.raises(ValueError, match=r"its columns are 'f31'\. Add them"):
+        rules.predict(pd.DataFrame({"f31": [1]}))
+
+
 def test_row_table_ignores_repeated_unused_columns():
     X = pd.DataFrame([[9, *ROWS[0], 9]], columns=["more", *NAMES, "more"])
     assert RULES.assign(X).tolist() == [0]
