@@ -508,7 +508,7 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
         if balanced <= constant_f1 + 1e-9:
             shortcomings.append(
                 f"these rules predict {target} no better than always {label!r}: allow more rules, "
-                "or try --scoring balanced_accuracy"
+                "or try --performance balanced_accuracy"
             )
     misspelled = similar_class_names(y)  # another note reports these classes
     missing_classes = [

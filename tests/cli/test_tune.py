@@ -1207,6 +1207,7 @@ def test_warnings_are_printed_first(run, tmp_path):
     of_winner = re.split(r"(?:an)?other rule lists? to choose from", out)[0]
     rules_say_rare = re.search(r"(THEN|ELSE) rare", of_winner) is not None
     assert (never in out) != rules_say_rare
+    assert set(re.findall(r"--(\w+) balanced_accuracy", out)) == {"performance"}
     frame["kind"] = rng.choice(["a", "b"], 200, p=[0.8, 0.2])
     frame["number"] = rng.normal(size=200)
     frame.to_csv(tmp_path / "noise.csv", index=False)
