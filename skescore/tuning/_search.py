@@ -1829,21 +1829,22 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return diagram
         return str(find_view("search.html")(self, diagram))
 
-    def report(self, **options: Any) -> Path:
+    def report(self, path: str | Path = "report.html", **options: Any) -> Path:
         """Write the search as one HTML page; see :func:`skescore.report.write_report`.
 
         Parameters
         ----------
+        path : str or Path, default="report.html"
+            The file.
         **options
-            ``path`` (by default ``report.html`` in the current folder), ``title`` and further
-            options of that function.
+            ``title``, ``certificate`` and further options of that function.
 
         Returns
         -------
         Path
             The file.
         """
-        return Path(find_view("search.report")(self, **options))
+        return Path(find_view("search.report")(self, path=path, **options))
 
     @property
     def oracle_(self) -> Any:

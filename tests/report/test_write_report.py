@@ -225,7 +225,7 @@ def test_report_names_missing_package_with_its_extra(runs, tmp_path, monkeypatch
 @pytest.mark.slow
 def test_search_report_works_with_and_without_rows(search, folder, tmp_path) -> None:
     iris = load_dataset("iris")
-    page = search.report(path=tmp_path / "search.html", title="Irises & more")
+    page = search.report(tmp_path / "search.html", title="Irises & more")
     content = content_of(page)
     assert "<h1>Irises &amp; more</h1>" in page.read_text(encoding="utf-8")
     assert content["notes"] == []
