@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from skescore.certificates._certificate import Certificate
-from skescore.certificates._problem import CertificateProblem
+from skescore.certificates._problem import CertificateProblem, read_scoring
 from skescore.certificates._solvers import prove_all_kinds
 from skescore.optimal import KINDS, SearchSpace, SolverLimits
 
@@ -16,7 +16,7 @@ def certify(
     X: Any = None,
     y: Any = None,
     *,
-    scoring: Any = "ice",
+    scoring: Any = None,
     kinds: Sequence[str] = KINDS,
     space: SearchSpace | None = None,
     tolerance: float | None = None,
@@ -35,8 +35,9 @@ def certify(
         Reference of the rules: labels or numbers (the name of a Series is the name of the
         reference), or a black box whose predictions the rules should reproduce. By default the
         black box of the search or extractor.
-    scoring : str or scorer, default="ice"
-        Name of a score, or a scorer of :func:`skescore.scorers.make_score_scorer`.
+    scoring : str or scorer, optional
+        Name of a score, or a scorer of :func:`skescore.scorers.make_score_scorer`. By default the
+        score of the search if it can be bounded, otherwise ICE.
     kinds : sequence of {"tree", "list"}, default=("tree", "list")
         Kinds of rules to compare with.
     space : SearchSpace, optional
@@ -96,6 +97,8 @@ def certify(
                 "rows and their target y."
             )
         X, y, sample_weight = data.X, data.y, data.row_weights
+    if scoring is None:
+        scoring = _scoring_of(search_or_rules)
     problem = CertificateProblem.read(
         search_or_rules,
         X,
@@ -108,3 +111,13 @@ def certify(
         sample_weight=sample_weight,
     )
     return Certificate.from_proofs(problem, prove_all_kinds(problem))
+
+
+def _scoring_of(search: Any) -> Any:
+    """Return the score of a search if it can be bounded, otherwise ICE."""
+    scoring = getattr(search, "scoring", "ice")
+    try:
+        read_scoring(scoring)
+    except (TypeError, ValueError):
+        return "ice"
+    return scoring

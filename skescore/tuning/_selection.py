@@ -546,10 +546,11 @@ class Alternative:
     def __str__(self) -> str:
         count = f"{self.n_rules:g} rule{'' if self.n_rules == 1 else 's'}"
         title = f"{' and '.join(self.roles)}: {self.extractor} with {count}"
+        measure = "R²" if self.rules.task == "regression" else "accuracy"
         if not math.isnan(self.correctness):
-            title += f", correctness {self.correctness:.3f} on held-out rows"
+            title += f", correctness {self.correctness:.3f} ({measure} on held-out rows)"
         if not math.isnan(self.fidelity):
-            title += f", fidelity {self.fidelity:.3f} on unseen rows"
+            title += f", fidelity {self.fidelity:.3f} ({measure} against the model on unseen rows)"
         return "\n".join(filter(None, [title, str(self.rules), self.describe_gain()]))
 
     def describe_gain(self) -> str:

@@ -189,6 +189,25 @@ def test_certify_accepts_incomplete_rules(iris: Any) -> None:
     assert check_certificate(false, X, y).verdict == "rejected"
 
 
+@pytest.mark.parametrize(
+    ("scoring", "score"), [("neg_fire", "fire"), ("q", "q"), ("accuracy", "ice"), (None, "ice")]
+)
+def test_certify_uses_the_score_of_a_search(scoring: Any, score: str, iris: Any) -> None:
+    box = DecisionTreeClassifier(max_depth=2, random_state=0)
+    search = ExtractorSearchCV(
+        box, extractors=["cart"], scoring=scoring or "ice", n_trials=1, cv=2, random_state=0
+    ).fit(*iris)
+    searched = search if scoring else search.best_extractor_
+    certificate = certify(
+        searched,
+        *iris,
+        space=SearchSpace(2, cuts=2),
+        kinds=["tree"],
+        limits=SolverLimits(max_nodes=10),
+    )
+    assert certificate.score == score
+
+
 @pytest.mark.slow
 def test_with_held_out_adds_scores_on_held_out_rows(iris: Any) -> None:
     """Compare with the cross-validation of scikit-learn on the same splits."""

@@ -14,7 +14,10 @@ from skescore.tuning.runner import Allocation, TrialUsage, order_for_worker
 
 
 def spend(
-    allocation: Allocation, values: Mapping[str, Sequence[float]], bound: float = math.inf
+    allocation: Allocation,
+    values: Mapping[str, Sequence[float]],
+    bound: float = math.inf,
+    bound_without_score: float = math.inf,
 ) -> dict[str, int]:
     """Run a search in which the trials of each extractor give the values, over and over."""
     started = dict.fromkeys(values, 0)
@@ -23,7 +26,8 @@ def spend(
         done = {
             n: [values[n][i % len(values[n])] for i in range(started[n])][:first] for n in names
         }
-        return {n: (max(done[n], default=-math.inf), bound) for n in names}
+        best = {n: max(done[n], default=-math.inf) for n in names}
+        return {n: (s, bound_without_score if s == -math.inf else bound) for n, s in best.items()}
 
     for _ in range(10_000):
         allowed = allocation.next_trials({n: TrialUsage(k) for n, k in started.items()}, judge)
@@ -71,14 +75,19 @@ def test_stop_reasons_distinguish_nearly_equal_scores() -> None:
     assert allocation.stop_reasons["c"].endswith("together would score 0.89999")
 
 
-def test_allocation_stops_extractor_without_score() -> None:
+@pytest.mark.parametrize(
+    ("bound", "reason"),
+    [
+        (math.inf, "another candidate was better on the first folds"),
+        (-math.inf, "each trial failed"),
+        (math.nan, "no trial was finished"),
+    ],
+)
+def test_allocation_stops_extractor_without_score(bound: float, reason: str) -> None:
     values = {"a": [0.5], "b": [-math.inf], "c": [0.4]}
     allocation = Allocation(list(values), 18, None, "halving")
-    assert spend(allocation, values) == {"a": 7, "b": 4, "c": 7}
-    assert list(allocation.stop_reasons) == ["b"]
-    assert allocation.stop_reasons["b"].startswith(
-        "after 4 trials no trial was measured on all folds"
-    )
+    assert spend(allocation, values, bound_without_score=bound) == {"a": 7, "b": 4, "c": 7}
+    assert allocation.stop_reasons == {"b": f"after 4 trials {reason}"}
 
 
 def test_allocation_ignores_late_trials_of_earlier_rounds() -> None:

@@ -78,7 +78,10 @@ def test_alternative_is_written_with_the_rows_of_its_figures():
     rules = RuleSet([Rule([], "a")], ["x"], task="classification")
     one = Alternative(("best", "shortest"), "cart", {}, 3, 1.0, 0.6, 0.75, 3.0, 0.7, 0.7, rules)
     title = "best and shortest: cart with 1 rule"
-    figures = "correctness 0.600 on held-out rows, fidelity 0.750 on unseen rows"
+    figures = (
+        "correctness 0.600 (accuracy on held-out rows), "
+        "fidelity 0.750 (accuracy against the model on unseen rows)"
+    )
     gain = "2 more rules would change correctness +0.100 and fidelity -0.050"
     assert str(one) == f"{title}, {figures}\n{rules}\n{gain}"
     bare = replace(one, correctness=math.nan, fidelity=math.nan, next_rules=math.nan)

@@ -28,13 +28,15 @@ def score_and_bound(
 ) -> tuple[float, float]:
     """Return the best score of an extractor and an upper bound on the score it can reach.
 
-    In a race, an extractor whose trials were all pruned has no score: minus infinity.
+    In a race, an extractor whose trials were all pruned has no score: minus infinity. If all trials
+    failed, the bound is minus infinity as well; without trials, it is NaN.
     """
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     pruned = [trial for trial in trials if STOPPED in trial.user_attrs]
     best = max(map(value_of, complete), default=-math.inf)
     if not pruned:
-        return best, _upper_bound(complete, scorer)
+        failed = -math.inf if trials else math.nan
+        return best, _upper_bound(complete, scorer) if complete else failed
     # Trials that were stopped between folds are not measured on all of them: there is no bound.
     if not complete and not is_race:
         best = max(float(trial.user_attrs["score"]) for trial in pruned)
@@ -347,10 +349,10 @@ class Allocation:
         for position, name in enumerate(ranked[1:], start=2):
             priority, upper_bound = performance[name]
             if priority == -math.inf:
-                self.stop_reasons[name] = (
-                    f"{period} no trial was measured on all folds: each failed, or another "
-                    "candidate was better on the first folds"
-                )
+                reason = "another candidate was better on the first folds"
+                if not upper_bound > 0:  # minus infinity, or NaN without trials
+                    reason = "each trial failed" if upper_bound < 0 else "no trial was finished"
+                self.stop_reasons[name] = f"{period} {reason}"
             elif upper_bound < best and (n_first is None or n_first >= _MIN_TRIALS_TO_BOUND):
                 bound_text, best_text = _distinct_texts(self._sign * upper_bound, self._sign * best)
                 self.stop_reasons[name] = (
