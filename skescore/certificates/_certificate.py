@@ -545,10 +545,11 @@ class Certificate:
         """
         spec = SCORE_SPECS[self.score]
         given_score = self.given_score()
-        rows = plural(self.rows["n_rows"], "row")
+        n_rows = self.rows["n_rows"]
+        rows = "this row" if n_rows == 1 else f"these {n_rows} rows"
         weighted = " with their weights" if self.rows["weighted"] else ""
         lines = [
-            f"On these {rows}{weighted}, against {self.rows['reference']}, "
+            f"On {rows}{weighted}, against {self.rows['reference']}, "
             f"{self._count_given_rules()} {spec.label} {given_score:.4f} "
             f"({self._describe_score()})."
         ]

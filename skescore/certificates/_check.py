@@ -1514,10 +1514,11 @@ class _Check:
             return []
         if (score := self.data["score"]) not in _SCORES:
             return []
-        rows = _count(len(self.rows.y), "row")
+        n_rows = len(self.rows.y)
+        rows = "this row" if n_rows == 1 else f"these {n_rows} rows"
         weighted = " with their weights" if self.rows.is_weighted else ""
         claims = [
-            f"On these {rows}{weighted}, against {self.reference}, "
+            f"On {rows}{weighted}, against {self.reference}, "
             f"{self._count_given_rules()} {_SCORES[score][0]} {self._given_score():.4f} "
             f"({self._describe_score()})."
         ]
