@@ -215,6 +215,7 @@ PERFORMANCE_SCORER_NAMES = (
     "neg_zero_one_loss",
     "balanced_accuracy",
     "cohen_kappa",
+    "f1_weighted",
     "rules_per_example",
     "neg_voting_conflicts",
     "neg_negative_voting_conflicts",
@@ -244,6 +245,7 @@ PERFORMANCE_SCORER_NAMES = (
     "neg_mean_squared_error",
     "neg_root_mean_squared_error",
     "neg_root_relative_squared_error",
+    "r2",
     "correlation",
     "squared_correlation",
 )

@@ -306,6 +306,20 @@ def cohen_kappa(rows: Labels) -> float:
     return float(cohen_kappa_score(rows.y_true, rows.y_pred, sample_weight=weights))
 
 
+@_metric(
+    Labels,
+    True,
+    "mean of the F1 of each class, weighted by its rows in y",
+    source=_STATISTICS,
+)
+def f1_weighted(rows: Labels) -> float:
+    """Compute the mean F1 of the classes, weighted by their rows in y_true.
+
+    It is scikit-learn's ``f1_score`` with ``average="weighted"``.
+    """
+    return _prediction.f1_weighted(rows.y_true, rows.y_pred, rows.weights)
+
+
 _add(
     PerformanceMetric(
         "rules_per_example",
@@ -611,6 +625,24 @@ def root_relative_squared_error(rows: Numbers) -> float:
     """
     errors, deviations = _errors_and_deviations(rows)
     return _error_ratio(_norm(errors, rows.weights), _norm(deviations, rows.weights))
+
+
+@_metric(
+    Numbers,
+    True,
+    "1 - sum (y - z)² / sum (y - mean y)²",
+    undefined_where="where y_true never varies",
+    scikit_learn="r2_score",
+    source=_STATISTICS,
+)
+def r2(rows: Numbers) -> float:
+    """Compute R², the share of the variance that the predictions explain.
+
+    For a constant y_true, scikit-learn returns 1 if it is always predicted correctly, otherwise 0.
+    """
+    if (rows.y_true == rows.y_true[0]).all():
+        return math.nan
+    return _prediction.r2(rows.y_true, rows.y_pred, rows.weights)
 
 
 @_metric(

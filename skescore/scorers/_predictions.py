@@ -58,6 +58,23 @@ class PerformanceScorer(AsksForWeights):
         """Name in messages, with the prefix ``neg_`` for a loss."""
         return find_metric(self.metric, {}).scorer_name
 
+    def check_task(self, task: str) -> None:
+        """Raise a ValueError if the measure is not defined for a task.
+
+        Parameters
+        ----------
+        task : {"classification", "regression"}
+            Task of the black box.
+        """
+        metric = find_metric(self.metric, {})
+        measures_numbers = metric.kind == "regression"
+        if metric.kind != "rules" and measures_numbers != (task == "regression"):
+            kind, other = ("numbers", "accuracy") if measures_numbers else ("classes", "r2")
+            raise ValueError(
+                f"scoring={self.name!r} measures predictions of {kind}, but the task is {task}. "
+                f"Choose another score, such as 'ice' or {other!r}."
+            )
+
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Score a fitted estimator on rows."""
         metric = find_metric(self.metric, {})

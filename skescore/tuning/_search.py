@@ -37,6 +37,7 @@ from skescore.rules import RuleSet, convert_rows
 from skescore.scorers import (
     SCORE_SPECS,
     FidelityScorer,
+    PerformanceScorer,
     ScoreSpec,
     all_weights,
     evaluate_rules,
@@ -1112,6 +1113,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_integer("n_repeats", self.n_repeats, 0)
         check_instance("constraints", self.constraints, Constraints, optional=True)
         objective = self._objective()
+        if isinstance(objective.scorer, PerformanceScorer):
+            objective.scorer.check_task(black_box_task(self.estimator))
         size_is_settled = self.max_rules is not None and not objective.depends_on_size
         self.standard_errors_ = 0.0 if size_is_settled else 0.5
         if self.standard_errors is not None:

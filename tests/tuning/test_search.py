@@ -170,6 +170,25 @@ def test_search_of_regression_compares_a_linear_equation() -> None:
     assert len(classes.leaderboard_) == 1
 
 
+@pytest.mark.parametrize(
+    ("black_box", "scoring", "hint"),
+    [(BLACK_BOX, "r2", "numbers.*'accuracy'"), (REGRESSOR, "f1_weighted", "classes.*'r2'")],
+)
+def test_search_rejects_score_of_another_task(black_box: Any, scoring: str, hint: str) -> None:
+    rows = (X, LABELS) if black_box is BLACK_BOX else (X_NUMBERS, Y_NUMBERS)
+    with pytest.raises(ValueError, match=f"scoring='{scoring}' measures predictions of {hint}"):
+        search_of(black_box, scoring=scoring).fit(*rows)
+
+
+def test_search_for_r2_equals_scikit_learn() -> None:
+    search = search_of(REGRESSOR, extractors=["cart"], scoring="r2", n_trials=2)
+    search.fit(X_NUMBERS, Y_NUMBERS)
+    scores = cross_val_score(
+        clone(search.best_extractor_), X_NUMBERS, Y_NUMBERS, scoring="r2", cv=3
+    )
+    assert search.best_score_ == pytest.approx(scores.mean())
+
+
 @pytest.mark.parametrize("scoring", ["neg_fire", neg_fire, make_ice_scorer(rho=5), None])
 def test_scoring_decides_the_winner(scoring: Any) -> None:
     calls = []
