@@ -270,7 +270,7 @@ def _contrasts_of(rows: Any, contrast: Any) -> Any:
 
 
 def in_types_of(rows: Any, frame: Any, name: str) -> Any:
-    """Return further rows with the column types of `rows`, if these are a frame."""
+    """Convert a frame to the column types of `rows`, if these are a frame."""
     if not isinstance(rows, pd.DataFrame):
         return frame
     columns = [_like(frame.iloc[:, j], rows.iloc[:, j], name) for j in range(rows.shape[1])]
@@ -278,22 +278,23 @@ def in_types_of(rows: Any, frame: Any, name: str) -> Any:
 
 
 def _like(other: pd.Series, column: pd.Series, name: str) -> pd.Series:
-    """Convert a column of further rows to the type of the same column of the rows."""
-    complaint = (
-        f"{name} must fit the columns of X, got {other.iloc[0]!r} for {column.name!r} of type "
-        f"{column.dtype}. Pass values that the column can hold."
-    )
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        if not (other.isin(column.dtype.categories) | other.isna()).all():
-            raise ValueError(complaint)
-        return other.astype(column.dtype)
+    """Convert a column of `name` to the type of the same column of X."""
+    dtype, fits = column.dtype, other.isna()
+    is_number, cause = pd.api.types.is_numeric_dtype(dtype), None
     try:
-        if pd.api.types.is_numeric_dtype(column.dtype):
-            # The median of integers may be fractional.
-            return pd.to_numeric(other)
-        return other.astype(column.dtype)
+        if not isinstance(dtype, pd.CategoricalDtype):
+            # Fractions are kept, as the median of integers may be fractional.
+            return pd.to_numeric(other) if is_number else other.astype(dtype)
+        fits |= other.isin(dtype.categories)
+        if fits.all():
+            return other.astype(dtype)
     except (TypeError, ValueError) as error:
-        raise ValueError(complaint) from error
+        fits, cause = fits | (is_number & pd.to_numeric(other, errors="coerce").notna()), error
+    value = other.iloc[int(fits.to_numpy().argmin())]
+    raise ValueError(
+        f"{name} must fit the columns of X, got {value!r} for {column.name!r} of type {dtype}. "
+        "Pass values that the column can hold."
+    ) from cause
 
 
 def typical_row(background: Any, how: str) -> Any:

@@ -484,6 +484,11 @@ def test_responsibility_passes_frames_unchanged_to_model():
     assert attribution.witness_sizes[0].tolist() == by_definition(flips, 4)
     with pytest.raises(ValueError, match="contrast must fit the columns of X, got 'pink'"):
         responsibility(model, rows, contrast=["pink", 1, "a", 0.5])
+    for column, value in enumerate(["pink", "heavy"]):  # the first row fits, the last does not
+        contrasts = frame.iloc[: len(rows)].astype(object)
+        contrasts.iloc[-1, column] = value
+        with pytest.raises(ValueError, match=f"columns of X, got '{value}'"):
+            responsibility(model, rows, contrast=contrasts)
     with pytest.raises(ValueError, match="none named 'weight'"):
         responsibility(model, rows, contrast=frame.iloc[:1].drop(columns="weight"))
 
