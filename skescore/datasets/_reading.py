@@ -1315,7 +1315,7 @@ class _Reader:
             )
 
     def note_separator(self, name: str, texts: Sequence[str], style: tuple[str, str]) -> None:
-        """Report signs that may separate thousands, and decimal signs that differ."""
+        """Report ambiguous thousands separators, and columns with both decimal signs."""
         decimal, thousands = style
         if style == EITHER_SIGN:
             points, commas = ([text for text in texts if sign in text] for sign in ".,")
@@ -1333,7 +1333,7 @@ class _Reader:
                 name,
                 "number",
                 f"column {name!r} holds numbers such as {separated[0]!r}, in which {thousands!r} "
-                "is read as the separator of thousands; to read it as the decimal sign: --decimal "
+                "is read as the thousands separator; to read it as the decimal sign: --decimal "
                 f"{thousands}",
             )
 

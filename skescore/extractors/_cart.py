@@ -51,9 +51,9 @@ _LARGEST = float(np.finfo(np.float32).max)
 class CARTExtractor(BaseExtractor):
     """Rules from a decision tree that imitates the black box.
 
-    Try this extractor first: it is fast, covers all rows, and other extractors are rarely more
-    faithful with the same small number of rules. The black box is queried once. Categorical and
-    text columns of a DataFrame are split into sets of values.
+    Try this extractor first: it is fast, covers all rows, and queries the black box once.
+    Trepan is often more faithful with as many rules, but its M-of-N conditions are longer.
+    Categorical and text columns of a DataFrame are split into sets of values.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class CARTExtractor(BaseExtractor):
         The rules.
     {sizes}
     tree_ : DecisionTreeClassifier or DecisionTreeRegressor
-        The tree, fitted to the black box's predictions; `category_order_` encodes categories.
+        The tree, fitted to the black box's predictions; `category_order_` lists its codes.
     category_order_ : dict of str to list
         Values of each categorical feature, in the order in which the tree splits them.
     {fitted}
@@ -98,7 +98,7 @@ class CARTExtractor(BaseExtractor):
     Notes
     -----
     The values of a categorical feature are ordered once: by the black box's mean prediction or,
-    with more than two classes, along the first principal component of their class probabilities.
+    with more than two classes, along the first principal component of their shares of classes.
     The tree splits their indices in this order. Values that did not occur in training satisfy only
     conditions that exclude other values ("color ≠ red").
 
@@ -293,7 +293,7 @@ class CARTExtractor(BaseExtractor):
         ):
             warnings.warn(
                 f"max_leaf_nodes={max_leaves} is less than the {n_classes} classes that the black "
-                "box predicts, so no rule can conclude some of them.",
+                "box predicts, so some of them are never predicted.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -116,7 +116,7 @@ def joint_cuts(rows: np.ndarray, target: np.ndarray) -> list[np.ndarray]:
     if len(rows) > _JOINT_ROWS:
         row_index = np.arange(_JOINT_ROWS) * len(rows) // _JOINT_ROWS
         rows, target = rows[row_index], target[row_index]
-    # Trees round numbers to single precision, in which ranks are exact.
+    # scikit-learn's trees use single precision, which represents ranks exactly.
     ranks = np.column_stack([np.unique(column, return_inverse=True)[1] for column in rows.T])
     kind = DecisionTreeRegressor if target.dtype.kind == "f" else DecisionTreeClassifier
     tree = _fitted(kind(max_leaf_nodes=_JOINT_LEAVES, random_state=0), ranks, target)

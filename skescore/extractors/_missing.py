@@ -101,7 +101,7 @@ class GapTerms:
     fill : mapping of int to float
         Number that replaces missing values of each numeric feature.
     marked : mapping of int to int
-        Feature of each indicator column.
+        Feature whose missing values each indicator column marks.
     categories : mapping of int to tuple
         Ordered values of the categorical features, with `GAP` for missing values.
     """
@@ -111,7 +111,7 @@ class GapTerms:
     categories: Mapping[int, tuple[Any, ...]]
 
     def named(self, ruleset: RuleSet, feature_names: Any, domain: Domain) -> RuleSet:
-        """Convert rules to rules of the table; drop those that no row satisfies."""
+        """Convert rules to rules on the table; drop those that no row satisfies."""
         rules = []
         for rule in ruleset.rules:
             try:

@@ -1109,7 +1109,7 @@ def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> flo
 
 
 def chi_squared(listed: np.ndarray, a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
-    """Return the p-value of the chi-squared test; the sample `b` is weighted."""
+    """Return the p-value of a chi-squared test that `a` and the weighted `b` have equal shares."""
     n = _size(weights)
     if n == 0 or not len(a):
         return 1.0
@@ -1814,7 +1814,7 @@ class TrepanExtractor(BaseExtractor):
         if self.max_leaf_nodes is not None and self.max_leaf_nodes < n_classes:
             warnings.warn(
                 f"max_leaf_nodes={self.max_leaf_nodes} is less than the {n_classes} classes that "
-                "the black box predicts, so no rule can conclude some of them.",
+                "the black box predicts, so some of them are never predicted.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -73,7 +73,7 @@ def fisher_p_value(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> fl
     ValueError
         If a count is negative or not finite, p > P, n > N, or the counts sum to less than one row.
     TypeError
-        If an argument is not a number (booleans included).
+        If an argument is a boolean or not a number.
 
     Notes
     -----
@@ -211,8 +211,8 @@ def variance_p_value(
     sample_size : float or array-like, >= 0
         Number of covered rows.
     undefined : float, default=NaN
-        Value for a rule that covers at most one row, or if all labels are equal, since there is no
-        variance to test. RuleKit uses 0.0 for one row.
+        Value for a rule that covers at most one row, or if the labels of all rows are equal, since
+        there is no variance to test. RuleKit uses 0.0 for one row.
 
     Returns
     -------
@@ -224,7 +224,7 @@ def variance_p_value(
     ValueError
         If an argument is negative, NaN or infinite, or the shapes do not broadcast.
     TypeError
-        If an argument is not a number (booleans included).
+        If an argument is a boolean or not a number.
 
     Notes
     -----
@@ -281,7 +281,7 @@ def adjust_p_values(p_values: ArrayLike, correction: str = "fdr_bh") -> Numbers:
     ValueError
         If p-values are not from 0 to 1 or not one-dimensional, or the correction is unknown.
     TypeError
-        If an argument is not a number (booleans included).
+        If an argument is a boolean or not a number.
 
     Notes
     -----
@@ -364,7 +364,7 @@ def significant_fraction(
     ValueError
         If a p-value or `alpha` lies outside its domain, or there is no such correction.
     TypeError
-        If an argument is not a number (booleans included).
+        If an argument is a boolean or not a number.
 
     Notes
     -----

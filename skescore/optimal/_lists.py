@@ -1002,7 +1002,7 @@ def optimal_lists(
 
 
 class _ListProblem:
-    """Equivalence classes of rows, and the search for their lists.
+    """Equivalence classes of rows, and the search for lists that predict them.
 
     Parameters
     ----------
@@ -1211,7 +1211,7 @@ class _ListProblem:
         )
 
     def _make_rules(self, premises: _Premises, numbers: tuple[int, ...]) -> tuple[RuleSet, float]:
-        """Convert a list to a rule set without rules that predict no row; also return its loss."""
+        """Convert a list to a rule set, omit rules that predict no row, and return its loss too."""
         training_rows = self._training_rows
         remaining = self._group >= 0
         rules: list[Rule] = []

@@ -421,7 +421,7 @@ class Misclassification:
 
     @property
     def growth_stats(self) -> np.ndarray:
-        """Statistics of each point from whose sums impurities are computed."""
+        """Statistics of each point; their sums determine impurities."""
         return self.stats
 
     def impurities(self, sums: np.ndarray, criterion: str) -> np.ndarray:
@@ -446,7 +446,7 @@ class Misclassification:
         return np.asarray(self.max_costs[index] - self.stats[index, output])
 
     def bounds_by_leaves(self, sums: np.ndarray, max_leaves: int) -> np.ndarray:
-        """Return lower bounds for 2, 3, ... leaves, which predict at most as many classes."""
+        """Bound the loss of 2, 3, ... leaves from below; k leaves predict at most k classes."""
         smallest_sums = np.cumsum(np.sort(sums, axis=-1), axis=-1)
         n_unpredicted = sums.shape[-1] - np.arange(2, max_leaves + 1)
         return np.where(n_unpredicted > 0, smallest_sums[..., n_unpredicted.clip(1) - 1], 0.0)
@@ -460,8 +460,8 @@ class Misclassification:
     ) -> tuple[np.ndarray, ...]:
         """Return the smallest losses of both children of every cut, with two leaves each.
 
-        A second cut divides both children. The sums of the four quarters come from the product of
-        the matrix of cuts with itself.
+        Each child is divided by its own best second cut. The sums of the four quarters of all pairs
+        of cuts come from the product of the matrix of cuts with itself.
 
         Parameters
         ----------
@@ -555,7 +555,7 @@ class _SquaredLoss:
 
     @property
     def growth_stats(self) -> np.ndarray:
-        """Statistics of each point from whose sums impurities are computed."""
+        """Statistics of each point; their sums determine impurities."""
         return self.stats
 
     def impurities(self, sums: np.ndarray, criterion: str) -> np.ndarray:

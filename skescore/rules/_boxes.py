@@ -228,7 +228,7 @@ _LARGEST_SQUARE = 1e300
 def _scaled_distances(
     rows: np.ndarray, lower: np.ndarray, upper: np.ndarray, scale: np.ndarray, penalties: np.ndarray
 ) -> np.ndarray:
-    """Return squared distances that over- or underflow, scaled by a power of two per row."""
+    """Return squared distances, scaled by a power of two per row to avoid over- and underflow."""
     huge_power = 10**6  # exceeds the exponent of every float
     with np.errstate(over="ignore", invalid="ignore"):
         gap = np.maximum(np.maximum(lower - rows, rows - upper), 0)

@@ -17,7 +17,7 @@ class AsksForWeights:
         return True
 
     def set_score_request(self, **requests: Any) -> Self:
-        """Request ``sample_weight`` from metadata routing (True, False or an alias).
+        """Set whether metadata routing passes ``sample_weight``: True, False or an alias.
 
         Returns
         -------

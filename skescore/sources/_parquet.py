@@ -66,7 +66,7 @@ def _files_of_folder(folder: Path) -> list[str]:
         for name in sorted(folders):
             path = os.path.join(parent, name)
             target = os.path.realpath(path)
-            if _is_hidden(name) or target in parents:  # a link to a parent would never end
+            if _is_hidden(name) or target in parents:  # following the link would never end
                 continue
             real_parents[path] = parents | {target}
             visible.append(name)

@@ -169,7 +169,7 @@ def count_tree_errors(values: np.ndarray, codes: np.ndarray, limit: float = np.i
 
 
 def measure_tree_r2(values: np.ndarray, target: np.ndarray) -> float:
-    """Return the R² of a decision tree, or of a straight line, on one numeric feature.
+    """Return the R² of a decision tree or a straight line on one numeric feature.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def measure_tree_r2(values: np.ndarray, target: np.ndarray) -> float:
     Returns
     -------
     float
-        The larger R² of both; 0 if the target is constant or the feature has too few values.
+        The larger R² (a line requires complete values); 0 with a constant target or few values.
     """
     from sklearn.tree import DecisionTreeRegressor
 

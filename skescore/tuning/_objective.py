@@ -151,7 +151,7 @@ class SearchObjective:
     def with_all_rows(self, folds: Sequence[FoldResult], all_rows: FoldResult | None) -> np.ndarray:
         """Return the .632 score of a candidate for each fold.
 
-        It combines the score on held-out rows with the score of the rules of all rows on all rows.
+        It combines the held-out score with the training score of the rules extracted from all rows.
 
         Parameters
         ----------
@@ -163,9 +163,9 @@ class SearchObjective:
         Returns
         -------
         ndarray of float, shape (n_folds,)
-            Greater is better; NaN without a result on all rows, and minus infinity where the
-            extraction from all rows failed. The parts of a score are combined where they are known,
-            see :func:`mixed_score`, otherwise the scores themselves.
+            Greater is better; NaN without a result on all rows, and minus infinity if the
+            extraction from all rows failed. If the parts of the score are known, they are combined
+            (:func:`mixed_score`), otherwise the scores are.
         """
         if all_rows is None:
             return np.full(len(folds), np.nan)
@@ -184,7 +184,7 @@ class SearchObjective:
             {n: np.array([one.get(n) for one in results], float) for n in names}
             for results in (folds, [all_rows])
         )
-        # Elsewhere the score is not computed from its parts, such as where `undefined` replaces it.
+        # Combine parts only where they reproduce the scores, unlike where `undefined` replaces one.
         follows = _follows(score, held_out, scores)
         follows &= _follows(score, final_parts, np.array([on_all_rows]))
         if follows.any():
@@ -462,7 +462,7 @@ class ExtractorObjective:
         return clone(self.prototype).set_params(**params)
 
     def evaluate(self, params: dict[str, Any]) -> list[FoldResult]:
-        """Extract rules with some parameters on every fold, and score them.
+        """Extract rules with these parameters on every fold, and score them.
 
         Parameters
         ----------
@@ -560,7 +560,7 @@ class ExtractorObjective:
         results : list of FoldResult
             Results on the first folds.
         n_folds : int
-            Number of all folds.
+            Total number of folds.
 
         Returns
         -------

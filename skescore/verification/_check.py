@@ -703,7 +703,7 @@ class _Checker:
         )
 
     def check_picture(self) -> None:
-        """Compute the picture again and compare it."""
+        """Compute the picture again, and compare it with the stated one."""
         picture, record = self.data["picture"], self._pictured_record()
         point = None if record is None else (record["worst"] or record["witness"])["row"]
         usable = [

@@ -120,7 +120,7 @@ class ShareInterval:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the interval as JSON values; NaN becomes None."""
+        """Return the interval as a dict of JSON values; NaN becomes None."""
         values = {
             "lower": self.lower,
             "upper": self.upper,

@@ -164,7 +164,7 @@ def test_points_between_thousands_are_read(write):
     rows = "".join(f"{text};{i};{'ab'[i % 2]}\n" for i, text in enumerate(texts))
     dataset = load_dataset(write(f"amount;n;y\n{rows}"), target="y")
     assert dataset.X["amount"].tolist() == amounts
-    assert "'.' is read as the separator of thousands" in dataset.findings[0]
+    assert "'.' is read as the thousands separator" in dataset.findings[0]
     decimals = [f"{i % 7 + 1}.{i:03d}" if i % 3 else str(i % 5) for i in range(60)]
     rows = "".join(f"{text};{i};{'ab'[i % 2]}\n" for i, text in enumerate(decimals))
     dataset = load_dataset(write(f"length;n;y\n{rows}"), target="y")
@@ -221,7 +221,7 @@ def test_different_units_are_noted():
 def test_ambiguous_separators_are_noted():
     frame = pd.DataFrame({"x": ["€ 1.234", "€ 567.890", "€ 12.000", "€ 950"], "n": [1, 5, 2, 3]})
     (note,) = read_table(frame).findings
-    assert "'€ 1.234', in which '.' is read as the separator of thousands" in note
+    assert "'€ 1.234', in which '.' is read as the thousands separator" in note
     assert note.endswith("--decimal .")
     assert read_table(frame, decimal=".").frame["x"].tolist() == [1.234, 567.89, 12.0, 950.0]
     certain = frame.assign(x=["€ 1.234,50", "€ 567.890", "€ 12.000", "€ 950"])

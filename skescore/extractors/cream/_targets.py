@@ -166,8 +166,8 @@ class NumberTarget:
 class NoTarget:
     """No target: rows that are close together form clusters, and rules predict cluster numbers.
 
-    The impurity is the share of the total variance of the standardized features that remains within
-    the rows. There are no moments, so the faces of boxes are not moved.
+    The impurity of a set of rows is the mean ratio of a feature's variance on these rows to its
+    variance on all rows. There are no moments, so the faces of boxes are not moved.
     """
 
     default_threshold = 0.1
@@ -189,7 +189,7 @@ class NoTarget:
         return None
 
     def scatter(self, sums: np.ndarray) -> np.ndarray:
-        raise NotImplementedError("There are no moments to compute it from.")
+        raise NotImplementedError("There is no scatter without a target.")
 
     def importance_target(self, index: Any) -> tuple[np.ndarray, str]:
         return index, "classification"

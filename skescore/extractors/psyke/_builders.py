@@ -385,7 +385,7 @@ def _cart(task: Task) -> Run:
         if leaves < n_classes:
             return run._replace(
                 warning=f"max_leaves={leaves} is less than the {n_classes} classes that the black "
-                "box predicts, so no rule can conclude some of them."
+                "box predicts, so some of them are never predicted."
             )
     return run
 

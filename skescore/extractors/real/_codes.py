@@ -96,7 +96,7 @@ def code_rows(
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Coded points with their classes predicted by the black box and their weights."""
+    """Coded points, the classes that the black box predicts for them, and their weights."""
 
     codes: np.ndarray
     labels: np.ndarray
@@ -110,7 +110,7 @@ class Evidence:
         return Evidence(self.codes[:, index], self.labels[index], self.weights[index])
 
     def joined(self, other: Evidence) -> Evidence:
-        """Concatenate the points of both."""
+        """Append the points of `other`."""
         return Evidence(
             np.concatenate([self.codes, other.codes], axis=1),
             np.concatenate([self.labels, other.labels]),

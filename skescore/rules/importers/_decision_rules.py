@@ -53,7 +53,7 @@ class Premises:
         for name, values in (categories or {}).items():
             if name not in names:
                 raise ValueError(
-                    f"categories names {name!r}, which is none of the features {listed(names)}."
+                    f"categories names {name!r}, which is not one of the features {listed(names)}."
                 )
             self.values[names.index(name)] = {str(value): value for value in values}
         self.as_evaluated = as_evaluated

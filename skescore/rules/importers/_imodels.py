@@ -246,7 +246,7 @@ def skope_rules(model: Any, about: Frame) -> RuleSet:
 
 
 def _conditions(rule: Any, placeholders: Sequence[str]) -> tuple[Interval, ...] | None:
-    """Return the conditions of a rule with these column names, or None if it never holds."""
+    """Return the conditions of a rule on columns with these names; None if it never holds."""
     column_index = {str(name): j for j, name in enumerate(placeholders)}
     conditions = []
     for (name, operator), text in rule.agg_dict.items():

@@ -242,8 +242,8 @@ class ResumableTPESampler(optuna.samplers.TPESampler):
 def _order_by_position(study: optuna.Study, trial: FrozenTrial) -> tuple[optuna.Study, FrozenTrial]:
     """Return a study whose trials are numbered by their positions, and the trial in it.
 
-    The study itself is returned if its numbers are the positions already, as in every search
-    without interruptions. Otherwise, it is a copy in memory.
+    If the numbers already equal the positions, as in every search without interruptions, this is
+    the study itself. Otherwise, it is a copy in memory.
     """
     trials = study.get_trials(deepcopy=False)
     if all(position_of(other) == other.number for other in trials):

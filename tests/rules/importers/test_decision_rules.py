@@ -229,7 +229,7 @@ def test_decision_rules_warn_about_values_like_numbers() -> None:
     assert text.conditions == (OneOf(1, ["1"]),)
     (parsed,) = read_decision_rules(data, categories={"color of it": [1, 2]})
     assert repr(parsed.conditions) == repr((OneOf(1, [1]),))
-    with pytest.raises(ValueError, match="categories names 'color', which is none of the features"):
+    with pytest.raises(ValueError, match="names 'color', which is not one of the features"):
         read_decision_rules(data, categories={"color": [1]})
 
 
