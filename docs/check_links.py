@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class Page(HTMLParser):
-    """The links and images of a page, and the places on it that can be linked to."""
+    """Links, images and link targets of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

@@ -502,7 +502,8 @@ def variants_section(table: pd.DataFrame) -> list[str]:
         return []
     text = (
         "CART's default is a tree of six leaves, or of one leaf per class (at most eight) if there "
-        "are more classes; it was chosen on the even tables. Differences of other defaults from it:"
+        "are more classes; it was chosen on the tables at even positions in the order of names. "
+        "Differences of other defaults from it:"
     )
     head = ["suite", "CART with", "tables", "ICE", "fidelity", "rules", "p of fidelity (Wilcoxon)"]
     return [text, *format_table(lines, head, n_text=3)]
@@ -556,7 +557,7 @@ def losses_section(table: pd.DataFrame) -> list[str]:
     if len(largest_losses):
         reason = (
             f"In {int(has_more_rules.sum())} of the {len(largest_losses)} largest losses, the "
-            f"search has more rules than the peer; in the other "
+            f"search has more rules than the peer; in the remaining "
             f"{int((~has_more_rules).sum())}, it has worse predictions."
         )
         lines = [
@@ -572,7 +573,8 @@ def losses_section(table: pd.DataFrame) -> list[str]:
             ]
             for k, r in zip(largest_losses.index, largest_losses.itertuples(), strict=True)
         ]
-        head = ["table", "ICE", "rules", "p", "best peer", "its ICE", "rules", "p"]
+        head = ["table", "ICE", "rules", "performance", "best peer"]
+        head += ["its ICE", "its rules", "its performance"]
         text += ["", reason, *format_table(lines, head)]
     return [*text, ""]
 
@@ -634,7 +636,7 @@ def failures_section(table: pd.DataFrame) -> list[str]:
         + ", ".join(f"{r.method} on {r.data} {r.seconds:.0f} s" for r in slowest_cells.itertuples())
         + ".",
         f"- {int(n_unsuitable.reindex(list(OURS)).fillna(0).sum())} use a column that is constant "
-        "in the training rows or numbers the rows. Such cells by method: "
+        "in the training rows or contains row numbers. Such cells by method: "
         + (", ".join(f"{name} {n}" for name, n in n_unsuitable.items()) or "none")
         + ".",
         "",

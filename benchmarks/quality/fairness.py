@@ -210,13 +210,13 @@ def page(cells: pd.DataFrame) -> str:
         "",
         f"A random forest is fitted on one half of each of {tables} tables ({splits} splits), and "
         f"every method extracts at most {MAX_RULES} rules from its predictions there. All figures "
-        "are means over tables on the other half. *Fidelity* is the agreement with the forest, "
-        "*correctness* the agreement with the data. *Gap* is the difference between two groups, "
-        "such as women and men, in the share of rows that are predicted as the second class. "
-        f"*Small gap* is the share of runs with a gap of at most {MAX_GAP}. *Limited gap* is a "
-        f"constraint of {MAX_GAP} on the training rows. With the gap *as a further loss*, the most "
-        f"faithful of the trade-offs with a mean gap on the folds of at most {MAX_GAP_ON_FOLDS} is "
-        "chosen.",
+        "are from the other half, averaged over the tables. *Fidelity* is the agreement with the "
+        "forest, *correctness* the agreement with the data. *Gap* is the difference between two "
+        "groups, such as women and men, in the share of rows that are predicted as the second "
+        f"class. *Small gap* is the share of runs with a gap of at most {MAX_GAP}. *Limited gap* "
+        f"is a constraint of {MAX_GAP} on the training rows. With the gap *as a further loss*, the "
+        "search finds trade-offs, and the most faithful rules with a mean gap of at most "
+        f"{MAX_GAP_ON_FOLDS} on the folds are chosen.",
         "",
         f"The forest itself has a gap of {by_table.loc['CART', 'gap_of_forest'].mean():.3f}.",
         "",
@@ -245,9 +245,10 @@ def page(cells: pd.DataFrame) -> str:
 def _comparisons(by_table: pd.DataFrame, peer: str, methods: list[str]) -> list[str]:
     """Return a table that compares each method with a peer over the tables."""
     lines = [
-        f"Compared with {peer} over the tables, by Wilcoxon's signed-rank test:",
+        "Numbers of tables on which a method has a smaller or larger gap, and a higher or lower "
+        f"fidelity, than {peer}, with the p-value of Wilcoxon's signed-rank test:",
         "",
-        "| method | smaller gap, larger | p | higher fidelity, lower | p |",
+        "| method | gap smaller, larger | p | fidelity higher, lower | p |",
         "| :-- | --: | --: | --: | --: |",
     ]
     for method in methods:

@@ -27,6 +27,6 @@ CorridorDisplay.from_certificate(certificate, y="loss", ax=axes[1])
 plt.show()
 
 # %%
-# The proof also holds for other weights and scores.
+# The same proof bounds other scores, and scores with other weights.
 print(certificate)
 print(f"{certificate.with_score('ice', phi=3).gap():.4f} ICE with φ = 3")

@@ -41,7 +41,7 @@ print(revision)
 print(revision.rules)
 
 # %%
-# Errors of each earlier rule before and after the revision, on other rows of the new year.
+# Error rate on the rows of each earlier rule, before and after the revision (new rows of the year).
 X, y = draw(4000, 2, 70)
 group = rules.assign(X)
 before, after = (
