@@ -315,6 +315,9 @@ def _prices(options: argparse.Namespace, editor: RuleEditor) -> list[Price]:
         y = y.astype(object)  # floats would be the target of a regression
     limits = SolverLimits(time_limit=options.seconds)
     parts = {} if editor.constraints is None else editor.constraints.parts()
+    for label, part in parts.items():
+        if part.monotone:  # prices know no rules, whose order of classes is the default
+            parts[label] = part.replace(class_order=part.ranked_classes(editor.rules_))
     return [
         price(part, rows.X, y, max_rules=4, tolerance=0.0025, limits=limits)
         for part in parts.values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -147,10 +147,11 @@ def refit(
     if n_free and is_free.any():
         frame = _frame(X, rules.feature_names)
         rows = np.flatnonzero(is_free)
-        constant = len(set(labels[rows].tolist())) == 1
-        best = _best_tree(
-            take_rows(frame, rows), labels[rows], constraints, 1 if constant else n_free, limits
-        )
+        observed = set(labels[rows].tolist())
+        if constraints is not None:
+            constraints = _for_classes(constraints, rules, observed)
+        max_leaves = 1 if len(observed) == 1 else n_free
+        best = _best_tree(take_rows(frame, rows), labels[rows], constraints, max_leaves, limits)
         if best is None:
             return None
         leaves = [replace(leaf, statistics=None) for leaf in best]
@@ -158,6 +159,19 @@ def refit(
         return rules.replace(rules=leaves, ordered=False, disjoint=True)
     order = _order(rules, leaves, sorted(pinned), table, labels)
     return rules.replace(rules=order, ordered=True, disjoint=False)
+
+
+def _for_classes(constraints: Constraints, rules: RuleSet, observed: set[Any]) -> Constraints:
+    """Return constraints for rows with some classes of the rules, in the order of the rules."""
+    order = constraints.ranked_classes(rules) if constraints.monotone else constraints.class_order
+    ranked = [label for label in order or () if label in observed]
+    names = {str(label) for label in rules.classes or () if label in observed}
+    limits = {}
+    for name in ("max_conditions", "max_features", "max_rules_per_class"):
+        limit = getattr(constraints, name)
+        if isinstance(limit, Mapping):
+            limits[name] = {label: n for label, n in limit.items() if label in names}
+    return constraints.replace(class_order=ranked if len(ranked) > 1 else None, **limits)
 
 
 def _frame(X: Any, names: Sequence[str]) -> Any:

@@ -171,6 +171,16 @@ def test_edit_prices_constraints(files, capsys) -> None:
     assert result["effect"]["n_rows"] == 120
 
 
+def test_edit_prices_monotonicity_in_the_order_of_the_rules(tmp_path, capsys) -> None:
+    X = pd.DataFrame({"a": np.repeat(np.arange(6), 4)})
+    X.assign(buys=np.where(X["a"] <= 1, "yes", "no")).to_csv(tmp_path / "table.csv", index=False)
+    rules = RuleSet([Rule([Interval(0, upper=1)], "yes")], ["a"], task="classification")
+    rules.replace(classes=["yes", "no"]).save(tmp_path / "rules.json")
+    assert edit(tmp_path, "--monotone", "a:+", "--price", "--format", "json") == 0
+    (price,) = json.loads(capsys.readouterr().out)["prices"]
+    assert price["upper"] == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -202,3 +202,29 @@ def test_reoptimize_counts_the_support_in_all_rows() -> None:
     )
     assert editor.reoptimize([1], max_rules=3).is_better
     assert violations(editor.rules_, constraints, X, y) == []
+
+
+def test_reoptimize_orders_classes_like_the_rules() -> None:
+    X = pd.DataFrame({"a": np.repeat(np.arange(6.0), 4)})
+    y = np.where(X["a"] <= 1, "yes", "no")
+    rules = RuleSet(
+        [Rule([Interval(0, upper=3)], "yes"), Rule([], "no")], ["a"], task="classification"
+    )
+    rules = rules.replace(classes=["yes", "no"])
+    editor = RuleEditor(rules, X, y, constraints=Constraints(monotone={"a": "+"}))
+    assert editor.reoptimize().is_better
+    np.testing.assert_array_equal(editor.rules_.predict(X), y)
+
+
+def test_reoptimize_around_rules_that_cover_a_class() -> None:
+    X = pd.DataFrame({"a": np.repeat(np.arange(6.0), 4)})
+    y = np.where(X["a"] <= 1, "yes", "no")
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], "yes"), Rule([], "yes")], ["a"], task="classification"
+    )
+    constraints = Constraints(
+        monotone={"a": "-"}, class_order=["no", "yes"], max_conditions={"yes": 1}
+    )
+    editor = RuleEditor(rules.replace(classes=["no", "yes"]), X, y, constraints=constraints)
+    assert editor.reoptimize([1]).is_better
+    np.testing.assert_array_equal(editor.rules_.predict(X), y)
