@@ -118,13 +118,16 @@ class LabeledRows:
         values = np.unique(self.column(feature))
         if len(values) < 2:
             return
-        allowed = constraints.allowed_thresholds(self.names[feature])
+        name = self.names[feature]
+        together, apart = constraints.together.get(name, ()), constraints.apart.get(name, ())
+        allowed = constraints.allowed_thresholds(name)
         positions = np.unique(np.linspace(0, len(values) - 2, _N_CUTS).astype(int))
         for i in positions.tolist():
             middle = float(values[i] / 2 + values[i + 1] / 2)
             for bound in (middle,) if allowed is None else allowed.near(middle):
-                yield Interval(feature, upper=bound)
-                yield Interval(feature, lower=bound)
+                for condition in (Interval(feature, upper=bound), Interval(feature, lower=bound)):
+                    if groups_hold(condition, together, apart):
+                        yield condition
 
     @cached_property
     def overall(self) -> np.ndarray:

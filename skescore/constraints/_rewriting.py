@@ -129,13 +129,16 @@ def respect_groups(constraints: Constraints, names: Any, domain: Domain | None) 
     """
 
     def change(condition: Any) -> list[Condition] | None:
-        if not isinstance(condition, OneOf):
+        if not isinstance(condition, OneOf | Interval):
             return [condition]
         name = names[condition.feature]
         together = constraints.together.get(name, ())
         apart = constraints.apart.get(name, ())
         if groups_hold(condition, together, apart):
             return [condition]
+        if isinstance(condition, Interval):
+            condition = _widened(condition, together)
+            return [condition] if groups_hold(condition, together, apart) else []
         values = known_values(condition, domain)
         if values is None:
             return []
@@ -149,13 +152,34 @@ def respect_groups(constraints: Constraints, names: Any, domain: Domain | None) 
     return change
 
 
-def accepts(condition: OneOf, value: Any) -> bool:
-    """Return whether a categorical condition accepts a value."""
-    return (value in condition.values) != condition.negated
+def _widened(condition: Interval, together: Any) -> Interval:
+    """Widen an interval so that it contains all numbers of the groups that it separates."""
+    for group in together:
+        if not groups_hold(condition, [group], ()) and all(type(v) in (int, float) for v in group):
+            low, high = min(group), max(group)
+            condition = replace(
+                condition,
+                lower=min(condition.lower, low),
+                upper=max(condition.upper, high),
+                lower_closed=condition.lower_closed or low <= condition.lower,
+                upper_closed=condition.upper_closed or high >= condition.upper,
+            )
+    return condition
 
 
-def groups_hold(condition: OneOf, together: Any, apart: Any) -> bool:
-    """Return whether a categorical condition respects groups of values."""
+def accepts(condition: OneOf | Interval, value: Any) -> bool:
+    """Return whether a condition accepts a value."""
+    if isinstance(condition, OneOf):
+        return (value in condition.values) != condition.negated
+    if not isinstance(value, int | float):
+        return False
+    is_above = value > condition.lower or (condition.lower_closed and value == condition.lower)
+    is_below = value < condition.upper or (condition.upper_closed and value == condition.upper)
+    return is_above and is_below
+
+
+def groups_hold(condition: OneOf | Interval, together: Any, apart: Any) -> bool:
+    """Return whether a condition respects groups of values."""
     is_together = all(len({accepts(condition, v) for v in group}) == 1 for group in together)
     return is_together and all(sum(accepts(condition, v) for v in group) <= 1 for group in apart)
 

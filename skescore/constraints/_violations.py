@@ -21,6 +21,7 @@ from skescore.constraints._monotone import (
 )
 from skescore.constraints._parts import split
 from skescore.constraints._pinned import rule_features
+from skescore.constraints._rewriting import accepts
 from skescore.metrics import group_masks
 from skescore.rules import (
     AtLeast,
@@ -365,9 +366,9 @@ def _check_groups(context: _Context, label: str, part: Constraints) -> Iterator[
     index = context.names.index(feature)
     for i, rule in enumerate(context.rules):
         for condition in conditions_on(rule, index):
-            if not isinstance(condition, OneOf):
+            if not isinstance(condition, OneOf | Interval):
                 continue
-            accepted = [v for v in group if (v in condition.values) != condition.negated]
+            accepted = [v for v in group if accepts(condition, v)]
             if is_together and 0 < len(accepted) < len(group):
                 evidence = f"rule {i + 1} separates {accepted[0]} from the others"
                 yield Violation(label, i, evidence, "Accept all of them or none.")

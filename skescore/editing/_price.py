@@ -277,7 +277,9 @@ class PriceProblem:
     def _further_constraints(self) -> Constraints:
         """Return the constraints that no search space expresses."""
         defaults = Constraints()
-        return self.constraints.replace(**{name: getattr(defaults, name) for name in _OF_SPACE})
+        further = self.constraints.replace(**{name: getattr(defaults, name) for name in _OF_SPACE})
+        groups = self.constraints.together.items()  # of numbers, which thresholds may separate
+        return further.replace(together={f: g for f, g in groups if not isinstance(g[0][0], str)})
 
     def spaces(self, space: SearchSpace) -> tuple[SearchSpace, SearchSpace]:
         """Return the spaces without and with the constraints; the first contains the second."""
@@ -305,6 +307,8 @@ class PriceProblem:
         sets = dict(base.category_sets)
         for name, groups in self.constraints.together.items():
             j = self.names.index(name)
+            if j in thresholds:
+                continue
             joined = {value for group in groups for value in group}
             categories[j] = tuple(v for v in categories.get(j, ()) if v not in joined)
             undivided = (s for s in sets.get(j, ()) if _separates_none(s, groups))

@@ -309,3 +309,21 @@ def test_rejection_is_reported_with_violations() -> None:
     else:
         assert result.ruleset is not None
         assert broken(result.ruleset, constraints, X, CLASSIFIER.predict(X)) == set()
+
+
+@pytest.mark.parametrize("groups", [{"together": [[1, 2]]}, {"apart": [[1, 3]]}])
+def test_groups_of_numbers_limit_bounds(groups: dict[str, list[list[int]]]) -> None:
+    X = pd.DataFrame({"region": [1, 2, 3, 4] * 20, "b": np.arange(80) % 7})
+    y = np.where((X["region"] == 1) | (X["b"] < 3), "yes", "no")
+    constraints = Constraints(**{name: {"region": group} for name, group in groups.items()})
+    bound = 1 if "together" in groups else 3
+    premises = [[Interval(0, upper=bound)], [Interval(1, upper=2)], []]
+    rules = RuleSet(map(Rule, premises, ["yes", "yes", "no"]), list(X), task="classification")
+    (violation,) = violations(rules, constraints)
+    assert violation.rule_index == 0
+    result = constrain(rules, constraints, X, y)
+    assert set(result.outcomes.values()) == {"repaired"}
+    assert result.ruleset is not None
+    assert not violations(result.ruleset, constraints)
+    if "together" in groups:
+        assert result.ruleset[0].conditions == (Interval(0, upper=2),)

@@ -228,3 +228,15 @@ def test_reoptimize_around_rules_that_cover_a_class() -> None:
     editor = RuleEditor(rules.replace(classes=["no", "yes"]), X, y, constraints=constraints)
     assert editor.reoptimize([1]).is_better
     np.testing.assert_array_equal(editor.rules_.predict(X), y)
+
+
+def test_reoptimize_keeps_groups_of_numbers_together() -> None:
+    X = pd.DataFrame({"a": [1, 2, 3, 4] * 20, "b": np.arange(80) % 7})
+    y = np.where((X["a"] == 1) | ((X["a"] == 2) & (X["b"] < 4)), "yes", "no")
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], "yes"), Rule([], "no")], list(X), task="classification"
+    )
+    editor = RuleEditor(rules, X, y, constraints=Constraints(together={"a": [[1, 2]]}))
+    result = editor.reoptimize(max_rules=3)
+    assert not result.effect.violations
+    assert "ICE" in str(result)
