@@ -14,7 +14,7 @@ import re
 import shlex
 import shutil
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -731,16 +731,19 @@ def add_constraint_options(parser: Any) -> None:
 
 
 def constraints_from(
-    options: argparse.Namespace, columns: pd.DataFrame, labels: Iterable[Any] | None
+    options: argparse.Namespace,
+    columns: pd.DataFrame,
+    labels: Iterable[Any] | None,
+    domain: Mapping[str, Sequence[Any]] | None = None,
 ) -> Constraints | None:
     """Return the constraints of the command line; None without any.
 
-    The texts of the options are matched with the values in `columns` and `labels`.
+    The texts of the options are matched with the values in `columns`, `labels` and, by feature, in
+    `domain`.
     """
     values = {name: getattr(options, name) for name in CONSTRAINT_NAMES}
     for name in ("forbid", "require"):
-        texts = values[name] or []
-        values[name] = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+        values[name] = [part for text in values[name] or () for part in names_from(text) if part]
     if not any(value not in (None, []) for value in values.values()):
         return None
     from skescore.constraints import Constraints
@@ -750,15 +753,24 @@ def constraints_from(
     if constraints.class_order is not None:
         changes["class_order"] = _matched(constraints.class_order, () if labels is None else labels)
     for name in ("together", "apart"):
-        changes[name] = {
-            feature: [_matched(group, _categories(columns, feature)) for group in groups]
-            for feature, groups in getattr(constraints, name).items()
-        }
+        changes[name] = {}
+        for feature, groups in getattr(constraints, name).items():
+            known = _categories(columns, feature, domain)
+            matched = changes[name][feature] = [_matched(group, known) for group in groups]
+            unknown = [v for group in matched for v in group if v not in known]
+            if unknown and any(isinstance(v, str) for v in known):
+                raise ValueError(
+                    f"--{name}: {feature} has no value {unknown[0]!r}. "
+                    f"{did_you_mean(str(unknown[0]), list(map(str, known)))}"
+                )
     return constraints.replace(**changes)
 
 
-def _categories(columns: pd.DataFrame, feature: str) -> list[Any]:
-    return list(columns[feature].dropna().unique()) if feature in columns else []
+def _categories(
+    columns: pd.DataFrame, feature: str, domain: Mapping[str, Sequence[Any]] | None
+) -> list[Any]:
+    observed = list(columns[feature].dropna().unique()) if feature in columns else []
+    return [*observed, *(domain or {}).get(feature, ())]
 
 
 def _matched(values: Iterable[Any], candidates: Iterable[Any]) -> list[Any]:

@@ -184,7 +184,9 @@ def _editor(options: argparse.Namespace) -> RuleEditor:
     black_box = inputs.load_matching_model(options, dataset)
     if ruleset.domain is None:
         ruleset = ruleset.replace(domain=ruleset.domain_around(dataset.X))
-    constraints = constraints_from(options, dataset.X, ruleset.classes)
+    assert ruleset.domain is not None
+    domain = {ruleset.feature_names[j]: values for j, values in ruleset.domain.categories}
+    constraints = constraints_from(options, dataset.X, ruleset.classes, domain)
     if constraints is not None:
         constraints.check_names(ruleset.feature_names, ruleset.classes)
     return RuleEditor(

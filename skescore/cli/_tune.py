@@ -195,7 +195,7 @@ def _add_search_options(group: Any) -> None:
     group.add_argument(
         "--features",
         metavar="COLUMN,...",
-        type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
+        type=lambda text: [name for name in arguments.names_from(text) if name],
         help="columns that the rules may use (default: all); the model uses all columns",
     )
     for name, (kind, default, metavar, text) in _number_options().items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,11 @@ def _several(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
+def _fields(text: str) -> list[str]:
+    """Split at commas; a text with a comma is quoted."""
+    return next(csv.reader([text], skipinitialspace=True), [])
+
+
 def _names(name: str, value: Any) -> list[str]:
     return _several(value)
 
@@ -103,7 +109,7 @@ def _label(text: str) -> Any:
 
 
 def _labels(name: str, value: Any) -> list[Any]:
-    texts = value.split(",") if isinstance(value, str) else value
+    texts = _fields(value) if isinstance(value, str) else value
     return [_label(text) if isinstance(text, str) else text for text in texts]
 
 
@@ -131,7 +137,7 @@ def _limit(name: str, value: Any) -> Any:
     text = str(value)
     if ":" not in text:
         return _number(name, text)
-    return {label: int(_number(name, n)) for label, n in _pairs(name, text.split(","))}
+    return {label: int(_number(name, n)) for label, n in _pairs(name, _fields(text))}
 
 
 def _single_number(name: str, value: Any) -> float:

@@ -251,6 +251,19 @@ def test_edit_reads_categories_of_constraints_as_in_the_table(tmp_path, capsys) 
     assert "apart: size (1.5, 2.0) is violated" in text
 
 
+def test_edit_reads_quoted_names_and_unknown_categories(tmp_path, capsys) -> None:
+    table = pd.DataFrame({"net, gross": [1, 2, 3, 4], "kind": ["a,b", "c", "d", "c"]})
+    table.assign(buys=["no", "yes"] * 2).to_csv(tmp_path / "table.csv", index=False)
+    rules = [Rule([OneOf(1, ["c"]), Interval(0, upper=2)], "yes"), Rule([], "no")]
+    RuleSet(rules, list(table), task="classification").save(tmp_path / "rules.json")
+    assert edit(tmp_path, "--forbid", '"net, gross"', "--together", 'kind:"a,b",c') == 1
+    text = capsys.readouterr().out
+    assert "together: kind (a,b, c) is violated" in text
+    assert "1. IF kind = c THEN yes" in text
+    assert edit(tmp_path, "--together", "kind:a,b,c") == 1
+    assert "--together: kind has no value 'a'" in capsys.readouterr().err
+
+
 def test_edit_keeps_edited_rules_after_a_repair(files, tmp_path, capsys) -> None:
     premises = [Interval(0, upper=10)], [Interval(1, upper=0.2)], []
     rules = list(map(Rule, premises, ["yes", "no", "yes"]))
