@@ -328,6 +328,11 @@ class RuleSet(Sequence[Rule]):
 
         If the rules have no fallback, :meth:`predict` raises an error for uncovered rows. The copy
         predicts all rows; use only its predictions of rows that :meth:`covers` marks.
+
+        Returns
+        -------
+        RuleSet
+            The copy.
         """
         output = 0.0 if self.classes is None else (self.classes or (None,))[0]
         return self.replace(fallback=Fallback(output))

@@ -59,12 +59,17 @@ class PerformanceScorer(AsksForWeights):
         return find_metric(self.metric, {}).scorer_name
 
     def check_task(self, task: str) -> None:
-        """Raise a ValueError if the measure is not defined for a task.
+        """Check that the measure is defined for a task.
 
         Parameters
         ----------
         task : {"classification", "regression"}
             Task of the black box.
+
+        Raises
+        ------
+        ValueError
+            If the measure is defined for the other task only.
         """
         metric = find_metric(self.metric, {})
         measures_numbers = metric.kind == "regression"
