@@ -23,9 +23,9 @@ from platformdirs import user_cache_path
 
 __all__ = [
     "LineFile",
-    "at_home",
     "cache_folder",
     "check_regular",
+    "expand_home",
     "json_of",
     "package_versions",
     "try_lock",
@@ -51,12 +51,12 @@ def cache_folder() -> Path:
     return user_cache_path("skescore", appauthor=False)
 
 
-def at_home(path: str | os.PathLike[str]) -> Path:
+def expand_home(path: str | os.PathLike[str]) -> Path:
     """Expand ``~`` in a path; ``~name`` is kept if there is no such user.
 
     Examples
     --------
-    >>> at_home("~$rows.xlsx").name
+    >>> expand_home("~$rows.xlsx").name
     '~$rows.xlsx'
     """
     return Path(os.path.expanduser(path))  # Path.expanduser raises an error

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from skescore._io import at_home
+from skescore._io import expand_home
 from skescore._text import did_you_mean, nearest_names
 
 #: Names in :data:`skescore.black_boxes.BLACK_BOXES`.
@@ -332,7 +332,7 @@ def no_data_text(where: str) -> str:
     >>> no_data_text("https://host/wine.csv").partition(" Known")[0]
     "'https://host/wine.csv' is neither a built-in data set nor an existing file. Addresses are not read: download the file first."
     """  # noqa: E501 - printed output
-    path = at_home(where)
+    path = expand_home(where)
     try:
         files = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
         close = nearest_names(path.name, files)

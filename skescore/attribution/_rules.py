@@ -340,8 +340,10 @@ class _PremiseSearch:
             moved = {a: b & self.allowed[a] for a, b in premise.items() if not b & row_bits[a]}
             if all(moved.values()):
                 queue.append((len(moved), next(serial), k, moved))
-        at_home = all(cell & allowed for cell, allowed in zip(row_bits, self.allowed, strict=True))
-        if other[-1] and not (self.covering and at_home):
+        are_allowed = all(
+            cell & allowed for cell, allowed in zip(row_bits, self.allowed, strict=True)
+        )
+        if other[-1] and not (self.covering and are_allowed):
             queue.append((0, next(serial), len(self.premises), {}))
         for _, _, k, _ in queue:
             if k not in avoided:

@@ -18,7 +18,7 @@ import joblib
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from skescore._io import at_home, check_regular
+from skescore._io import check_regular, expand_home
 from skescore._names import MODEL_KINDS, PACKAGED, SEARCH
 from skescore._text import did_you_mean
 from skescore.black_boxes import BLACK_BOXES, make_black_box, type_name
@@ -606,7 +606,7 @@ def _read_params(table: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _resolve_path(text: str, base: Path | None) -> str:
-    path = at_home(text)
+    path = expand_home(text)
     return str(path if base is None or path.is_absolute() else base / path)
 
 

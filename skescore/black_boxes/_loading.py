@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skescore._io import at_home, check_regular
+from skescore._io import check_regular, expand_home
 from skescore._names import PICKLE_KINDS, no_model_text
 from skescore._optional import ENGINE_EXTRAS, import_optional, install_commands
 from skescore._xgboost_categories import stored_categories
@@ -82,7 +82,7 @@ def load_model(
     skescore.black_boxes...SavedModelError: ... was not opened: a .pkl file can run any code ...
     """
     where = os.fspath(path)
-    file = at_home(path)
+    file = expand_home(path)
     suffix = file.suffix.lower()
     if not file.exists():
         raise SavedModelError(no_model_text(file, where))
@@ -209,7 +209,7 @@ def read_bytes(file: Path, where: str) -> bytes:
 
 def model_checksum(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a model's file, or of all files in its folder."""
-    model = at_home(path)
+    model = expand_home(path)
     if not model.is_dir():
         return hashlib.sha256(read_bytes(model, os.fspath(path))).hexdigest()
     files = sorted(file for file in model.rglob("*") if file.is_file())

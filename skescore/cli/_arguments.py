@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from skescore._io import at_home
+from skescore._io import expand_home
 from skescore._names import (
     DATA_SET_TASKS,
     FETCHED,
@@ -144,7 +144,7 @@ class _Value(argparse.Action):
 
 def _is_there(path: Path) -> bool:
     try:
-        return at_home(path).exists()
+        return expand_home(path).exists()
     except (OSError, RuntimeError):  # reading it will report the problem
         return True
 
@@ -163,7 +163,7 @@ def lies_elsewhere(data: str) -> bool:
     if data.startswith(FETCHED):
         return False
     several = any(sign in data for sign in "*?[") and not _is_there(Path(data))
-    return "://" in data or several or at_home(data).is_dir()
+    return "://" in data or several or expand_home(data).is_dir()
 
 
 def _missing_source(data: str) -> str:
@@ -171,7 +171,7 @@ def _missing_source(data: str) -> str:
 
 
 def _missing_model(model: str) -> str:
-    path = at_home(model)
+    path = expand_home(model)
     named = model.startswith(COMMAND) or path.suffix.lower() not in MODEL_KINDS
     return "" if named or _is_there(path) else no_model_text(path, model)
 

@@ -13,7 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skescore._io import at_home
+from skescore._io import expand_home
 from skescore._names import MODEL_KINDS, VOTING_TEXTS
 from skescore._rule_readers import RULE_FILE_READERS
 from skescore._text import cell_text, listed, plural
@@ -326,7 +326,7 @@ def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[Ru
     from skescore.black_boxes import load_model
     from skescore.rules import as_ruleset
 
-    path = at_home(options.model)
+    path = expand_home(options.model)
     if not path.exists():
         raise FileNotFoundError(f"There is no file {options.model}; pass a model or rules.")
     kind = find_kind(path) if options.kind == "auto" else options.kind

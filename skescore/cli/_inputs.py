@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from skescore._io import at_home
+from skescore._io import expand_home
 from skescore._names import BUILT_IN, DATA_SET_TASKS, no_data_text
 from skescore._text import did_you_mean, listed, percentage, plural, rename_hint
 from skescore.cli import _arguments as arguments
@@ -45,7 +45,7 @@ def with_remedies(options: argparse.Namespace) -> Iterator[None]:
     try:
         yield
     except DatasetError as error:
-        if error.options or error.misspelt:
+        if error.options or error.misspelled:
             error.args = (f"{error} Try: {_correct_command(options.command_line, error)}",)
         raise
 
@@ -144,7 +144,7 @@ def unlabeled_data_from(
     reading = reading_from(options)
     if features is None and options.target is not None:
         reading["drop"] = [*reading["drop"], options.target]
-    if not (path := at_home(data)).exists():
+    if not (path := expand_home(data)).exists():
         raise FileNotFoundError(no_data_text(data))
     with with_remedies(options):
         table = read_prepared(
@@ -193,8 +193,8 @@ def _correct_command(command: Sequence[str], error: DatasetError) -> str:
             option, equals, value = (
                 word.rpartition("=") if word.startswith("--") else ("", "", word)
             )
-            corrected = error.misspelt.get(value) or ",".join(
-                error.misspelt.get(name, name) for name in value.split(",")
+            corrected = error.misspelled.get(value) or ",".join(
+                error.misspelled.get(name, name) for name in value.split(",")
             )
             words.append(f"{option}{equals}{corrected}")
         skip = not skip and word in replaced
@@ -273,7 +273,7 @@ def read_table(
     if data in DATA_SET_TASKS:
         return load_dataset(data).X
     layout = ReadingOptions(header=options.header, skip_rows=options.skip_rows).layout
-    source = at_home(data)
+    source = expand_home(data)
     try:
         table = read_file(
             source, data, separator=options.sep, encoding=options.encoding, layout=layout
@@ -408,7 +408,7 @@ def is_source(data: str) -> bool:
     """Return whether the data are a data source; a folder must contain Parquet files."""
     if data in DATA_SET_TASKS or not arguments.lies_elsewhere(data):
         return False
-    folder = at_home(data)
+    folder = expand_home(data)
     return not folder.is_dir() or any(folder.rglob("*.parquet"))
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from skescore._io import at_home, json_of
+from skescore._io import expand_home, json_of
 from skescore._names import BLACK_BOX_NAMES, FIDELITY_SCORER_NAME, SET_SCORER_NAMES
 from skescore._processes import SEARCH_MODULES, start_helpers
 from skescore._quantities import MAX_DISAGREEMENT, limited_quantities
@@ -394,7 +394,7 @@ def use_earlier_options(options: argparse.Namespace) -> None:
 
 def _earlier_options(parser: argparse.ArgumentParser, folder: Path) -> argparse.Namespace:
     """Return the options of the command that made a run."""
-    path = at_home(folder) / "run.json"
+    path = expand_home(folder) / "run.json"
     try:
         words = json_of(path.read_text(encoding="utf-8"))["run"]["command_line"]
         if words[1] != "tune":
@@ -433,7 +433,7 @@ def check_revision_options(options: argparse.Namespace) -> None:
         error("argument --pick: not allowed with --from, which only compares the best candidate")
     if options.workers != 1:
         error("argument --workers: not allowed with --from; use --n-jobs")
-    if options.output is not None and at_home(options.output) == at_home(options.from_run):
+    if options.output is not None and expand_home(options.output) == expand_home(options.from_run):
         error("argument --output: must differ from the folder of --from")
 
 

@@ -18,7 +18,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from skescore._io import at_home
+from skescore._io import expand_home
 from skescore._names import BLACK_BOX_NAMES
 from skescore._quantities import MAX_DISAGREEMENT, limited_quantities
 from skescore._scores import SCORE_SPECS
@@ -561,7 +561,7 @@ class EarlierRun:
     @classmethod
     def load(cls, folder: Path) -> EarlierRun:
         """Read a run; raise a ValueError if it has no baseline."""
-        path = at_home(folder) / "rules.json"
+        path = expand_home(folder) / "rules.json"
         ruleset = read_rules(path)
         baseline = read_baseline(path, ruleset)
         if baseline is None:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skescore._io import at_home
+from skescore._io import expand_home
 from skescore._optional import import_optional
 from skescore._text import plural
 from skescore.cli import _arguments as arguments
@@ -188,7 +188,7 @@ def run(options: argparse.Namespace) -> str:
     _check(options)
     ruleset = read_rules(options.rules)
     notes = output.Notes()
-    options.state = at_home(options.state or options.rules.parent / STATE)
+    options.state = expand_home(options.state or options.rules.parent / STATE)
     new: list[RuleChange] = []
     with _table_file(options), locked(options.state):
         if options.init:
@@ -248,7 +248,7 @@ def _batch_name(options: argparse.Namespace) -> str:
     """Return the name of the batch, by default a hash of the file."""
     if options.batch is not None:
         return str(options.batch)
-    path = at_home(options.data)
+    path = expand_home(options.data)
     if not path.is_file():
         return str(options.data)
     with path.open("rb") as file:

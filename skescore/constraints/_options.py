@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skescore._io import at_home
+from skescore._io import expand_home
 from skescore.constraints._json import constraints_from_json
 from skescore.constraints._pinned import PinnedRule
 from skescore.constraints._thresholds import ROUNDINGS
@@ -32,7 +32,7 @@ def read_options(kind: type[Constraints], options: Mapping[str, Any]) -> Constra
 
 
 def _read_file(kind: type[Constraints], file: Any) -> Constraints:
-    path = at_home(file)
+    path = expand_home(file)
     try:
         return constraints_from_json(kind, Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -155,7 +155,7 @@ def _pinned(name: str, value: Any) -> list[PinnedRule]:
                 f"1, or FILE:NUMBER@POSITION, got {item!r}."
             )
         try:
-            rules = RuleSet.from_json(Path(at_home(file)).read_text(encoding="utf-8"))
+            rules = RuleSet.from_json(Path(expand_home(file)).read_text(encoding="utf-8"))
             rule = PinnedRule.from_ruleset(rules, int(number) - 1)
         except (OSError, TypeError, ValueError) as error:
             raise ValueError(f"{_flag(name)} {item}: {error}") from error

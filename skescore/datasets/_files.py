@@ -148,18 +148,18 @@ class DatasetError(ValueError):
         Complete message.
     options : sequence of str, default=()
         Command-line options that solve the problem, such as ``("--drop", "id")``.
-    misspelt : mapping, optional
+    misspelled : mapping, optional
         Unknown column names, with the names that were probably meant.
     """
 
     __module__ = "skescore.datasets"  # public module of the class
 
     def __init__(
-        self, text: str, options: Sequence[str] = (), misspelt: Mapping[str, str] | None = None
+        self, text: str, options: Sequence[str] = (), misspelled: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(text)
         self.options = tuple(options)
-        self.misspelt = dict(misspelt or {})
+        self.misspelled = dict(misspelled or {})
 
 
 #: Sheet files in a workbook.

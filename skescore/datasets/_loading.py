@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skescore._io import at_home
+from skescore._io import expand_home
 from skescore._names import BUILT_IN, PACKAGED, BuiltIn, Task, no_data_text
 from skescore._text import did_you_mean, listed, nearest_names
 from skescore.datasets._files import (
@@ -143,7 +143,7 @@ def _check_known(names: list[str], where: str, target: str, options: ReadingOpti
                 f"{parameter} must be among the columns, got {listed(unknown)}.{guess} "
                 f"{_columns(names)}",
                 *(("--target", names[-1]) if parameter == "target" and not best else ()),
-                misspelt={unknown[0]: best} if best else None,
+                misspelled={unknown[0]: best} if best else None,
             )
     problems.check()
 
@@ -803,7 +803,7 @@ def _open_data(
             task = "classification"
         return _Origin(_as_file(table), data, data.rpartition("/")[2], data, target, task)
     if isinstance(data, str | os.PathLike):
-        path, where = at_home(data), os.fspath(data)
+        path, where = expand_home(data), os.fspath(data)
         name = re.sub(r"(\.[a-z]+)(\.gz)?$", "", path.name, flags=re.IGNORECASE)
         try:
             raw = read_file(path, where, separator=sep, encoding=encoding, layout=layout)

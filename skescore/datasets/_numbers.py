@@ -88,7 +88,7 @@ def style_of(
     if decimal is not None or best != (".", ","):
         return best
     are_thousands = _are_thousands_of_money(sample_texts)
-    return (",", ".") if are_thousands or _are_thousands_beside_hundreds(sample_texts) else best
+    return (",", ".") if are_thousands or _mix_grouped_and_small_integers(sample_texts) else best
 
 
 def _have_either_sign(texts: Sequence[str], best_style: tuple[str, str]) -> bool:
@@ -116,7 +116,7 @@ def _are_thousands_of_money(texts: Sequence[str]) -> bool:
     )
 
 
-def _are_thousands_beside_hundreds(texts: Sequence[str]) -> bool:
+def _mix_grouped_and_small_integers(texts: Sequence[str]) -> bool:
     """Return whether points precede three digits, and numbers without points lie between them.
 
     Of 7.996, 1.204 and 631 the last would be by far the largest if points were decimal signs. As

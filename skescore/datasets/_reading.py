@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from skescore._column_names import is_code_name, is_identifier_name, is_time_name
-from skescore._io import at_home
+from skescore._io import expand_home
 from skescore._text import listed, nearest_names, percentage, plural
 from skescore.datasets._files import (
     NULL_CELLS,
@@ -225,23 +225,23 @@ class Problems:
         self.where = where
         self._texts: list[str] = []
         self._options: list[str] = []
-        self._misspelt: dict[str, str] = {}
+        self._misspelled: dict[str, str] = {}
 
-    def add(self, text: str, *options: str, misspelt: Mapping[str, str] | None = None) -> None:
+    def add(self, text: str, *options: str, misspelled: Mapping[str, str] | None = None) -> None:
         """Add a problem, with the command-line options that solve it."""
         self._texts.append(text)
         self._options += options
-        self._misspelt |= misspelt or {}
+        self._misspelled |= misspelled or {}
 
     def check(self) -> None:
         """Raise all problems as one error, if there are any."""
         if len(self._texts) == 1:
             text = f"{self.where}: {self._texts[0]}"
-            raise DatasetError(text, self._options, self._misspelt)
+            raise DatasetError(text, self._options, self._misspelled)
         if self._texts:
             lines = "".join(f"\n- {text}" for text in self._texts)
             text = f"{self.where} has {len(self._texts)} faults:{lines}"
-            raise DatasetError(text, self._options, self._misspelt)
+            raise DatasetError(text, self._options, self._misspelled)
 
 
 @dataclass(frozen=True)
@@ -2096,7 +2096,7 @@ def read_raw(
         return FileTable(frame, ""), "the data frame"
     if isinstance(data, str | os.PathLike):
         where = os.fspath(data)
-        path = at_home(data)
+        path = expand_home(data)
         table = read_file(path, where, separator=sep, encoding=encoding, layout=layout)
         return table, where
     raise TypeError(f"data must be a path or a data frame, got {type(data).__name__}.")

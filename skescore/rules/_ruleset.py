@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
-from skescore._io import at_home, write_atomically
+from skescore._io import expand_home, write_atomically
 from skescore._validation import (
     TASKS,
     check_choice,
@@ -1315,7 +1315,7 @@ class RuleSet(Sequence[Rule]):
         ValueError
             If the file contains something else; the message names a function that reads it, if any.
         """
-        file = at_home(path)
+        file = expand_home(path)
         if (file / "rules.json").is_file():
             file /= "rules.json"
         try:

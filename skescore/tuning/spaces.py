@@ -528,7 +528,7 @@ class _LogUniformIntegers:
         return int(drawn) if size is None else drawn
 
     def __repr__(self) -> str:
-        return f"WholeLogUniform({self.low}, {self.high})"
+        return f"LogUniformIntegers({self.low}, {self.high})"
 
 
 def _suggest_value(trial: optuna.trial.BaseTrial, name: str, distribution: BaseDistribution) -> Any:

@@ -22,6 +22,7 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from skescore.extractors import TrepanExtractor
 from skescore.metrics import fire_score, ice_score
 from skescore.scorers import (
     ice,
@@ -761,3 +762,23 @@ def test_failed_trials_are_not_on_the_pareto_front() -> None:
     states = {trial.state for trial in search.studies_["gridex"].trials}
     assert states == {TrialState.FAIL}
     assert search.leaderboard_["state"].tolist() == ["complete"] * 4 + ["fail"] * 4
+
+
+class FailingExtractor(TrepanExtractor):
+    """Never returns rules."""
+
+    def _extract(self, *arguments: Any) -> Any:
+        raise RuntimeError("no rules")
+
+
+def test_search_for_several_measures_reports_that_all_trials_of_an_extractor_failed() -> None:
+    failing = FailingExtractor(BLACK_BOX)
+    spaces = {**SPACES, "FailingExtractor": {"max_leaf_nodes": IntDistribution(2, 8)}}
+    search = search_of(
+        extractors=("cart", "gridex", failing),
+        scoring=SEVERAL,
+        spaces=spaces,
+        allocation="halving",
+        n_trials=18,
+    ).fit(X, Y)
+    assert search.stopped_ == {"FailingExtractor": "after 4 trials each trial failed"}

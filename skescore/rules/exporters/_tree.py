@@ -163,7 +163,7 @@ def _lines(ruleset: RuleSet, number: NumberFormat) -> Iterator[str]:
     yield from closing_lines(ruleset)
 
 
-_FROM_THE_TOP = "(from the top, the first conclusion whose conditions all hold predicts)"
+_FROM_THE_TOP = "(from the top, the first branch whose conditions all hold predicts)"
 
 
 def _remaining(node: Node) -> list[tuple[int, Sequence[Condition]]]:

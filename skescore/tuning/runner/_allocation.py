@@ -35,12 +35,18 @@ def score_and_bound(
     pruned = [trial for trial in trials if STOPPED in trial.user_attrs]
     best = max(map(value_of, complete), default=-math.inf)
     if not pruned:
-        failed = -math.inf if trials else math.nan
-        return best, _upper_bound(complete, scorer) if complete else failed
+        return best, _upper_bound(complete, scorer) if complete else bound_without_score(trials)
     # Trials that were stopped between folds are not measured on all of them: there is no bound.
     if not complete and not is_race:
         best = max(float(trial.user_attrs["score"]) for trial in pruned)
     return best, math.inf
+
+
+def bound_without_score(trials: Sequence[FrozenTrial]) -> float:
+    """Return the upper bound of an extractor without complete trials, as in `score_and_bound`."""
+    if any(STOPPED in trial.user_attrs for trial in trials):
+        return math.inf
+    return -math.inf if trials else math.nan
 
 
 def _upper_bound(trials: list[FrozenTrial], scorer: Any) -> float:

@@ -31,6 +31,7 @@ from skescore.tuning.runner._allocation import (
     FinishedTrial,
     ResultCache,
     alternate,
+    bound_without_score,
     hypervolume_contributions,
     order_for_worker,
     raced_parts,
@@ -759,9 +760,15 @@ class Runner:
     def rank(self, names: Sequence[str], n_first: int | None) -> Mapping[str, tuple[float, float]]:
         """Return priority and upper bound of each extractor by its first trials."""
         if self.objective.minimized:
-            trials = {name: self._complete_trials(name, n_first) for name in names}
-            contributions = hypervolume_contributions(trials)
-            return {name: (priority, math.inf) for name, priority in contributions.items()}
+            complete = {name: self._complete_trials(name, n_first) for name in names}
+            bounds = {
+                name: math.inf
+                if complete[name]
+                else bound_without_score(self.studies.counted_trials(name)[:n_first])
+                for name in names
+            }
+            contributions = hypervolume_contributions(complete)
+            return {name: (contributions[name], bounds[name]) for name in names}
         result = {}
         for name in names:
             baselines = [t for t in self.studies.trials[name] if is_baseline(t)]

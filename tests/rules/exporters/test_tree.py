@@ -306,7 +306,7 @@ def test_tree_text_describes_ordered_list():
         rules, ["a b", "≤", "c"], task="classification", fallback=Fallback("b", "abstain")
     )
     assert ruleset.to_tree_text().splitlines() == [
-        "(from the top, the first conclusion whose conditions all hold predicts)",
+        "(from the top, the first branch whose conditions all hold predicts)",
         "|--- a b <= 2",
         '|   |--- "≤" <= 1',
         "|   |   |--- class: a   (3 rows, 100 % of this class)",

@@ -458,7 +458,7 @@ def test_param_distributions_follow_the_scale() -> None:
     assert (drawn["level"].min(), drawn["level"].max()) == pytest.approx((-1, 3), abs=0.01)
     assert Counter(drawn["depth"].tolist())[3] / n == pytest.approx(1 / 3, abs=0.02)
     assert result["p__one"] == [5]
-    assert repr(result["p__leaves"]) == "WholeLogUniform(2, 32)"
+    assert repr(result["p__leaves"]) == "LogUniformIntegers(2, 32)"
     second_data = pickle.loads(pickle.dumps(result["p__leaves"]))
     assert second_data.rvs(random_state=1) == result["p__leaves"].rvs(random_state=1)
 
