@@ -46,6 +46,31 @@ def test_progress_writes_regular_lines(
     assert capsys.readouterr().err.endswith("2 trials of CART, best ICE 0.5\n")
 
 
+@pytest.mark.parametrize(
+    ("stage", "activity"),
+    [
+        ("rows", "checking the rows"),
+        ("black_boxes", "fitting the model"),
+        ("trials", "1 of 5 trials"),
+        ("all_rows", "fitting the model on all rows"),
+        ("winner", "choosing the winner"),
+    ],
+)
+def test_progress_names_the_work_of_each_stage(
+    stage: str, activity: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search = SimpleNamespace(data_=SimpleNamespace(is_fitted=False))
+    with SearchProgress(5, "ICE", seconds=0.05) as progress:
+        trials(progress, "cart", [0.25])
+        progress.on_stage(search, stage)
+        for _ in range(200):
+            if activity in (text := capsys.readouterr().err):
+                break
+            time.sleep(0.05)
+    assert re.search(f"^{activity},? after [0-9]+ s", text, re.MULTILINE)
+    assert capsys.readouterr().err.endswith("1 trial of CART, best ICE 0.25\n")
+
+
 def test_progress_counts_trees_and_trials(capsys: pytest.CaptureFixture[str]) -> None:
     with SearchProgress(5, "ICE", seconds=0.05) as progress:
         tree = SimpleNamespace(

@@ -152,7 +152,7 @@ class SearchProgress(SearchCallback):
         self._total = total
         self._enabled = enabled
         self._seconds = seconds
-        #: Work before the first trial; empty during trials.
+        #: Work before the first trial or after the last one; empty during trials.
         self._activity = ""
         self._is_over = threading.Event()
         self._writer: threading.Thread | None = None
@@ -187,6 +187,7 @@ class SearchProgress(SearchCallback):
         if self._writer is not None:
             self._is_over.set()
             self._writer.join()
+        self._activity = ""
         if self._notebook_bar is not None:
             self._notebook_bar.show(self._status(), self._n_budgeted, self._total)
         if self._writes_lines and kind is None:
@@ -194,8 +195,8 @@ class SearchProgress(SearchCallback):
                 sys.stderr.write(f"{plural(count, 'trial')} of {self._describe(name)}\n")
 
     def on_stage(self, search: Any, stage: str) -> None:
-        """Show the work before the first trial."""
-        self._activity = "checking the rows" if stage == "rows" else ""
+        """Show the work before the first trial and after the last one."""
+        self._activity = _ACTIVITIES.get(stage, "")
         if stage == "black_boxes":
             self._activity = f"{'querying' if search.data_.is_fitted else 'fitting'} the model"
         if self._bar is not None:
@@ -253,6 +254,12 @@ class SearchProgress(SearchCallback):
         return f"{label}, best {self._label} {self._sign * self._best[name]:.4g}"
 
 
+#: Work at each stage that has no trials.
+_ACTIVITIES = {
+    "rows": "checking the rows",
+    "all_rows": "fitting the model on all rows",
+    "winner": "choosing the winner",
+}
 #: Number of trials that start together in memory. It is small, so that the sampler learns from
 #: earlier trials, and does not depend on the number of processes, as results must not either.
 _BATCH_SIZE = 4
