@@ -31,8 +31,12 @@ BLACK_BOX_NAMES = (
 )
 #: Endings of model files that can run code when they are read.
 PICKLE_KINDS = (".pkl", ".pickle", ".joblib")
-#: Endings of model files.
-MODEL_KINDS = (".skops", ".onnx", *PICKLE_KINDS)
+#: Endings of model files. XGBoost also writes .json, which other files have as well.
+MODEL_KINDS = (".skops", ".onnx", ".ubj", ".cbm", *PICKLE_KINDS)
+#: Endings of model files, for help texts.
+MODEL_KINDS_TEXT = (
+    ".skops, .onnx, .ubj or .json of XGBoost, .cbm of CatBoost; .joblib and .pkl with --trust"
+)
 Task = Literal["classification", "regression"]
 
 

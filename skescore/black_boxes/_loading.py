@@ -38,14 +38,14 @@ def load_model(
 ) -> Any:
     """Load an object from a file, without running its code unless it is trusted.
 
-    A skops or ONNX file holds data. A pickle or joblib file is a program, so it is not opened
-    without `trust`.
+    A file of skops, ONNX, XGBoost or CatBoost holds data. A pickle or joblib file is a program, so
+    it is not opened without `trust`.
 
     Parameters
     ----------
     path : str or path-like
-        File ending in .skops, .onnx, .pkl, .pickle or .joblib, or the folder of an AutoGluon
-        predictor.
+        File ending in .skops, .onnx, .ubj or .json (XGBoost), .cbm (CatBoost), .pkl, .pickle or
+        .joblib, or the folder of an AutoGluon predictor.
     trust : bool, default=False
         Whether the author of the file may run code on this machine. True opens pickle and joblib
         files, and allows every type in a skops file.
@@ -92,11 +92,16 @@ def load_model(
         return _load_skops(file, where, trust)
     if suffix == ".onnx":
         return _load_onnx(file, where)
+    if suffix in (".ubj", ".json", ".cbm"):
+        read = _read_catboost if suffix == ".cbm" else _read_xgboost
+        with _explain_damage(where, "Save the model again with save_model."):
+            return read(read_bytes(file, where), where)
     if suffix in PICKLE_KINDS:
         return _load_pickle(file, where, trust)
     raise UnknownEndingError(
-        f"{where} has the ending {file.suffix!r}, but {description} must be a .skops or .onnx file "
-        f"or, with --trust, one of {', '.join(PICKLE_KINDS)}."
+        f"{where} has the ending {file.suffix!r}, but {description} must be a file of skops "
+        "(.skops), ONNX (.onnx), XGBoost (.ubj, .json) or CatBoost (.cbm) or, with --trust, one of "
+        f"{', '.join(PICKLE_KINDS)}."
     )
 
 
@@ -105,6 +110,8 @@ def _explain_damage(where: str, remedy: str) -> Iterator[None]:
     """Raise a SavedModelError with a remedy if a model cannot be loaded."""
     try:
         yield
+    except SavedModelError:
+        raise
     except Exception as error:
         raise SavedModelError(
             f"{where} cannot be loaded ({_describe_error(error)}). "
@@ -153,6 +160,44 @@ def _load_onnx(file: Path, where: str) -> Any:
     except Exception as error:
         raise SavedModelError(f"{where} cannot be loaded. {error}") from error
     return (CallableClassifier if predictor.is_classifier else CallableRegressor)(predictor)
+
+
+def _read_xgboost(content: bytes, where: str) -> Any:
+    xgboost = import_optional("xgboost", extra="boosting", purpose="Loading a model of XGBoost")
+    booster = xgboost.Booster()
+    try:
+        booster.load_model(bytearray(content))
+    except xgboost.core.XGBoostError as error:  # its text is a stack trace
+        raise SavedModelError(
+            f"{where} is not a model of XGBoost, or it is damaged. Save the model again with "
+            "save_model."
+        ) from error
+    objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
+    if objective in ("binary:logistic", "binary:hinge", "multi:softprob"):
+        model = xgboost.XGBClassifier()
+    elif objective.startswith(("reg:", "count:")):
+        model = xgboost.XGBRegressor()
+    else:
+        raise SavedModelError(
+            f"{where} has the objective {objective!r}, from which XGBoost does not predict labels "
+            f"or numbers as its estimators do. {WRAP}"
+        )
+    model.load_model(bytearray(content))
+    return model
+
+
+def _read_catboost(content: bytes, where: str) -> Any:
+    catboost = import_optional("catboost", extra="boosting", purpose="Loading a model of CatBoost")
+    model = catboost.CatBoost().load_model(blob=content)
+    loss = str(model.get_all_params().get("loss_function", ""))
+    if any(word in loss for word in ("Rank", "Query", "Pair")):
+        raise SavedModelError(
+            f"{where} has the loss function {loss!r} of a ranking, but a black box must predict "
+            f"labels or numbers. {WRAP}"
+        )
+    is_classifier = len(model.classes_) > 0
+    estimator = (catboost.CatBoostClassifier if is_classifier else catboost.CatBoostRegressor)()
+    return estimator.load_model(blob=content)
 
 
 def _suspicious_size(content: bytes) -> int:
@@ -246,16 +291,17 @@ WRAP = (
 def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> FrozenEstimator:
     """Load a trained model from a file, without running its code unless it is trusted.
 
-    A skops or ONNX file holds data. A pickle or joblib file is a program, so it is not opened
-    without `trust`.
+    A file of skops, ONNX, XGBoost or CatBoost holds data. A pickle or joblib file is a program, so
+    it is not opened without `trust`.
 
     Parameters
     ----------
     path : str or path-like
-        File ending in .skops, .onnx, .pkl, .pickle or .joblib, or the folder of an AutoGluon
-        predictor. An ONNX model is a regressor if its first output holds floating-point numbers,
-        otherwise a classifier. Models of FLAML and statsmodels are read from pickle files, see
-        :func:`as_black_box`.
+        File ending in .skops, .onnx, .ubj or .json (XGBoost), .cbm (CatBoost), .pkl, .pickle or
+        .joblib, or the folder of an AutoGluon predictor. An ONNX model is a regressor if its first
+        output holds floating-point numbers, otherwise a classifier. XGBoost does not store the
+        labels of classes, so its classifiers predict 0, 1, ..., nor the parameter `missing`. Models
+        of FLAML and statsmodels are read from pickle files, see :func:`as_black_box`.
     trust : bool, default=False
         Whether the author of the file may run code on this machine. True opens pickle and joblib
         files, and allows every type in a skops file.

@@ -24,6 +24,7 @@ from skescore._names import (
     FETCHED,
     FIDELITY_SCORER_NAME,
     MODEL_KINDS,
+    MODEL_KINDS_TEXT,
     NO_RUN_TEXT,
     PERFORMANCE_SCORER_NAMES,
     PREDICTION_METRIC_NAMES,
@@ -590,7 +591,7 @@ def add_model_options(group: Any, use: str) -> None:
         "--black-box",
         action=OF_FILE,
         metavar="FILE",
-        help=f"a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust){use}",
+        help=f"a fitted model ({MODEL_KINDS_TEXT}){use}",
     )
     add_trust_option(group)
 

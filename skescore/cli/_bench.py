@@ -26,6 +26,7 @@ from skescore._names import (
     DATA_SET_TASKS,
     FETCHED,
     MODEL_KINDS,
+    MODEL_KINDS_TEXT,
     SEARCH,
     SET_SCORER_NAMES,
 )
@@ -462,7 +463,7 @@ def _add_method_options(group: argparse._ArgumentGroup) -> None:
         type=_parse_black_boxes,
         metavar="NAME,...",
         help=f"models to explain: {', '.join(BLACK_BOX_NAMES)} (default random-forest), or files "
-        "with fitted scikit-learn models (.skops, .onnx; .joblib and .pkl with --trust)",
+        f"with fitted models ({MODEL_KINDS_TEXT})",
     )
     group.add_argument(
         "--extractors",

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from skescore._io import expand_home, json_of
-from skescore._names import BLACK_BOX_NAMES, FIDELITY_SCORER_NAME, SET_SCORER_NAMES
+from skescore._names import (
+    BLACK_BOX_NAMES,
+    FIDELITY_SCORER_NAME,
+    MODEL_KINDS_TEXT,
+    SET_SCORER_NAMES,
+)
 from skescore._processes import SEARCH_MODULES, start_helpers
 from skescore._quantities import MAX_DISAGREEMENT, limited_quantities
 from skescore._scores import SCORE_SPECS
@@ -125,7 +130,7 @@ def _add_black_box_options(group: Any) -> None:
         action=OF_BLACK_BOX,
         metavar="NAME|FILE|COMMAND",
         help=f"{', '.join(BLACK_BOX_NAMES)} (trained here; default random-forest), or a file with "
-        "a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust, also of "
+        f"a fitted model ({MODEL_KINDS_TEXT}, also of "
         "FLAML and statsmodels, and the folder of an AutoGluon predictor; for clusterers and "
         "outlier detectors, the rules explain their labels and --target is not needed), or "
         f"'{COMMAND} PROGRAM ARGUMENTS': a program that reads rows as CSV from standard input "

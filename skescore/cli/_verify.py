@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skescore._names import MODEL_KINDS_TEXT
 from skescore.cli import _arguments as arguments
 from skescore.cli import _inputs as inputs
 from skescore.cli._arguments import OF_FILE
@@ -52,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "model",
         action=OF_FILE,
         metavar="MODEL",
-        help="a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust)",
+        help=f"a fitted model ({MODEL_KINDS_TEXT})",
     )
     arguments.add_data_options(parser, needs_target=False)
     group = parser.add_argument_group("verification")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import joblib
@@ -53,6 +54,53 @@ def test_load_black_box_reads_saved_boosted_pipelines(
     joblib.dump(model, tmp_path / "model.joblib")
     loaded = load_black_box(tmp_path / "model.joblib", trust=True)
     assert (loaded.predict(X) == model.predict(X)).all()
+
+
+@pytest.mark.parametrize("ending", ["ubj", "json", "cbm"])
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_load_black_box_reads_files_of_save_model(
+    ending: str, n_classes: int, tmp_path: Any
+) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
+    y: Any = X["a"] - X["b"]
+    library = "catboost" if ending == "cbm" else "xgboost"
+    if n_classes:
+        y = pd.qcut(y, n_classes, labels=False)
+        if library == "catboost":  # XGBoost does not store labels
+            y = y.map(dict(enumerate(("low", "mid", "high"))))
+    prefix = "XGB" if library == "xgboost" else "CatBoost"
+    kind = getattr(import_module(library), prefix + ("Classifier" if n_classes else "Regressor"))
+    settings = {} if library == "xgboost" else {"verbose": 0, "allow_writing_files": False}
+    model = kind(**{FEW[library]: 10}, **settings).fit(X, y)
+    model.save_model(tmp_path / f"model.{ending}")
+    loaded = load_black_box(tmp_path / f"model.{ending}")
+    assert np.array_equal(np.ravel(loaded.predict(X)), np.ravel(model.predict(X)))
+    if n_classes:
+        assert list(loaded.classes_) == list(model.classes_)
+
+
+@pytest.mark.parametrize("objective", ["multi:softmax", "rank:pairwise", "binary:logitraw"])
+def test_load_black_box_rejects_objectives_without_labels(objective: str, tmp_path: Any) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    rows = xgboost.DMatrix(rng.normal(size=(60, 2)), rng.integers(0, 2, 60))
+    params = {"objective": objective} | ({"num_class": 2} if objective[0] == "m" else {})
+    xgboost.train(params, rows, 2).save_model(tmp_path / "model.json")
+    with pytest.raises(BlackBoxError, match=f"the objective '{objective}'"):
+        load_black_box(tmp_path / "model.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("model.json", "is not a model of XGBoost"), ("model.cbm", "cannot be loaded")],
+)
+def test_load_black_box_explains_damaged_files(name: str, message: str, tmp_path: Any) -> None:
+    (tmp_path / name).write_text('{"a": 1}', encoding="utf-8")
+    with pytest.raises(BlackBoxError, match=message) as caught:
+        load_black_box(tmp_path / name)
+    assert str(caught.value).endswith("Save the model again with save_model.")
+    assert "Stack trace" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", NAMES)
