@@ -3,7 +3,7 @@ FiRe and its weight
 ===================
 
 Each line connects points with the same FiRe; smaller is better. With ψ = 1, doubling the rules pays
-off only if it at least halves the loss. With ψ = 3, three rules cost hardly more than one.
+off only if it more than halves the loss. With ψ = 3, three rules cost hardly more than one.
 """
 
 import matplotlib.pyplot as plt

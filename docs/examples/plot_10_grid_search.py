@@ -2,8 +2,8 @@
 Choose the number of rules by a grid search
 ===========================================
 
-The scores are available as scikit-learn scorers, so ``GridSearchCV`` can use them. The larger the
-weight phi of the performance in ICE, the more leaves the best tree can have.
+The scores are available as scikit-learn scorers, so ``GridSearchCV`` can use them. With a
+larger weight phi of the performance in ICE, the best tree may have more leaves.
 """
 
 import matplotlib.pyplot as plt

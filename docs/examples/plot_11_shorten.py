@@ -2,8 +2,8 @@
 Shorten a list of rules
 =======================
 
-There are three ways to shorten rules: without changing any prediction, while the predictions of
-few rows change (tolerance), or as long as a score improves.
+There are three ways to shorten rules: change no prediction, accept a few changed predictions (a
+tolerance), or remove parts of the rules as long as a score improves.
 """
 
 import matplotlib.pyplot as plt

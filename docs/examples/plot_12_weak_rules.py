@@ -2,8 +2,8 @@
 Find weak rules
 ===============
 
-A report evaluates every rule on held-out rows: the covered rows for which it is right (p) and wrong
-(n), its precision p / (p + n), other measures, and its statistical significance.
+A report evaluates every rule on held-out rows: the number of covered rows for which it is right (p)
+and wrong (n), its precision p / (p + n), other measures, and its statistical significance.
 """
 
 import matplotlib.pyplot as plt

@@ -3,7 +3,8 @@ Linear rules for regression
 ===========================
 
 GridEx predicts a constant in each box, and GridREx a linear function. With about as many boxes,
-GridREx therefore agrees much better with the forest (R² is measured between both predictions).
+GridREx therefore agrees much better with the forest. R² compares the predictions of the rules with
+the predictions of the forest.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Missing values
 ==============
 
-A quarter of the incomes is missing, more often if the loan was refused. No imputation is needed:
-the rules state whether they cover rows without a value.
+About a quarter of the incomes are missing, more often if the loan was refused. No imputation is
+needed: the rules state whether they cover rows without a value.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Attributions and exact responsibilities
 =======================================
 
-For a Boolean formula, the responsibility of each input is known exactly. BReX estimates it from
-queries alone.
+For a Boolean formula, the responsibility of each input for the result is known exactly. BReX
+estimates it only from queries.
 """
 
 import matplotlib.pyplot as plt

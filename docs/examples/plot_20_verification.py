@@ -5,7 +5,7 @@ Where rules can be trusted
 A verification compares rules with a forest over the whole domain. For each rule, the bars divide
 its region near the data into proven agreement, a lower bound on disagreement, and the undecided
 rest. The map starts from the row on which the forest is most certain of another class than the
-rule, and shows agreement (green) and disagreement (red) when two of its features change.
+rule. It shows agreement (green) and disagreement (red) when two features of this row change.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ Detect rules that no longer hold
 ================================
 
 The error rate of rule 2 doubles after 2,000 rows. Soon afterwards, the bound on its false alarm
-probability falls below 5 %, which raises an alarm. The bounds of the other rules stay above. The
-probability that a monitor of an unchanged list ever raises an alarm is at most 5 %.
+probability falls below 5 %, which raises an alarm. The bounds of the other rules stay above 5 %.
+For unchanged rules, the probability that the monitor ever raises an alarm is at most 5 %.
 """
 
 import matplotlib.pyplot as plt

@@ -41,7 +41,7 @@ print(revision)
 print(revision.rules)
 
 # %%
-# Error rate on the rows of each earlier rule, before and after the revision (new rows of the year).
+# Error rate on new rows, grouped by the earlier rule that predicts them, before and after revision:
 X, y = draw(4000, 2, 70)
 group = rules.assign(X)
 before, after = (

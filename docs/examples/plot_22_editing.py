@@ -3,7 +3,7 @@ Edit rules and measure the costs
 ================================
 
 An expert wants round thresholds and forbids a feature. Each edit is compared with the previous
-rules on held-out rows; the bars are confidence intervals of the paired difference.
+rules on held-out rows. The bars are confidence intervals of the paired difference.
 """
 
 import matplotlib.pyplot as plt
