@@ -2,7 +2,7 @@
 Missing values
 ==============
 
-About a quarter of the incomes are missing, more often if the loan was refused. No imputation is
+About a fifth of the incomes are missing, more often if the loan was refused. No imputation is
 needed: the rules state whether they cover rows without a value.
 """
 
