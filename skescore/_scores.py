@@ -696,7 +696,7 @@ SCORE_SPECS: dict[str, ScoreSpec] = {
             prediction="performance",
             metrics={"classification": "f1_weighted", "regression": "r2"},
             weights=(
-                Weight("phi", "importance of predictions", "φ", direction=1),
+                Weight("phi", "importance of performance", "φ", direction=1),
                 Weight("rho", "importance of few rules", "ρ", direction=-1),
             ),
             label="ICE",

@@ -678,7 +678,7 @@ _REPEATED = {
     "--feature-cost": ("COLUMN:COST", "cost of a column in the rules, limited by --max-cost"),
     "--monotone": (
         "COLUMN:+",
-        "a larger value never lowers the prediction (COLUMN:- never raises it)",
+        "a larger value never lowers the prediction; with COLUMN:-, a larger value never raises it",
     ),
     "--thresholds": (
         "COLUMN:LIST",

@@ -588,7 +588,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         help=f"draw critical differences to {_PLOT.format(task='TASK')} in the folder of --output",
     )
     group.add_argument(
-        "--parquet", action="store_true", help="also write rows.parquet to this folder"
+        "--parquet", action="store_true", help="also write rows.parquet to the folder of --output"
     )
     arguments.add_quiet_option(group, "show errors only, without progress and notes")
     group.add_argument(

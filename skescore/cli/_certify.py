@@ -75,7 +75,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--max-rules",
         type=arguments.integer(1),
         metavar="N",
-        help="largest number of rules to compare with (default: as many as can be better, or 6)",
+        help="largest number of rules to compare with (default: the largest number with which "
+        "perfect rules could score better, or 6 if that number exceeds 12)",
     )
     group.add_argument(
         "--cuts",
