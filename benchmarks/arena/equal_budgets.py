@@ -66,8 +66,8 @@ This page compares the default search with other methods that are tuned for the 
 It is written by `python benchmarks/arena/equal_budgets.py` from
 [equal_budgets.csv](equal_budgets.csv); do not edit either file by hand.
 
-**Cells.** The tables are the odd half of the tables on the page on [fidelity](fidelity.md), which
-also defines the limit of rules, the ratios and the columns. No default of the search was tuned on
+**Cells.** The tables are the odd half of the tables of the [fidelity](fidelity.md) page, which also
+defines the limit of rules, the ratios and the columns. No default of the search was tuned on
 this half. There is one black box, a random forest, and one split. The *budget* starts when the
 black box has been fitted, and does not include the final fit on all training rows. Each method has
 one thread. Means and medians are over the tables that the method completed; ratios compare the

@@ -397,7 +397,11 @@ def write_page() -> None:
     for kind, group_list in (("Selected rule sets", groups), ("Arena", arena or [])):
         if group_list:
             lines += [f"{kind}:", "", *weights_section(group_list)]
-    lines += ["## Remedies", "", *remedies_section(groups), ""]
+    skill_note = (
+        "*c* is the completeness. *skill* is R² or, in classification, the share of the errors of "
+        "a constant that the rules avoid."
+    )
+    lines += ["## Remedies", "", skill_note, "", *remedies_section(groups), ""]
     lines += ["## Single tables", "", *tables_section(groups)]
     PAGE_FILE.write_text("\n".join(lines), encoding="utf-8")
 
@@ -516,9 +520,10 @@ def blind_spots_section(
         f"{format_number(best['fidelity_uniform'].median())}, at the boundary "
         f"{format_number(best['fidelity_boundary'].median())}, agreement of features "
         f"{format_number(best['feature_agreement'].median())}.",
-        "- The fidelity for their worst class, or quarter of the target values, is below the mean "
-        f"fidelity by a median of {format_number(-best['fidelity_gap'].median())}, and by 0.25 or "
-        f"more on {format_share(-best['fidelity_gap'].dropna() >= 0.25)} of the tables.",
+        "- For these rule sets, the fidelity for the worst class, or quarter of the target values, "
+        "is below the mean fidelity by a median of "
+        f"{format_number(-best['fidelity_gap'].median())}, and by 0.25 or more on "
+        f"{format_share(-best['fidelity_gap'].dropna() >= 0.25)} of the tables.",
         "",
     ]
     return lines

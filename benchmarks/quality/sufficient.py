@@ -147,9 +147,9 @@ def format_page(rows: pd.DataFrame) -> str:
         "Written by `python benchmarks/quality/sufficient.py` from [sufficient.csv](sufficient.csv)"
         f". Both methods explain a random forest's predictions for {len(wide)} held-out rows of "
         f"{wide.index.get_level_values('data').nunique()} tables, at a confidence of {CONFIDENCE}. "
-        f"*Agreement* is the share of the same prediction among {N_FRESH:,} new rows that have "
-        "the values (ours) or bins (Anchors) of the explanation. *Length* is the number of "
-        "features.",
+        f"*Agreement* is the share of {N_FRESH:,} new rows for which the prediction is the same; "
+        "these rows have the values (ours) or bins (Anchors) of the explanation. *Shorter* and "
+        "*longer* refer to the number of features.",
         "",
         "| method | features, mean | agreement, mean | share of explanations with an agreement of "
         "at least 0.95 | seconds, median |",

@@ -441,8 +441,9 @@ def main() -> int:
         "# Suspicious data: reported faults and false alarms",
         "",
         "Written by `python benchmarks/tables/suspicions.py`. Every fault is planted "
-        f"{N_REPEATS} times in each of {N_PLANTED} tables. Thresholds were chosen with "
-        f"seed {SEEDS[0]} and these clean tables, but not with the faults of other seeds.",
+        f"{N_REPEATS} times in each of {N_PLANTED} tables. The thresholds were chosen with the "
+        f"faults of seed {SEEDS[0]} and with the clean tables below, but not with the faults of "
+        "other seeds.",
         "",
     ]
     is_missed = False
