@@ -202,6 +202,9 @@ def main() -> None:
     """Write the page."""
     text = f"""# Monitors of rules: simulations and real drift
 
+These scripts measure the monitors of [deployed rules](../../docs/guide/watch.md) and write this
+page:
+
     python benchmarks/monitoring/simulate.py false-alarms --runs 1000
     python benchmarks/monitoring/simulate.py delays --runs 4000
     python benchmarks/monitoring/simulate.py detectors --runs 200

@@ -42,7 +42,7 @@ def test_counts_of_reproduced_brex_values():
             by_kind[kind][1] += n_all
     (own, n_own), (other, n_other) = counts[True], counts[False]
     assert f"the {n_own + n_other} printed figures: {own + other} are reproduced" in README
-    assert f"of B-ReX's own {n_own} figures {own} (" in README
+    assert f"Of B-ReX's own {n_own} figures, {own} are reproduced (" in README
     for kind, (n, n_all) in by_kind.items():
         assert f"{n} of {n_all} {kind}" in README
     assert f"Of {n_own + n_other} printed values, {own + other} are reproduced" in GUIDE
@@ -70,6 +70,6 @@ def test_counts_of_reproduced_fire_rows():
     n_changed = sum(verdict.startswith("reproduced with a") for verdict in verdicts)
     assert verdicts.count("reproduced") == len(rows) - n_changed == 2
     assert f"the other {WORDS[n_changed]} rows are reproduced with a stated change" in GUIDE
-    assert f"the other {WORDS[n_changed]} rows with a change" in README
+    assert f"The other {WORDS[n_changed]} rows are reproduced with a change" in README
     n_psyke = sum(row[1] == "PSyKE" for row in rows)
     assert f"{WORDS[n_psyke].capitalize()} of these {WORDS[len(rows)]} rows need" in GUIDE
