@@ -166,7 +166,10 @@ def _print_tests(search: str, values: Values, rivals: Sequence[str]) -> int:
                 cells.append(cell if is_reached else f"**NO {cell}**")
             if any(cell != "-" for cell in cells):
                 _print_line([data, rival, *cells])
-    print(f"\n{n_worse} cells where {search} is not better, {n_significant} of them significantly worse")
+    print(
+        f"\n{n_worse} cells where {search} is not better, "
+        f"{n_significant} of them significantly worse"
+    )
     return n_worse
 
 

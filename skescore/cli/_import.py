@@ -207,7 +207,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     kinds = "; ".join(f"{kind}: {about}" for kind, about in KINDS.items())
     parser.add_argument(
-        "model", action=OF_MODEL, metavar="MODEL", type=Path, help=f"a file; the kinds are {kinds}"
+        "model", action=OF_MODEL, metavar="MODEL", type=Path, help=f"one of these files. {kinds}"
     )
     parser.add_argument(
         "--kind",
