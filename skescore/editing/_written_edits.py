@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -254,9 +256,14 @@ def _condition(text: str, rules: RuleSet) -> Condition:
 
 def _number(text: str) -> float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a number.") from None
+    if not math.isfinite(number):
+        raise ValueError(
+            f"{text!r} is not a finite number; none removes a bound, as in 2.age<=none."
+        )
+    return number
 
 
 def _known_values(rules: RuleSet, feature: str) -> list[Any]:
@@ -270,20 +277,34 @@ def _known_values(rules: RuleSet, feature: str) -> list[Any]:
 
 
 def _values(text: str, rules: RuleSet, feature: str) -> list[Any]:
-    """Read values separated by |, in the type that the domain or the rules have."""
+    """Read values separated by |, possibly quoted, in the type that the domain or the rules have.
+
+    Raises
+    ------
+    ValueError
+        If the domain lists the values of the feature, and neither it nor a rule has a value.
+    """
     known = _known_values(rules, feature)
     # A domain without values of the feature contains numbers.
     are_numbers = bool(known or rules.domain) and not any(isinstance(v, str) for v in known)
     by_text = {str(value): value for value in known}
     values = []
-    for part in text.split("|"):
+    is_listed = rules.domain and rules.domain.values_of(rules.feature_names.index(feature))
+    for part in [text] if text in by_text and "|" not in text else _parts(text):
         name = part.strip()
         value = by_text.get(name, name)
         if name not in by_text and are_numbers:
             value = _number(name)
             value = int(value) if value.is_integer() else value
+        if is_listed and value not in known:
+            raise ValueError(f"{feature} has no value {value!r}. {did_you_mean(name, by_text)}")
         values.append(value)
     return values
+
+
+def _parts(text: str) -> list[str]:
+    """Split a text at |, except within quotation marks."""
+    return next(csv.reader([text], delimiter="|", skipinitialspace=True), [""])
 
 
 def _output(text: str, rules: RuleSet) -> Any:

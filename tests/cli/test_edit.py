@@ -264,6 +264,22 @@ def test_edit_reads_quoted_names_and_unknown_categories(tmp_path, capsys) -> Non
     assert "--together: kind has no value 'a'" in capsys.readouterr().err
 
 
+def test_edit_refuses_unknown_categories_and_bounds(tmp_path, capsys) -> None:
+    table = pd.DataFrame({"kind": ["a", "b", "a|b", "b"], "size": [1, 2, 3, 4]})
+    table.assign(buys=["no", "yes"] * 2).to_csv(tmp_path / "table.csv", index=False)
+    rules = [Rule([OneOf(0, ["a"])], "yes"), Rule([], "no")]
+    RuleSet(rules, list(table), task="classification").save(tmp_path / "rules.json")
+    for added in ("1: kind!=A => no", "kind=a|c => no"):
+        assert edit(tmp_path, "--add", added) == 1
+        assert "kind has no value" in capsys.readouterr().err
+    assert edit(tmp_path, "--split", "1.kind=c") == 1
+    assert "kind has no value 'c'" in capsys.readouterr().err
+    assert edit(tmp_path, "--set", "2.size<=inf") == 1
+    assert "'inf' is not a finite number" in capsys.readouterr().err
+    quoted = written(tmp_path, "--set", '1.kind="a|b"|b')
+    assert texts(quoted)[0] == "IF kind in {a|b, b} THEN yes"
+
+
 def test_edit_keeps_edited_rules_after_a_repair(files, tmp_path, capsys) -> None:
     premises = [Interval(0, upper=10)], [Interval(1, upper=0.2)], []
     rules = list(map(Rule, premises, ["yes", "no", "yes"]))
