@@ -21,7 +21,7 @@ from skescore.constraints._pinned import PinnedRule
 from skescore.constraints._precise_box import BoxProblem, PreciseBoxSearch, SearchLimitError
 from skescore.constraints._regions import Clause, RegionSearch, outside
 from skescore.constraints._violations import _CHECKS, GroupGap, _Context, gap_classes
-from skescore.metrics import group_masks
+from skescore.metrics import group_masks, labels_of_rules
 from skescore.rules import LinearOutput, Rule, RuleSet, convert_rows
 
 
@@ -113,7 +113,7 @@ def find_conflict(
     rows = None
     if X is not None and len(X):
         X = convert_rows(X)
-        labels = np.zeros(len(X)) if y is None else y
+        labels = np.zeros(len(X)) if y is None else labels_of_rules(ruleset, "y", y)
         rows = LabeledRows(X, labels, ruleset)
     prover = _Prover(ruleset, rows, has_labels=y is not None)
     if prover.reason(constraints) is None:

@@ -18,6 +18,7 @@ from skescore.constraints._minimal import minimal_lists
 from skescore.constraints._parts import split
 from skescore.constraints._repair import repair
 from skescore.constraints._violations import Violation, violated_labels, violations
+from skescore.metrics import labels_of_rules
 from skescore.rules import RuleSet, as_ruleset, convert_rows
 
 #: Maximum number of minimal lists that are examined before rules are rejected.
@@ -161,6 +162,7 @@ def constrain(
         labels = predict(own_rows(X))
     if labels is None:
         raise ValueError("Repairing rules requires labels: pass y or black_box.")
+    labels = labels_of_rules(ruleset, "y" if black_box is None else "black_box", labels)
     check_feasible(constraints, ruleset, X, labels)
     return enforce(ruleset, constraints, X, labels)
 

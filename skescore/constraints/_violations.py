@@ -22,7 +22,7 @@ from skescore.constraints._monotone import (
 from skescore.constraints._parts import split
 from skescore.constraints._pinned import rule_features
 from skescore.constraints._rewriting import accepts
-from skescore.metrics import group_masks
+from skescore.metrics import group_masks, labels_of_rules
 from skescore.rules import (
     AtLeast,
     Condition,
@@ -190,6 +190,8 @@ class _Context:
             raise ValueError(f"{needed[0]} requires rows: pass X.")
         if constraints.min_precision and self.y is None:
             raise ValueError("min_precision compares rules with labels: pass y.")
+        if constraints.min_precision:
+            self.y = labels_of_rules(self.ruleset, "y", self.y)
         if self.X is not None and self.y is not None and len(self.y) != len(self.X):
             raise ValueError(f"X has {len(self.X)} rows, y has {len(self.y)} labels.")
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from skescore._validation import check_instance, one_dimension, python_value
+from skescore._validation import check_instance, python_value
 from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.constraints import Constraints, UndecidableError, constrain, violations
 from skescore.editing._edits import (
@@ -27,6 +27,7 @@ from skescore.editing._premises import interval_of
 from skescore.editing._refit import Reoptimization, refit
 from skescore.editing._suggestions import Suggestion, suggest
 from skescore.extractors import Oracle
+from skescore.metrics import labels_of_rules
 from skescore.optimal import SolverLimits
 from skescore.rules import (
     LinearOutput,
@@ -135,14 +136,16 @@ class RuleEditor:
         n_rows = len(RowTable.of(X, rules.feature_names))
         if n_rows == 0:
             raise ValueError(f"X must have at least one row, got none as {name}.")
-        labels = None if y is None else one_dimension("y", y)
+        labels = None if y is None else labels_of_rules(rules, "y", y)
         if labels is not None and len(labels) != n_rows:
             raise ValueError(
                 f"y must hold one value for each of the {n_rows} rows, got {len(labels)}."
             )
         if labels is not None and rules.task == "regression":
             labels = labels.astype(float)
-        model = None if self._oracle is None else np.asarray(self._oracle.query(X))
+        model = None
+        if self._oracle is not None:
+            model = labels_of_rules(rules, "black_box", self._oracle.query(X))
         return EffectRows(X, labels, model, name)
 
     @property

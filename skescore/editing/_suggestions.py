@@ -14,6 +14,7 @@ from skescore.constraints import Constraints, violations
 from skescore.editing._edits import apply_edit, rule_to_json
 from skescore.editing._effect import predict_rows
 from skescore.editing._log import describe_edit
+from skescore.metrics import labels_of_rules
 from skescore.optimal import Cuts, candidate_cuts
 from skescore.rules import Condition, LinearOutput, RowTable, Rule, RuleSet
 
@@ -119,7 +120,8 @@ def suggest(
     share = check_number("share", share, above=0)
     check_integer("limit", limit, 1)
     table = RowTable.of(X, after.feature_names)
-    search = _SuggestionSearch(after, X, table, np.asarray(labels), constraints)
+    labels = labels_of_rules(after, "labels", labels)
+    search = _SuggestionSearch(after, X, table, labels, constraints)
     search.add_positions(before)
     lost = search.total_cost(after) - search.total_cost(before)
     if lost <= 1e-12:

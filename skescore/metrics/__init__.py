@@ -25,6 +25,7 @@ from skescore.metrics._decisions import (
     decide_rows,
     domain_limits,
     has_default,
+    labels_of_rules,
     predict_all_rows,
 )
 from skescore.metrics._fidelity import (
@@ -149,6 +150,7 @@ __all__ = [
     "instance_completeness",
     "integrated_brier_score",
     "jensen_shannon_divergence",
+    "labels_of_rules",
     "log_rank",
     "performance_report",
     "performance_table",

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skescore._validation import without_index
+from skescore._validation import whole_labels, without_index
 from skescore.rules import AtLeast, Condition, Interval, Linear, RowTable, RuleSet
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "decide_rows",
     "domain_limits",
     "has_default",
+    "labels_of_rules",
     "predict_all_rows",
 ]
 
@@ -285,6 +286,14 @@ def check_label_types(ruleset: RuleSet, name: str, others: Any) -> None:
                 f"{name} must hold labels of the type of the classes "
                 f"{list(ruleset.classes or ())}, got {label!r}. Convert the labels."
             )
+
+
+def labels_of_rules(ruleset: RuleSet, name: str, labels: Any) -> NDArray[Any]:
+    """Return the labels of all rows; raise a ValueError if one is missing or of another type."""
+    array = whole_labels(name, labels)
+    if ruleset.classes is not None:
+        check_label_types(ruleset, name, set(array.tolist()) - set(ruleset.classes))
+    return array
 
 
 def domain_limits(ruleset: RuleSet) -> dict[int, tuple[float, float] | tuple[Any, ...]]:

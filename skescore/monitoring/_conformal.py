@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skescore._io import json_of
-from skescore._validation import check_number, without_index
+from skescore._validation import check_number, one_dimension, without_index
 from skescore.metrics import check_label_types, has_default, predict_all_rows
 from skescore.rules import Fallback, RowTable, Rule, RuleSet, as_ruleset
 from skescore.rules.exporters._sql import find_dialect, translated
@@ -449,7 +449,7 @@ def _checked_labels(ruleset: RuleSet, y: Any, n_rows: int) -> NDArray[Any]:
     """Return numbers, or the codes of classes; unknown classes have the code -1."""
     import pandas as pd
 
-    y = np.asarray(without_index(y))
+    y = one_dimension("y", without_index(y))
     if y.shape != (n_rows,):
         raise ValueError(f"y must hold one label for each of {n_rows} rows, got shape {y.shape}.")
     if np.asarray(pd.isna(y)).any():

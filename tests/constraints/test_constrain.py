@@ -19,8 +19,10 @@ from skescore.constraints import (
     PinnedRule,
     RejectedRulesError,
     constrain,
+    find_conflict,
     violations,
 )
+from skescore.editing import RuleEditor
 from skescore.extractors import CARTExtractor, CREAMExtractor
 from skescore.registry import make_extractor
 from skescore.rules import AtLeast, Domain, Fallback, Interval, OneOf, Rule, RuleSet
@@ -327,3 +329,26 @@ def test_groups_of_numbers_limit_bounds(groups: dict[str, list[list[int]]]) -> N
     assert not violations(result.ruleset, constraints)
     if "together" in groups:
         assert result.ruleset[0].conditions == (Interval(0, upper=2),)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["0", "1", float("nan"), "1"], "a label in every row, but row 2 has none"),
+        ([0, 1, 0, 1], "labels of the type of the classes"),
+    ],
+)
+def test_labels_must_be_complete_and_of_the_type_of_the_classes(labels, message) -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], "0"), Rule([], "1")], ["x"], task="classification"
+    )
+    rows, precise = [[1], [2], [1], [2]], Constraints(min_precision=1.0)
+    for check in (violations, constrain):
+        with pytest.raises(ValueError, match=message):
+            check(rules, precise, rows, labels)
+    with pytest.raises(ValueError, match=message):
+        find_conflict(precise, rules, rows, labels)
+    with pytest.raises(ValueError, match=message):
+        RuleEditor(rules, rows, labels)
+    with pytest.raises(ValueError, match="black_box must hold labels"):
+        RuleEditor(rules, rows, black_box=lambda X: np.zeros(len(X), dtype=int))

@@ -179,3 +179,9 @@ def test_interval_coverage_reaches_rank_on_calibration_rows() -> None:
         coverage = CalibratedRules.fit(rules, X, y, level=0.9).coverage(X, y)["coverage"]
         rank = conformal_rank(n, 0.9)
         assert rank > n or coverage.iloc[0] * n >= rank - 1e-9
+
+
+def test_calibration_rejects_missing_labels_in_a_list_of_texts() -> None:
+    rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    with pytest.raises(ValueError, match="got 1 missing ones"):
+        CalibratedRules.fit(rules, [[0]] * 3, ["a", float("nan"), "b"])

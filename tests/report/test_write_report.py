@@ -826,3 +826,12 @@ def test_report_shows_a_verification_with_bars_and_witnesses(search, folder, tmp
     assert any("cannot be read" in note for note in content_of(write_report(folder))["notes"])
     with pytest.raises(ValueError, match="verification is only allowed with a search or rules"):
         write_report(folder, verification=result)
+
+
+@pytest.mark.parametrize("labels", [["a", float("nan"), "b"], [0, 1, 0]])
+def test_report_rejects_missing_labels_and_another_type(labels, tmp_path) -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], "a"), Rule([], "b")], ["x"], task="classification"
+    )
+    with pytest.raises(ValueError, match="y must hold"):
+        write_report(rules, [[1], [2], [3]], labels, path=tmp_path / "report.html")
