@@ -422,6 +422,9 @@ class Preparation:
         ['yes', nan, nan, 'no']
         """
         column = _without_categorical(column)
+        if not any(isinstance(label, str | bool) for label in self.classes or ("",)):
+            with contextlib.suppress(DatasetError):  # $5 and 5 % are read as the class 5
+                column = self._read_quantities(column)
         if pd.api.types.is_numeric_dtype(column.dtype):
             column = _without_codes(column, self.na_values)
         cells = _class_cells(column, self.na_values, self.labels)
@@ -433,6 +436,15 @@ class Preparation:
         # Labels that match no class keep the type that they have in the table.
         is_unknown = names.notna() & ~matched.isin(self.classes)
         return matched.mask(is_unknown, column.astype(object))
+
+    def _read_quantities(self, column: pd.Series) -> pd.Series:
+        """Return a target as numbers if `_target` reads its texts as quantities."""
+        if pd.api.types.infer_dtype(column, skipna=True) != "string":
+            return column
+        texts = column.dropna()
+        is_plain = pd.to_numeric(texts, errors="coerce").notna()
+        is_word = _are_null_words(texts) | texts.isin(self.na_values)
+        return column if (is_plain | is_word).all() else self.read_target(column)
 
     def match_classes(self, labels: pd.Series) -> pd.Series:
         """Return labels with the type of `classes`: the text "1" becomes the class 1.

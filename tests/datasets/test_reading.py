@@ -973,3 +973,11 @@ def test_missing_words_and_blanks_of_a_file_are_reported(write):
     )
     spaced = "city, x, y\n" + "".join(f"Rome, {i}, {'ab'[i % 2]}\n" for i in range(20))
     assert not any("blanks" in text for text in load_dataset(write(spaced), target="y").findings)
+
+
+@pytest.mark.parametrize("cells", [["$5", "$10"], ["5 %", "10 %"], ["ca. 5", "10"]])
+def test_classes_of_later_rows_are_read_as_numbers(cells) -> None:
+    preparation = Preparation((), classes=(5, 10))
+    labels = preparation.read_classes(pd.Series([*cells, None, "?"]))
+    assert labels.dropna().tolist() == [5, 10]
+    assert preparation.read_classes(pd.Series(["05"])).tolist() != [5]
