@@ -158,8 +158,8 @@ class RuleStatistics:
         Regression: mean and population standard deviation of the labels. Queried points, such as
         those for `min_examples` of a grid, are included unless rows have fractional weights.
     target_counts : tuple of float, optional
-        Classification, if `class_counts` count predictions of the black box: numbers of training
-        rows of each class of the target.
+        Classification, if `class_counts` count predictions of the black box, or are None because
+        the target has other labels too: numbers of training rows of each class of the target.
     model_error, target_error : float, optional
         Regression: mean absolute differences between the output and the predictions of the black
         box, and between the output and the target, on the training rows of the rule.

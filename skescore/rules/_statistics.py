@@ -49,10 +49,14 @@ def with_statistics(ruleset: RuleSet, X: Any, labels: np.ndarray) -> RuleSet:
     2. ELSE b   [1 row, 100 % of this class]
     """
     codes, n_classes = _codes(ruleset, labels), len(ruleset.classes or ())
-    rules = [
-        replace(rule, statistics=_statistics(codes[rows], n_classes))
-        for rule, rows in zip(ruleset.rules, _rows_of_rules(ruleset, X), strict=True)
-    ]
+    rules = []
+    for rule, rows in zip(ruleset.rules, _rows_of_rules(ruleset, X), strict=True):
+        statistics = _statistics(codes[rows], n_classes)
+        if n_classes and (codes[rows] < 0).any() and (ruleset.ordered or ruleset.disjoint):
+            # Shares of the class counts would ignore the rows whose label is no class of the rules.
+            counts = statistics.class_counts if ruleset.reference == "data" else None
+            statistics = replace(statistics, class_counts=None, target_counts=counts)
+        rules.append(replace(rule, statistics=statistics))
     return ruleset.replace(rules=rules)
 
 

@@ -24,6 +24,7 @@ from skescore.editing import (
     difference_of_means,
     difference_of_shares,
     predict_rows,
+    replay,
     unreachable_rules,
 )
 from skescore.rules import Domain, Fallback, Interval, OneOf, Rule, RuleSet, as_ruleset
@@ -255,3 +256,19 @@ def test_editor_accepts_functions_as_black_box(wrap: Any) -> None:
     model = DecisionTreeClassifier().fit(X, predict(X))
     other = RuleEditor(rules, X, black_box=model)
     assert str(editor.drop(1)) == str(other.drop(1))
+
+
+def test_recount_includes_rows_of_other_classes() -> None:
+    premises = [Interval(0, upper=2)], []
+    rules = RuleSet(list(map(Rule, premises, "ab")), ["x"], task="classification")
+    rows, labels = [[1], [2], [2], [3], [4]], ["a", "new", "b", "b", "b"]
+    editor = RuleEditor(rules, rows, labels)
+    editor.recount()
+    assert [rule.statistics_text(i) for i, rule in enumerate(editor.rules_)] == [
+        "3 rows, 33 % right (data)",
+        "2 rows, 100 % right (data)",
+    ]
+    assert editor.rules_ == replay(editor.log_.to_json())
+    editor = RuleEditor(rules, rows, black_box=lambda X: np.array(labels))
+    editor.recount()
+    assert editor.rules_[0].statistics_text(0) == "3 rows"
