@@ -261,14 +261,16 @@ def read_table(
     classes: Collection[str] = (),
     *,
     keeps_zeros: bool = False,
+    preparation: Preparation | None = None,
 ) -> pd.DataFrame:
     """Read the columns of a built-in data set or a file without any conversion.
 
     Words for missing values that are among `classes` are kept. With `keeps_zeros`, columns with
-    numbers such as 01 are texts.
+    numbers such as 01 and 12e4 are texts. With a `preparation`, numbers may have a decimal comma.
     """
     from skescore.datasets import ReadingOptions, load_dataset
     from skescore.datasets._files import read_file
+    from skescore.datasets._reading import decimal_sign
 
     if data in DATA_SET_TASKS:
         return load_dataset(data).X
@@ -280,11 +282,16 @@ def read_table(
         )
     except FileNotFoundError:
         raise FileNotFoundError(no_data_text(data)) from None
-    frame = table.frame.apply(table.with_words, words=classes) if classes else table.frame
+    if preparation is not None:
+        sign = options.decimal or decimal_sign(table, preparation.decimal, [])
+        table = table.with_decimal_comma() if sign == "," else table
+    frame = table.frame.apply(table.with_words, words=classes) if classes else table.frame.copy()
+    if preparation is not None:
+        frame.attrs["decimal"] = sign
     if not keeps_zeros or table.texts is None:
         return frame
     written = table.as_written(map(str, frame.columns))
-    padded = [name for name, column in written.items() if column.str.match(r"0\d").any()]
+    padded = [name for name, column in written.items() if column.str.match(_CODE).any()]
     return frame.assign(**written[padded])
 
 
@@ -339,6 +346,8 @@ def as_text(column: pd.Series) -> pd.Series:
     return pd.Series(values, index=column.index, dtype=object)
 
 
+#: Pattern of codes that would be read as other numbers.
+_CODE = r"0\d|\d+[eE]\d+$"
 #: Smallest number of labels for which it is an error that none of them is a class.
 _MIN_LABELS = 5
 
@@ -352,9 +361,15 @@ def raw_table(
     `keeps_zeros`, or if the rules have a class such as 01, columns with such numbers are texts.
     """
     if data not in DATA_SET_TASKS:
-        labels = preparation_of(options.rules, ruleset).labels
+        preparation = preparation_of(options.rules, ruleset)
         is_padded = any(re.fullmatch(r"0\d+", str(label)) for label in ruleset.classes or ())
-        return read_table(data, options, labels, keeps_zeros=keeps_zeros or is_padded)
+        return read_table(
+            data,
+            options,
+            preparation.labels,
+            keeps_zeros=keeps_zeros or is_padded,
+            preparation=preparation,
+        )
     from skescore.datasets import load_dataset
 
     dataset = load_dataset(data)
@@ -383,7 +398,11 @@ def read_labels(
     """
     import pandas as pd
 
-    preparation = replace(preparation, na_values=(*preparation.na_values, *na_values))
+    preparation = replace(
+        preparation,
+        na_values=(*preparation.na_values, *na_values),
+        decimal=column.attrs.get("decimal") or preparation.decimal,
+    )
     if ruleset.classes is None:
         return preparation.read_target(column).to_numpy(dtype=float, na_value=float("nan"))
     read = preparation.with_classes(ruleset.classes).read_classes(column)

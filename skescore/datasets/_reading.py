@@ -385,7 +385,7 @@ class Preparation:
         if pd.api.types.is_numeric_dtype(column.dtype):
             return _without_codes(column, self.na_values)
         name = str(column.name)
-        reading = self.target or ColumnReading(name, "number")
+        reading = self.target or self._target_reading(column) or ColumnReading(name, "number")
         numbers = _read_prepared(column, replace(reading, name=name), self.na_values, None, [])[
             name
         ]
@@ -397,6 +397,12 @@ class Preparation:
                 f"{plural(len(texts), 'row')}. Correct these cells, or leave them empty."
             )
         return numbers
+
+    def _target_reading(self, column: pd.Series) -> ColumnReading | None:
+        """Return how the texts of a target are read as numbers in a table without preparation."""
+        options, problems = ReadingOptions(na_values=self.na_values), Problems(str(column.name))
+        reader = _Reader(column.to_frame(), problems, options, self.decimal == ",", [])
+        return _target(column, reader, ())[1]
 
     def read_classes(self, column: pd.Series) -> pd.Series:
         """Read a target with classes of other rows in the same way.
@@ -650,7 +656,7 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
-def _decimal_sign(raw: FileTable, previous_sign: str | None, findings: list[str]) -> str | None:
+def decimal_sign(raw: FileTable, previous_sign: str | None, findings: list[str]) -> str | None:
     """Detect the decimal sign of a text file; return None for other tables.
 
     If all numbers are ambiguous, use `previous_sign`, the sign in a table that was read before.
@@ -1779,7 +1785,7 @@ def prepare(
     findings = list(raw.findings)
     preparation = options.preparation
     previous_sign = None if preparation is None else preparation.decimal
-    sign = options.decimal or _decimal_sign(raw, previous_sign, findings)
+    sign = options.decimal or decimal_sign(raw, previous_sign, findings)
     if sign == ",":
         raw = raw.with_decimal_comma()
     categories = set(options.categories)

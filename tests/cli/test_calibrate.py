@@ -208,3 +208,22 @@ def test_rules_rejects_formats_without_numbers_for_intervals(rules: RuleSet, cap
     with pytest.raises(SystemExit):
         main(["rules", "calibrated.json", "--to", "sentences"])
     assert "cannot express intervals" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("style", "separator"), [("{:.3f}", ";"), ("{:.3f} €", ";"), ("{:.1f} kg", ",")]
+)
+def test_calibrate_reads_the_target_like_score(style, separator, tmp_path, capsys) -> None:
+    rules = RuleSet([Rule([Interval(0, upper=5)], 3.0), Rule([], 7.0)], ["x"], task="regression")
+    rules.save(tmp_path / "rules.json")
+    x, y = np.arange(40) % 10, np.arange(40) % 10 + np.linspace(1.13, 1.94, 40)
+    texts = [style.format(v) for v in y]
+    if separator == ";":
+        texts = [text.replace(".", ",") for text in texts]
+    frame = pd.DataFrame({"x": x, "z": ["0,5", "1,25"] * 20, "y": texts})
+    frame.to_csv(tmp_path / "rows.csv", index=False, sep=separator)
+    words = [str(tmp_path / "rules.json"), str(tmp_path / "rows.csv"), "--target", "y"]
+    assert main(["calibrate", *words, "--format", "json"]) == 0
+    widths = json.loads(capsys.readouterr().out)["half_widths"][:2]
+    expected = CalibratedRules.fit(rules, frame[["x"]], y.round(1 if "kg" in style else 3))
+    assert widths == pytest.approx(expected.half_widths[:2])

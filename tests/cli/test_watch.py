@@ -114,6 +114,15 @@ def test_watch_matches_keys_with_leading_zeros_in_other_formats(folder: Path) ->
     assert state()["monitor"]["n_labels"] == 50
 
 
+def test_watch_matches_keys_that_look_like_powers_of_ten(folder: Path) -> None:
+    rows = table(2, 3).assign(id=["12e4", "ab12"])
+    rows.drop(columns="answer").to_csv("rows.csv", index=False)
+    rows[["id", "answer"]].iloc[:1].to_csv("labels.csv", index=False)
+    assert watch("rules.json", "rows.csv", key="id") == 0
+    assert watch("rules.json", "labels.csv", key="id", target="answer", labels=True) == 0
+    assert state()["monitor"]["n_labels"] == 1
+
+
 def test_watch_matches_late_labels_by_key(folder: Path, capsys) -> None:
     rows = table(800, 3, (0.5, 0.1, 0.1))
     rows.drop(columns="answer").to_csv("rows.csv", index=False)
