@@ -101,10 +101,13 @@ def _with_valid_order(rules: RuleSet, edited: RuleSet) -> RuleSet:
 def _with_valid_statistics(rules: RuleSet, edited: RuleSet) -> RuleSet:
     """Remove statistics of rules whose rows may have changed.
 
-    If statistics determine which of several rules predicts, or how rules vote, all are kept.
+    If several rules may cover a row, the counts that determine which of them predicts are kept.
     """
     if edited.voting is not None or not (edited.ordered or edited.disjoint):
-        return edited
+        before = None if _premises(rules) != _premises(edited) else rules
+        return edited.replace(
+            rules=[*map(_with_valid_errors, edited, before or [None] * len(edited))]
+        )
     same_kind = (rules.ordered, rules.disjoint) == (edited.ordered, edited.disjoint)
     statistics = dict(zip(_regions(rules), rules, strict=True)) if same_kind else {}
     result = []
@@ -115,6 +118,17 @@ def _with_valid_statistics(rules: RuleSet, edited: RuleSet) -> RuleSet:
             stats = replace(stats, model_error=None, target_error=None)
         result.append(replace(rule, statistics=stats))
     return edited.replace(rules=result)
+
+
+def _premises(rules: RuleSet) -> list[Any]:
+    return [rule.conditions for rule in rules]
+
+
+def _with_valid_errors(rule: Rule, before: Rule | None) -> Rule:
+    """Remove the errors of a rule, unless it had the same output and rows before."""
+    if rule.statistics is None or (before is not None and before.output == rule.output):
+        return rule
+    return replace(rule, statistics=replace(rule.statistics, model_error=None, target_error=None))
 
 
 def _regions(rules: RuleSet) -> list[Any]:

@@ -325,3 +325,16 @@ def test_forbid_rejects_combined_features() -> None:
         rules = RuleSet([rule], ["a", "b"], task="regression")
         with pytest.raises(ValueError, match="refit without"):
             apply_edit(rules, {"action": "forbid", "feature": "a"})
+
+
+def test_edits_of_overlapping_rules_remove_invalid_errors() -> None:
+    statistics = RuleStatistics(9, mean=5.0, model_error=0.5, target_error=1.0)
+    premises = [Interval(0, upper=9)], [Interval(0, lower=5)]
+    rules = [Rule(premise, 5.0, statistics) for premise in premises]
+    before = RuleSet(rules, ["x"], task="regression", ordered=False)
+    edit = {"action": "set_output", "number": 1, "output": 7.0}
+    errors = [rule.statistics.model_error for rule in apply_edit(before, edit)]
+    assert errors == [None, 0.5]
+    moved = {"action": "set_bound", "number": 2, "feature": "x", "lower": 8}
+    errors = [rule.statistics.target_error for rule in apply_edit(before, moved)]
+    assert errors == [None, None]
