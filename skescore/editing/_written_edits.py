@@ -19,6 +19,8 @@ _BOUNDS = {
     "<": ("upper", False),
     ">": ("lower", False),
 }
+#: An ampersand between quoted texts.
+_UNQUOTED_AND = re.compile(r'&(?=(?:[^"]*"[^"]*")*[^"]*$)')
 _OPERATORS = ("<=", ">=", "!=", "<", ">", "=")
 
 
@@ -184,7 +186,7 @@ class WrittenEdits:
         if position is not None:
             premise = premise[position.end() :]
         parts = [""]
-        for part in premise.split("&"):
+        for part in _UNQUOTED_AND.split(premise):
             start = f"{parts[-1].lstrip()}&"
             if any(name.startswith(start) for name in rules.feature_names):
                 parts[-1] += f"&{part}"  # the name contains this character

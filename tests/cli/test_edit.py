@@ -278,6 +278,10 @@ def test_edit_refuses_unknown_categories_and_bounds(tmp_path, capsys) -> None:
     assert "'inf' is not a finite number" in capsys.readouterr().err
     quoted = written(tmp_path, "--set", '1.kind="a|b"|b')
     assert texts(quoted)[0] == "IF kind in {a|b, b} THEN yes"
+    table["kind"] = ["a", "b", "R&D", "b"]
+    table.assign(buys=["no", "yes"] * 2).to_csv(tmp_path / "table.csv", index=False)
+    quoted = written(tmp_path, "--add", '1: size>1 & kind="R&D" => yes')
+    assert texts(quoted)[0] == "IF size > 1 AND kind = R&D THEN yes"
 
 
 def test_edit_keeps_edited_rules_after_a_repair(files, tmp_path, capsys) -> None:
