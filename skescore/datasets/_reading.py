@@ -41,7 +41,7 @@ from skescore.datasets._numbers import (
     style_of,
     units_of,
 )
-from skescore.datasets._units import main_unit, split_units, unit_factor
+from skescore.datasets._units import main_unit, plain_divisor, split_units, unit_factor
 
 __all__ = [
     "MAX_CATEGORIES",
@@ -383,7 +383,9 @@ class Preparation:
         [1250.0, nan, 80.0]
         """
         if pd.api.types.is_numeric_dtype(column.dtype):
-            return _without_codes(column, self.na_values)
+            divisor = 1.0 if self.target is None else plain_divisor(self.target.unit)
+            numbers = _without_codes(column, self.na_values)
+            return numbers if divisor == 1 or np.isnan(divisor) else numbers / divisor
         name = str(column.name)
         reading = self.target or self._target_reading(column) or ColumnReading(name, "number")
         numbers = _read_prepared(column, replace(reading, name=name), self.na_values, None, [])[
@@ -1305,6 +1307,9 @@ class _Reader:
                 {unit for unit in split_units(texts).units if unit} - {reading.unit}
             )
             converted = f"; {listed(other_units)} is converted to it" if other_units else ""
+            divisor = plain_divisor(reading.unit)
+            if divisor != 1 and not all(split_units(texts).units):
+                converted += f"; numbers without it are divided by {divisor:.0f}"
             if times := [text for text in texts if ":" in text]:
                 hours = _numbers_in(times[:1], reading)[0]
                 self.note_conversion(
@@ -1983,6 +1988,17 @@ def _read_prepared(
         best = int(np.argmin([mask.sum() for mask in missing_masks]))
         reading = readings[best]
         _note_words(reading.name, cells, missing_masks[best], findings)
+    elif (
+        column.notna().any()
+        and pd.api.types.is_numeric_dtype(column.dtype)
+        and (divisor := plain_divisor(reading.unit)) != 1
+    ):
+        effect = "read as in this unit" if np.isnan(divisor) else f"divided by {divisor:.0f}"
+        column = column if np.isnan(divisor) else column / divisor
+        findings.append(
+            f"column {reading.name!r} holds numbers without the unit {reading.unit!r} of the "
+            f"earlier table, {effect}"
+        )
     if reading.kind == "number" and _is_dates(column) and column.notna().any():
         findings.append(
             f"column {reading.name!r} holds dates, but numbers in the earlier table, and is read "
@@ -2039,12 +2055,15 @@ def _target(
     column = _without_categorical(column)
     name, earlier = str(column.name), reader.options.preparation
     na_values = (*reader.options.na_values, *(() if earlier is None else earlier.na_values))
+    is_earlier = earlier is not None and earlier.target is not None and earlier.target.name == name
     if pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column):
+        if earlier is not None and is_earlier and not _is_dates(column):
+            return replace(earlier, na_values=na_values).read_target(column), earlier.target
         return _without_codes(column, na_values), None
     kind = pd.api.types.infer_dtype(column, skipna=True)
     if kind == "boolean" or kind.startswith("timedelta"):
         return column, None
-    if earlier is not None and earlier.target is not None and earlier.target.name == name:
+    if earlier is not None and is_earlier:
         with contextlib.suppress(DatasetError):  # other texts are handled below
             return replace(earlier, na_values=na_values).read_target(column), earlier.target
     cells = _class_cells(column, na_values, class_names)
@@ -2212,6 +2231,7 @@ def _numbers_in(texts: Sequence[str], reading: ColumnReading) -> np.ndarray:
     values = as_numbers(texts, reading.decimal, reading.thousands)
     if not reading.unit:
         return values
+    values /= plain_divisor(reading.unit)
     split_texts = split_units(texts)
     unread = np.flatnonzero(np.isnan(values) & (np.array(split_texts.units, dtype=object) != ""))
     numbers = as_numbers(

@@ -12,7 +12,7 @@ import numpy as np
 
 from skescore.datasets._numbers import QUALIFIER
 
-__all__ = ["UnitTexts", "main_unit", "split_units", "unit_factor"]
+__all__ = ["UnitTexts", "main_unit", "plain_divisor", "split_units", "unit_factor"]
 
 #: Number in any style, followed by a unit without digits.
 _WITH_UNIT = re.compile(
@@ -41,6 +41,18 @@ _SIZES: dict[str, dict[str, str]] = {
     "amount": {"nmol": "1e-9", "µmol": "1e-6", "umol": "1e-6", "mmol": "1e-3", "mol": "1"},
     "time": {"ms": "1e-3", "s": "1", "sec": "1", "min": "60", "h": "3600", "std": "3600"},
 }
+#: Words that multiply the number before them, in lower case and without a final point.
+_MULTIPLIERS = {
+    **dict.fromkeys(("k", "tsd", "thousand", "тыс", "千"), 1e3),
+    **dict.fromkeys(("万", "萬"), 1e4),
+    **dict.fromkeys(("lakh", "lac"), 1e5),
+    **dict.fromkeys(("mio", "mill", "mln", "million", "millions", "millionen", "млн"), 1e6),
+    **dict.fromkeys(("crore",), 1e7),
+    **dict.fromkeys(("億", "亿"), 1e8),
+    **dict.fromkeys(("mrd", "bn", "billion", "billions", "млрд"), 1e9),
+}
+#: Units that may be multipliers (thousand, million, billion) or not (kelvin, molar, byte).
+_AMBIGUOUS = ("K", "M", "B")
 
 
 class UnitTexts(NamedTuple):
@@ -103,6 +115,23 @@ def main_unit(units: Sequence[str], counts: np.ndarray) -> str | None:
     convertible = sum(n for other, n in rows.items() if unit_factor(other, unit) is not None)
     is_main = max(count, convertible) >= _MAIN_SHARE * rows.total()
     return unit if is_main else None
+
+
+def plain_divisor(unit: str) -> float:
+    """Return the divisor of numbers without a unit in a column of numbers with a unit.
+
+    NaN if the unit may be a multiplier or not.
+
+    Examples
+    --------
+    >>> from skescore.datasets._units import plain_divisor
+    >>> plain_divisor("kg"), plain_divisor("k"), plain_divisor("Mio. €"), plain_divisor("M")
+    (1.0, 1000.0, 1000000.0, nan)
+    """
+    word = re.split(r"[\s€$£]", unit)[0]
+    if word in _AMBIGUOUS:
+        return np.nan
+    return _MULTIPLIERS.get(word.lower().removesuffix("."), 1.0)
 
 
 def unit_factor(unit: str, target: str) -> Fraction | None:

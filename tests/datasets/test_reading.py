@@ -981,3 +981,17 @@ def test_classes_of_later_rows_are_read_as_numbers(cells) -> None:
     labels = preparation.read_classes(pd.Series([*cells, None, "?"]))
     assert labels.dropna().tolist() == [5, 10]
     assert preparation.read_classes(pd.Series(["05"])).tolist() != [5]
+
+
+def test_numbers_without_a_multiplier_are_divided_or_no_numbers() -> None:
+    table = read_table(pd.DataFrame({"v": ["1.5k", "2k", "300"] * 9, "kind": list("abc") * 9}))
+    assert table.frame["v"].tolist()[:3] == [1.5, 2.0, 0.3]
+    assert "numbers without it are divided by 1000" in table.findings[0]
+    for cells in (["500", "2k"], [500, 2000]):
+        later = pd.DataFrame({"v": cells, "kind": ["a", "b"]})
+        assert read_table(later, preparation=table.preparation).frame["v"].tolist() == [0.5, 2.0]
+    table = read_table(pd.DataFrame({"v": ["1.5M", "2M", "300"] * 9, "kind": list("abc") * 9}))
+    assert table.frame["v"].tolist()[:3] == ["1.5M", "2M", "300"]
+    target = Preparation((), target=ColumnReading("y", "number", unit="Mio."))
+    assert target.read_target(pd.Series([5e5, 2e6])).tolist() == [0.5, 2.0]
+    assert target.read_target(pd.Series(["500000", "2 Mio."], name="y")).tolist() == [0.5, 2.0]
