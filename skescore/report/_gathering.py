@@ -21,11 +21,10 @@ from skescore._io import check_regular, json_of
 from skescore._names import NO_RUN_TEXT, metric_label
 from skescore._quantities import limited_quantities, measured_quantities
 from skescore._text import cell_text, listed
-from skescore._validation import own_rows
+from skescore._validation import one_dimension, own_rows
 from skescore.black_boxes import fit_weighted, is_prefit
 from skescore.certificates import Certificate
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
-from skescore.metrics import labels_of_rules
 from skescore.registry import extractor_label, make_extractor
 from skescore.report._alternatives import alternatives_record
 from skescore.report._bench_rows import find_rows, groups_of, kept_rules
@@ -327,7 +326,7 @@ def data_of_arrays(ruleset: RuleSet, X: Any, y: Any, name: str | None) -> Datase
         X = X.set_axis(list(ruleset.feature_names), axis=1)
     if len(y) != len(X):
         raise ValueError(f"y must have as many rows as X, {len(X)}, got {len(y)}.")
-    labels = labels_of_rules(ruleset, "y", y)
+    labels = one_dimension("y", y)
     y = pd.Series(labels, index=X.index, name=getattr(y, "name", None) or "target")
     task: Literal["classification", "regression"] = (
         "regression" if ruleset.task == "regression" else "classification"

@@ -22,6 +22,7 @@ from skescore._optional import import_optional
 from skescore._validation import check_instance
 from skescore.certificates import Certificate
 from skescore.datasets import Dataset
+from skescore.metrics import labels_of_rules
 from skescore.registry import extractor_label
 from skescore.report._gathering import data_of_arrays, gather, page_weights, quantities_of_page
 from skescore.report._rule_views import plain, predictions_on
@@ -197,6 +198,7 @@ def _rows_of(source: Any, X: Any, y: Any, title: str | None) -> Dataset | None:
                 "X and y belong to rules. A search has its own rows; pass the rows of a run's "
                 "folder as data."
             )
+        labels_of_rules(source, "y", y)  # raises an error for missing labels, and another type
         return data_of_arrays(source, X, y, title)
     if isinstance(source, ExtractorSearchCV) and source.data_.y is not None:
         return data_of_arrays(source.rules_, source.data_.X, source.data_.y, title)
