@@ -269,25 +269,26 @@ def read_table(
     numbers such as 01 and 12e4 are texts. With a `preparation`, numbers may have a decimal comma.
     """
     from skescore.datasets import ReadingOptions, load_dataset
-    from skescore.datasets._files import read_file
-    from skescore.datasets._reading import decimal_sign
+    from skescore.datasets._reading import read_cells
 
     if data in DATA_SET_TASKS:
         return load_dataset(data).X
     layout = ReadingOptions(header=options.header, skip_rows=options.skip_rows).layout
     source = expand_home(data)
     try:
-        table = read_file(
-            source, data, separator=options.sep, encoding=options.encoding, layout=layout
+        table = read_cells(
+            source,
+            data,
+            separator=options.sep,
+            encoding=options.encoding,
+            layout=layout,
+            decimal=getattr(options, "decimal", None),
+            preparation=preparation,
         )
     except FileNotFoundError:
         raise FileNotFoundError(no_data_text(data)) from None
-    if preparation is not None:
-        sign = options.decimal or decimal_sign(table, preparation.decimal, [])
-        table = table.with_decimal_comma() if sign == "," else table
-    frame = table.frame.apply(table.with_words, words=classes) if classes else table.frame.copy()
-    if preparation is not None:
-        frame.attrs["decimal"] = sign
+    frame = table.frame.apply(table.with_words, words=classes) if classes else table.frame
+    frame.attrs = table.frame.attrs
     if not keeps_zeros or table.texts is None:
         return frame
     written = table.as_written(map(str, frame.columns))

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -658,7 +659,7 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
-def decimal_sign(raw: FileTable, previous_sign: str | None, findings: list[str]) -> str | None:
+def _decimal_sign(raw: FileTable, previous_sign: str | None, findings: list[str]) -> str | None:
     """Detect the decimal sign of a text file; return None for other tables.
 
     If all numbers are ambiguous, use `previous_sign`, the sign in a table that was read before.
@@ -1790,7 +1791,7 @@ def prepare(
     findings = list(raw.findings)
     preparation = options.preparation
     previous_sign = None if preparation is None else preparation.decimal
-    sign = options.decimal or decimal_sign(raw, previous_sign, findings)
+    sign = options.decimal or _decimal_sign(raw, previous_sign, findings)
     if sign == ",":
         raw = raw.with_decimal_comma()
     categories = set(options.categories)
@@ -2117,6 +2118,30 @@ def _classes_in(cells: _Cells, column: pd.Series, class_names: Collection[str]) 
     is_missing = _missing_classes(cells, class_names)
     labels = np.where(is_missing, np.nan, cells.texts.to_numpy(object))
     return pd.Series(cells.per_row(labels, np.nan), index=column.index, dtype=object)
+
+
+def read_cells(
+    path: Path,
+    where: str,
+    *,
+    separator: str | None,
+    encoding: str | None,
+    layout: LayoutOptions | None,
+    decimal: str | None,
+    preparation: Preparation | None,
+) -> FileTable:
+    """Read the cells of a file; if there is a preparation, numbers may have a decimal comma.
+
+    The decimal sign is in the attributes of the frame.
+    """
+    table = read_file(path, where, separator=separator, encoding=encoding, layout=layout)
+    if preparation is None:
+        return table
+    sign = decimal or _decimal_sign(table, preparation.decimal, [])
+    table = table.with_decimal_comma() if sign == "," else table
+    frame = table.frame.copy()
+    frame.attrs["decimal"] = sign
+    return replace(table, frame=frame)
 
 
 def read_raw(
