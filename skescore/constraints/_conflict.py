@@ -113,8 +113,8 @@ def find_conflict(
     rows = None
     if X is not None and len(X):
         X = convert_rows(X)
-        labels = np.zeros(len(X)) if y is None else labels_of_rules(ruleset, "y", y)
-        rows = LabeledRows(X, labels, ruleset)
+        row_labels: Any = np.zeros(len(X)) if y is None else labels_of_rules(ruleset, "y", y)
+        rows = LabeledRows(X, row_labels, ruleset)
     prover = _Prover(ruleset, rows, has_labels=y is not None)
     if prover.reason(constraints) is None:
         return None
