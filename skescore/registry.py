@@ -181,7 +181,7 @@ PSYKE_EXTRACTORS: dict[str, ExtractorSpec] = {
     for label, tasks, summary in (
         ("CART", _TASKS, "decision tree"),
         ("COSMiK", ("regression",), "boxes around the components of a mixture"),
-        ("CREAM", _TASKS, "clusters within clusters; rows inside and outside each box are split again"),
+        ("CREAM", _TASKS, "clusters within clusters, inside and outside each box"),
         ("DiViNE", ("classification",), "boxes grown from the centers of classes"),
         ("ExACT", _TASKS, "clusters within clusters, one inside another"),
         ("GInGER", _TASKS, "grid and formulas found by a genetic algorithm"),
