@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations
@@ -74,12 +75,15 @@ def bound_weighted_f1(
             f"class_weights must be finite numbers of 0 or more, one per class, got "
             f"{weights.tolist()!r}."
         )
-    sorted_weights = np.sort(weights[weights > 0])[::-1]
-    n_classes = len(sorted_weights)
-    if not n_classes:
+    if not weights.any():
         return 1.0
+    # The bound does not depend on the unit, but products of huge or tiny weights are not floats.
+    shift = -math.frexp(weights.max())[1]
+    weights, errors = np.ldexp(weights, shift), float(np.ldexp(min(errors, weights.sum()), shift))
+    sorted_weights = tuple(np.sort(weights[weights > 0])[::-1].tolist())
+    n_classes = len(sorted_weights)
     n_predicted = n_classes if max_classes is None else min(max_classes, n_classes)
-    return _cached_bound(tuple(sorted_weights.tolist()), float(errors), n_predicted)
+    return _cached_bound(sorted_weights, errors, n_predicted)
 
 
 @lru_cache(maxsize=4096)

@@ -130,7 +130,7 @@ class TreeSearch(_Search):
             return sums.sum(axis=-1) - sums.max(axis=-1)
         weight = sums[..., 0]
         weight = np.where(weight > 1e-12 * max(weight.max(), 1e-300), weight, np.inf)
-        return np.maximum(sums[..., 2] - sums[..., 1] ** 2 / weight, 0.0)
+        return np.maximum(sums[..., 2] - sums[..., 1] * (sums[..., 1] / weight), 0.0)
 
     def _class_bound(self, sums: Any, size: int) -> Any:
         """Return a lower bound for rules that predict at most as many classes as their number."""
@@ -437,7 +437,7 @@ class ListSearch(_Search):
             return np.maximum(sums.min(axis=-1), 0.0)
         weight = sums[..., 0]
         weight = np.where(weight > 1e-12 * self.stats[:, 0].sum(), weight, np.inf)
-        return np.maximum(sums[..., 2] - sums[..., 1] ** 2 / weight, 0.0)
+        return np.maximum(sums[..., 2] - sums[..., 1] * (sums[..., 1] / weight), 0.0)
 
     def _solve(
         self,
@@ -546,6 +546,10 @@ def largest_f1(
     positives and false positives: its share of the F1 is larger, and b exceeds e - a by at most the
     difference of the weights (`slack`).
     """
+    # The bound does not depend on the unit, but products of huge or tiny weights are not floats.
+    shift = -math.frexp(max(class_weights))[1]
+    class_weights = [w for w in (math.ldexp(weight, shift) for weight in class_weights) if w]
+    errors = math.ldexp(errors, shift)
     n_classes = len(class_weights)
     m = min(n_predicted, n_classes)
     total = math.fsum(class_weights)

@@ -65,7 +65,7 @@ class TreeRows:
         else:
             total = sums[..., 0]
             safe = np.where(total > 0, total, 1)
-            loss = np.maximum(sums[..., 2] - sums[..., 1] ** 2 / safe, 0)
+            loss = np.maximum(sums[..., 2] - sums[..., 1] * (sums[..., 1] / safe), 0)
         return np.where(total > 0, loss, np.inf)
 
 

@@ -327,7 +327,7 @@ class _ListSquaredErrors:
             return 0.0
         total = float(self._sums[rows].sum())
         squares = float(self._squares[rows].sum())
-        return max(0.0, squares - total * total / self._weights[rows].sum())
+        return max(0.0, squares - total * (total / self._weights[rows].sum()))
 
     def premise_losses(
         self, premises: _Premises, rows: np.ndarray, superset: _Superset | None = None

@@ -608,8 +608,8 @@ class _SquaredLoss:
 def _squared_over(first: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return first² / weight; 0 if the weight is a rounding error."""
     smallest = 1e-12 * max(1e-300, float(np.max(weight, initial=0.0)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(weight > smallest, first * first / weight, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(weight > smallest, first * (first / weight), 0.0)
 
 
 class _AbsoluteLoss:

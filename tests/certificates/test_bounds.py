@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from skescore.certificates import bound_weighted_f1
+from skescore.certificates._check_schema import Budget
+from skescore.certificates._check_searches import largest_f1
 
 
 def best_of_all(y: list[int], n_classes: int) -> dict[tuple[int, int], float]:
@@ -69,6 +71,17 @@ def test_f1_bound_of_one_class_or_no_errors_is_exact() -> None:
     assert bound_weighted_f1([60, 40], 0, max_classes=1) == pytest.approx(0.6 * 120 / 160)
     assert bound_weighted_f1([60, 40, 0], 0) == 1
     assert bound_weighted_f1([], 0) == 1
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-165, 1e155, 1e305])
+def test_f1_bounds_do_not_depend_on_unit(unit: float) -> None:
+    weights = [50.0, 40.0, 30.0]
+    scaled = [weight * unit for weight in weights]
+    budget = Budget(None, 2**30)
+    assert bound_weighted_f1(scaled, 6 * unit) == pytest.approx(bound_weighted_f1(weights, 6))
+    usual = largest_f1(weights, 6, 3, budget)
+    assert largest_f1(scaled, 6 * unit, 3, budget) == pytest.approx(usual)
+    assert bound_weighted_f1([5e-324, 1e308], 1e308) == 0
 
 
 @settings(max_examples=30, deadline=None)

@@ -388,6 +388,23 @@ def test_lists_scale_with_tiny_weights() -> None:
     assert tiny * 1e9 == pytest.approx(usual)
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1e200])
+def test_lists_of_numbers_scale_with_weights(unit: float) -> None:
+    X, y = np.arange(6.0)[:, None], [1.0, 2.0, 4.0, 0.0, 1.0, 3.0]
+    usual, scaled = (
+        optimal_lists(
+            X,
+            y,
+            SearchSpace(3, max_conditions=1, cuts=None),
+            loss="squared_error",
+            sample_weight=np.array([1, 2, 1, 1, 3, 1]) * factor,
+        )
+        for factor in (1.0, unit)
+    )
+    assert scaled.lower / unit == pytest.approx(usual.lower)
+    assert scaled.upper / unit == pytest.approx(usual.upper)
+
+
 @pytest.mark.parametrize("max_conditions", [1, 2, 3])
 def test_lists_start_from_any_list_of_the_space(max_conditions: int) -> None:
     for seed in range(25):

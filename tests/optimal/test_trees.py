@@ -275,6 +275,23 @@ def test_trees_of_equal_numbers_have_no_loss() -> None:
             assert result.upper.max() <= 1e-20 * number
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1e-165, 1e200])
+def test_trees_scale_with_weights(unit: float) -> None:
+    X, y = np.arange(4.0)[:, None], [1.0, 2.0, 4.0, 0.0]
+    usual, scaled = (
+        optimal_trees(
+            X,
+            y,
+            SearchSpace(2, cuts=None),
+            loss="squared_error",
+            sample_weight=np.array([1, 2, 1, 1]) * factor,
+        )
+        for factor in (1.0, unit)
+    )
+    assert scaled.lower / unit == pytest.approx(usual.lower)
+    assert scaled.upper / unit == pytest.approx(usual.upper)
+
+
 def test_trees_reject_overflowing_squares() -> None:
     with pytest.raises(ValueError, match=r"y must lie within ±1e\+150"):
         optimal_trees([[0.0], [1.0]], [0.0, 1e200], loss="squared_error")
