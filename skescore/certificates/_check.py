@@ -519,7 +519,8 @@ def _is_within(condition: Any, value: Any) -> bool:
     lower, upper = condition.get("lower"), condition.get("upper")
     if isinstance(value, str):
         raise RejectedError(f"a rule compares the text {value[:60]!r} with numbers")
-    value = float(value)  # rules compare floats, which round integers beyond 2**53
+    if not isinstance(value, Fraction):  # a point of a volume
+        value = float(value)  # rules compare floats, which round integers beyond 2**53
     above = lower is None or value > lower or (condition.get("lower_closed") and value == lower)
     below = upper is None or value < upper or (condition.get("upper_closed", 1) and value == upper)
     return bool(above and below and not math.isnan(value))
@@ -688,9 +689,8 @@ def _divide_feature(domain: Any, j: int, conditions: Sequence[Any]) -> list[tupl
     bounds = {c[side] for c in conditions for side in ("lower", "upper") if side in c}
     cuts = [Fraction(v) for v in (low, *sorted(b for b in bounds if low < b < high), high)]
     scale = (1 - missing_share) / (cuts[-1] - cuts[0])
-    parts = [((a + b) / 2, (b - a) * scale) for a, b in pairwise(cuts)]
-    # Conditions compare floats; the midpoint of neighboring floats rounds to one of them.
-    return [*((middle, share) for middle, share in parts), *missing]
+    # As a float, the midpoint of neighboring floats would be one of them.
+    return [*(((a + b) / 2, (b - a) * scale) for a, b in pairwise(cuts)), *missing]
 
 
 # --- the steps of a check ---

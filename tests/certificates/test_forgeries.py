@@ -361,6 +361,17 @@ def test_checker_measures_volume_in_range_of_rows() -> None:
     assert not any("rules have ICE" in claim for claim in result.claims)
 
 
+@pytest.mark.parametrize("numbers", [[2**53 + 2 * k for k in range(3)], [-5e-324, 0.0, 5e-324]])
+def test_checker_measures_volume_between_neighboring_floats(numbers: list[float]) -> None:
+    X = pd.DataFrame({"a": numbers})
+    premises = [Interval(0, upper=numbers[0])], [Interval(0, lower=numbers[1])]
+    rules = RuleSet([Rule(one, "n") for one in premises], ["a"], task="classification")
+    space = SearchSpace(max_rules=1)
+    case = make_case("neighbors", rules, X, ["n", "n", "p"], kinds=["tree"], space=space)
+    assert case.data["given"]["completeness_volume"] == 0.5
+    assert check_certificate(case.text, case.X, case.y).verdict == "confirmed"
+
+
 def test_checker_rejects_cuts_of_other_columns() -> None:
     case = example_cases()["stated"]
     data = case.data
