@@ -305,7 +305,8 @@ class F1TreeSearch(TreeSearch):
     def _gain_of_hits(self, hits: Any, weight: Any) -> Any:
         """Return the gain of hits in leaves with a given weight, without the costs of rows."""
         predicted = np.maximum(weight, self.low)
-        return self.n * hits / (self.n + np.where(self.is_linear, self.high, predicted))
+        # Products of tiny weights would be 0.
+        return hits * (self.n / (self.n + np.where(self.is_linear, self.high, predicted)))
 
     def _loss_of_sums(self, sums: Any) -> Any:
         sums = np.asarray(sums, dtype=float)

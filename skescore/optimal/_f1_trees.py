@@ -10,6 +10,7 @@ limits of one class at a time until the bound is tight enough.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -140,7 +141,7 @@ def bound_f1_of_trees(
     columns = CutColumns(SearchSpace(cuts=cuts).cuts_of(X), rows.table)
     limits = limits or SolverLimits()
     search = TreeSearch(columns, rows, max(2, max_leaves), limits, started)
-    solver = _F1BranchAndBound(search, max_leaves, target)
+    solver = _F1BranchAndBound(search, max_leaves, target, rows.weights)
     with threadpool_limits(1):
         upper_bound, root = solver.run()
     rules = None
@@ -153,8 +154,8 @@ def bound_f1_of_trees(
 
 def _linear_slope(n: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return for each class the gain of the linear bound per row that is not predicted as it."""
-    max_ratio = np.minimum(n, high) / np.maximum(n + low, 1e-300)
-    return np.asarray(n * np.minimum(0.5, max_ratio) / np.maximum(n + high, 1e-300))
+    max_ratio = np.minimum(n, high) / np.maximum(n + low, sys.float_info.min)
+    return np.asarray(n * np.minimum(0.5, max_ratio) / np.maximum(n + high, sys.float_info.min))
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +280,8 @@ class _LagrangianLoss(Misclassification):
         self, hits: np.ndarray, predicted: np.ndarray, charged: np.ndarray
     ) -> np.ndarray:
         """Return the gains of hits among predicted rows, minus the costs of the charged rows."""
-        curved = self._n * hits / np.maximum(self._n + predicted, 1e-300)
+        # Products of tiny weights would be 0.
+        curved = hits * (self._n / np.maximum(self._n + predicted, sys.float_info.min))
         gains = np.where(self._is_linear, self._linear_gain * hits, curved)
         return np.asarray(gains - self._row_cost * charged)
 
@@ -333,15 +335,19 @@ class _F1BranchAndBound:
         Largest number of leaves.
     target : float
         Upper bound that suffices.
+    weights : ndarray of shape (n_rows,)
+        Weights of the rows.
     """
 
-    def __init__(self, search: TreeSearch, max_leaves: int, target: float) -> None:
+    def __init__(
+        self, search: TreeSearch, max_leaves: int, target: float, weights: np.ndarray
+    ) -> None:
         self._search, self._max_leaves, self._target = search, max_leaves, target
         self._counts = search.loss.stats
         self._n = self._counts.sum(axis=0)
         self._total = float(self._n.sum())
         #: Whether predicted counts are whole numbers.
-        self._is_whole = bool((self._counts == np.floor(self._counts)).all())
+        self._is_whole = bool((weights == np.floor(weights)).all()) and self._total < 2**53
         #: Best tree, its weighted F1, and the classes that its leaves predict.
         self.incumbent, self.tree, self.leaf_classes = 0.0, None, ()
 
@@ -431,15 +437,18 @@ class _F1BranchAndBound:
             if not violation.any():
                 break
             excess = (best_bound - self._target) * self._total / 2
-            multipliers = node.multipliers + violation * excess * step / (violation**2).sum()
+            largest = np.abs(violation).max()
+            direction = violation / largest
+            length = excess / largest * step / (direction**2).sum()
+            multipliers = node.multipliers + direction * length
         return best_bound, best_tree
 
     def _choose_linear(self, node: _Node) -> np.ndarray:
         """Return the classes for which the linear bound is lower for the tree of the parent."""
         n, low, high = self._n, node.limits.low, node.limits.high
         hits, predicted = node.hits, node.predicted
-        curved = n * (hits / np.maximum(n + np.where(low > 0, low, predicted), 1e-300))
-        linear = n * hits / np.maximum(n + high, 1e-300)
+        curved = n * (hits / np.maximum(n + np.where(low > 0, low, predicted), sys.float_info.min))
+        linear = n * (hits / np.maximum(n + high, sys.float_info.min))
         linear = linear + _linear_slope(n, low, high) * (high - predicted)
         return np.asarray((linear < curved) & (high < self._total))
 
@@ -462,7 +471,7 @@ class _F1BranchAndBound:
 
     def _f1_terms(self, hits: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """Return the term of each class in the weighted F1, times half of the total weight."""
-        return np.asarray(self._n * hits / np.maximum(self._n + predicted, 1e-300))
+        return np.asarray(self._n * (hits / np.maximum(self._n + predicted, sys.float_info.min)))
 
     def _update_incumbent(self, loss: _LagrangianLoss, tree: Any) -> None:
         """Store a tree if it is better, with the classes of the largest gain or weight."""
@@ -493,7 +502,7 @@ class _F1BranchAndBound:
         bounds = np.zeros(len(n))
         for counts, k in zip(self._search.leaf_stats(tree), leaf_classes.tolist(), strict=True):
             denominator = n[k] + (high[k] if is_linear[k] else max(float(counts.sum()), low[k]))
-            bounds[k] += n[k] * counts[k] / denominator
+            bounds[k] += n[k] * (counts[k] / denominator)
         bounds += np.where(is_linear, _linear_slope(n, low, high) * (high - predicted), 0.0)
         excess = bounds - self._f1_terms(hits, predicted)
         width = high - low

@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.certificates import Certificate, certify, check_certificate
 from skescore.metrics import volume_completeness
-from skescore.optimal import SearchSpace
+from skescore.optimal import SearchSpace, SolverLimits
 from skescore.rules import Interval, OneOf, Rule, RuleSet, as_ruleset
 
 #: A forged certificate: its name, its rows and its text.
@@ -359,6 +359,26 @@ def test_checker_measures_volume_in_range_of_rows() -> None:
     assert result.verdict == "not checked"
     assert "differs from the domain of these rows" in str(result)
     assert not any("rules have ICE" in claim for claim in result.claims)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-165])
+def test_checker_confirms_f1_bounds_in_any_unit_of_weights(unit: float) -> None:
+    rng = np.random.default_rng(5)
+    case = example_cases()["f1"]
+    weights = rng.choice([0.5, 1.3, 2.0], len(case.X))
+    rules = RuleSet.from_json(json.dumps(case.data["given"]["rules"]))
+    options: Any = {
+        "space": SearchSpace(3),
+        "kinds": ["tree"],
+        "tolerance": 0.001,
+        "limits": SolverLimits(max_nodes=500),
+    }
+    usual = make_case("usual", rules, case.X, case.y, weights, **options)
+    scaled = make_case("scaled", rules, case.X, case.y, weights * unit, **options)
+    results = [check_certificate(one.text, one.X, one.y, one.weights) for one in (usual, scaled)]
+    assert [result.verdict for result in results] == ["confirmed"] * 2
+    gaps = [Certificate.from_json(one.text).gap() for one in (usual, scaled)]
+    assert gaps[1] == pytest.approx(gaps[0], abs=0.002)
 
 
 @pytest.mark.parametrize("numbers", [[2**53 + 2 * k for k in range(3)], [-5e-324, 0.0, 5e-324]])

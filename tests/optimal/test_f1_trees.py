@@ -147,6 +147,19 @@ def test_f1_bound_finds_tree_that_predicts_minority_class() -> None:
     assert [rule.output for rule in bound.rules].count("b") == 1
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1e-165, 1e155])
+def test_f1_bound_does_not_depend_on_unit_of_weights(unit: float) -> None:
+    X = np.array([[0], [1], [1], [2], [2], [2]])
+    y, weights = [2, 0, 2, 0, 2, 1], np.array([2.0, 1, 1, 1, 2, 1])
+    cuts = candidate_cuts(X, categories=[0])
+    usual, scaled = (
+        bound_f1_of_trees(X, y, 3, target=0.526, cuts=cuts, sample_weight=weights * factor)
+        for factor in (1.0, unit)
+    )
+    assert scaled.incumbent == pytest.approx(usual.incumbent)
+    assert scaled.upper_bound == pytest.approx(usual.upper_bound, abs=0.05)
+
+
 def test_f1_bound_rejects_invalid_parameters() -> None:
     X, y = [[0.0], [1.0]], ["a", "b"]
     with pytest.raises(ValueError, match="max_leaves must be"):
