@@ -458,7 +458,7 @@ class _LabelMoments:
     def narrow(self) -> NDArray[np.intp]:
         """Indices of the rules that need a second pass for exact deviations."""
         weight, first, second = self._sums
-        squares = second - first**2 / np.where(weight > 0, weight, 1.0)
+        squares = second - first * (first / np.where(weight > 0, weight, 1.0))
         return np.flatnonzero((weight > 0) & (squares <= NARROW * second))
 
     def add_narrow(self, matches: Flags, labels: Floats, weights: Floats | None) -> None:
@@ -479,12 +479,12 @@ class _LabelMoments:
     def result(self) -> tuple[Floats, Floats]:
         """Return means and population standard deviations; NaN without rows."""
         weight = np.where(self.weight > 0, self.weight, np.nan)
-        mean, squares = self._rough_mean(), self._sums[2] - self._sums[1] ** 2 / weight
+        mean, squares = self._rough_mean(), self._sums[2] - self._sums[1] * (self._sums[1] / weight)
         if self._second_sums.size:
             narrow = self.narrow
             first, second = self._second_sums
             mean[narrow] += first / weight[narrow]
-            squares[narrow] = second - first**2 / weight[narrow]
+            squares[narrow] = second - first * (first / weight[narrow])
         std = np.sqrt(np.maximum(squares, 0.0) / weight)
         # Equal labels have deviation 0, no matter how their mean was rounded.
         return mean, np.where(std <= BORDER * np.abs(mean), 0.0, std)

@@ -169,7 +169,7 @@ def _f1_macro_of_counts(hits: Any, predicted: Any, actual: Any) -> Any:
 
 def _r2_of_sums(n_rows: Any, deviation: Any, squares: Any, absolute: Any, squared: Any) -> Any:
     n_rows = np.where(np.round(n_rows) >= 2, n_rows, np.nan)
-    total = squares - deviation**2 / n_rows
+    total = squares - deviation * (deviation / n_rows)
     perfect = np.where(squared > 0, 0.0, 1.0) + 0 * n_rows
     return np.where(total > 0, 1 - squared / total, perfect)
 

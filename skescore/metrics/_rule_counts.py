@@ -200,7 +200,7 @@ class NumberSums(_Sums):
             return math.nan
         if _narrowed(self.ends):
             return 0.0
-        std = math.sqrt(max(squares - deviation**2 / weight, 0.0) / (weight - 1))
+        std = math.sqrt(max(squares - deviation * (deviation / weight), 0.0) / (weight - 1))
         return 0.0 if std <= BORDER * abs(self.mean) else std
 
     def is_imprecise(self, part: slice) -> bool:
@@ -208,7 +208,7 @@ class NumberSums(_Sums):
         weight, deviation, squares = self.rows[part, :3].sum(axis=0)
         if not weight or _narrowed(self.ends[part]):
             return False
-        return bool(squares - deviation**2 / weight <= NARROW * squares)
+        return bool(squares - deviation * (deviation / weight) <= NARROW * squares)
 
     @property
     def better_center(self) -> float:
@@ -239,7 +239,7 @@ class NumberSums(_Sums):
     def narrow(self) -> Flags:
         """Return flags of the rules whose deviations must be summed around their own means."""
         weight, deviation, squares = np.moveaxis(self.by_rule, 1, 0)
-        left = squares - deviation**2 / np.where(weight > 0, weight, 1.0)
+        left = squares - deviation * (deviation / np.where(weight > 0, weight, 1.0))
         equal = self.rule_ends[:, 0] == self.rule_ends[:, 1]
         return np.asarray((weight > 0) & (left <= NARROW * squares) & ~equal)
 
@@ -251,13 +251,13 @@ class NumberSums(_Sums):
         """
         weight, deviation, squares = np.moveaxis(self.by_rule, 1, 0)
         positive_weight = np.where(weight > 0, weight, np.nan)
-        mean, squares_from_mean = self.means(), squares - deviation**2 / positive_weight
+        mean, squares_from_mean = self.means(), squares - deviation * (deviation / positive_weight)
         if deviations is not None:
             is_narrow = self.narrow()
             first, second = np.moveaxis(deviations, 1, 0)
             mean = np.where(is_narrow, mean + first / positive_weight, mean)
             squares_from_mean = np.where(
-                is_narrow, second - first**2 / positive_weight, squares_from_mean
+                is_narrow, second - first * (first / positive_weight), squares_from_mean
             )
         std = np.sqrt(np.maximum(squares_from_mean, 0.0) / positive_weight)
         equal = self.rule_ends[:, 0] == self.rule_ends[:, 1]

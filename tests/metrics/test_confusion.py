@@ -491,3 +491,14 @@ def test_confusion_compares_large_labels_exactly() -> None:
     result, expected = confusion(rules, X, y), confusion(rules, X, np.array(y, dtype=np.uint64))
     assert result.p.tolist() == expected.p.tolist() == [2, 2]
     assert confusion(rules, X, [1, large - 1, 1, large]).p.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e200])
+def test_confusion_of_numbers_scales_with_weights(unit: float) -> None:
+    rules = RuleSet([Rule([Interval(0, upper=2)], 2.0), Rule([], 4.0)], ["x"], task="regression")
+    X, y = np.arange(6.0)[:, None], [1.0, 2, 4, 0, 3, 9]
+    weights = np.array([1.0, 2, 1, 1, 3, 2])
+    usual, scaled = (confusion(rules, X, y, weights * factor) for factor in (1.0, unit))
+    assert scaled.std == pytest.approx(usual.std)
+    assert scaled.p / unit == pytest.approx(usual.p)
+    assert scaled.N / unit == pytest.approx(usual.N)
