@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -262,11 +262,14 @@ class _BreachFinder:
         """Return a breach by the slope of one rule between two numbers in one cell, or None."""
         j = self.position
         cells = self.decisions.space.cells[j]
+        used = {feature for feature, _ in _terms(self.decisions.output(rule))}
         for region in self.decisions.regions_of(rule):
+            values = self._values(region, used - {self.feature})
+            if values is None:
+                continue
             for i in _positions(region[j] & cells.ordered):
                 cell = cells.cells[i]
                 if cell.lower < cell.upper:
-                    values = self.decisions.space.values(region)
                     low = cell.lower if math.isfinite(cell.lower) else cell.value - 1
                     lower_row = values | {self.feature: (low + cell.value) / 2}
                     upper_row = values | {self.feature: cell.value}
@@ -278,6 +281,9 @@ class _BreachFinder:
     ) -> tuple[dict[int, Any], dict[int, Any]] | None:
         """Return two rows of a region whose predictions violate the direction; None if none do."""
         a, b = dict(one.terms), dict(other.terms)
+        values = self._values(region, (a.keys() | b.keys()) - {self.feature})
+        if values is None:
+            return None
         difference = self.sign * (one.intercept - other.intercept)
         size = abs(one.intercept) + abs(other.intercept)
         row: dict[int, Any] = {}
@@ -286,11 +292,9 @@ class _BreachFinder:
                 continue
             slope = self.sign * (a.get(feature, 0.0) - b.get(feature, 0.0))
             if slope == 0:
-                row[feature] = self.decisions.space.values(region)[feature]
+                row[feature] = values[feature]
                 continue
             ends = self._ends(i, region[i])
-            if not ends:
-                return None  # a linear function has no value for missing values
             row[feature] = max(ends, key=lambda end: slope * end)
             difference += slope * row[feature]
             size += abs(slope * row[feature])
@@ -301,6 +305,22 @@ class _BreachFinder:
         if not is_breach:
             return None
         return row | {self.feature: low}, row | {self.feature: high}
+
+    def _values(self, region: list[int], used: Set[int]) -> dict[int, Any] | None:
+        """Return a row of a region with numbers in the used features; None if there is none.
+
+        A linear function has no value where one of its features is missing.
+        """
+        row = self.decisions.space.values(region)
+        for feature in used:
+            i = self.decisions.space.index[feature]
+            cells = self.decisions.space.cells[i].cells
+            values = [cells[p].value for p in _positions(region[i])]
+            numbers = [v for v in values if v is not None and not isinstance(v, str)]
+            if not numbers:
+                return None
+            row[feature] = numbers[0]
+        return row
 
     def _best_pair(
         self, region: list[int], lower_slope: float, upper_slope: float

@@ -91,3 +91,21 @@ def test_monotonicity_breaches_of_affine_rules_equal_enumeration(
 ) -> None:
     breaches = list(monotonicity_breaches(ruleset, feature, direction, None))
     assert (not breaches) == is_monotone(ruleset, feature, direction)
+
+
+def test_linear_outputs_without_value_breach_no_direction() -> None:
+    falling = LinearOutput(0.0, [(0, -1.0), (1, -0.5)])
+    # Where a is missing, the linear function has no value, so b cannot change it.
+    rules = [Rule([Missing(0)], falling), Rule([], 0.0)]
+    domain = Domain((0.5, 0, 0), (3.5, 4, 3), [(2, COLORS)], (0.2, 0.0, 0.0))
+    missing_only = RuleSet(rules, NAMES, task="regression", domain=domain)
+    assert not list(monotonicity_breaches(missing_only, 1, "+", None))
+    also_numbers = RuleSet(
+        [Rule([Interval(0, upper=2, missing=True)], falling), Rule([], 0.0)],
+        NAMES,
+        task="regression",
+        domain=domain,
+    )
+    breach = next(monotonicity_breaches(also_numbers, 1, "+", None))
+    assert breach.lower_row[0] is not None
+    assert breach.lower_row[1] < breach.upper_row[1]
