@@ -160,9 +160,9 @@ class Candidate:
         Number of the trial in the study of the extractor.
     folds : tuple of FoldResult
         Results on the held-out rows of each fold.
-    all_rows : FoldResult or None
-        Result of the rules that were extracted from all rows, on these rows, or the error; None if
-        that was not tried.
+    all_rows : FoldResult, optional
+        Result of the rules that were extracted from all rows, on these rows, or the error. By
+        default, rules were not extracted from all rows.
 
     Examples
     --------
@@ -604,9 +604,9 @@ def pareto_mask(losses: Any) -> np.ndarray:
 
     Notes
     -----
-    In lexicographic order a point can only be dominated by an earlier one. Two objectives need
-    one running minimum, so sorting dominates the cost. More objectives need one comparison with all
-    remaining points per point of the front.
+    In lexicographic order, a point can only be dominated by an earlier one. With two objectives,
+    one running minimum suffices after sorting. With more objectives, each point of the front is
+    compared with all remaining points.
 
     Examples
     --------
@@ -714,8 +714,9 @@ def knee(losses: Any) -> int:
     -----
     Each objective is scaled to its range on the front, from 0 for the best to 1 for the worst;
     objectives that are constant on the front are ignored. The knee is the point with the smallest
-    Euclidean distance to 0. Ties are broken by the first objective, then the second, and so on. Of
-    two points that differ in two objectives, the knee is the one with the smaller first objective.
+    Euclidean distance to 0. Ties are broken by the first objective, then the second, and so on. If
+    the front has two points that differ in two objectives, the knee is therefore the point with the
+    smaller first objective.
     The range depends on the ends of the front, so the knee is a suggestion, not a property of the
     candidate.
 

@@ -164,8 +164,8 @@ class SearchObjective:
         -------
         ndarray of float, shape (n_folds,)
             Greater is better; NaN without a result on all rows, and minus infinity if the
-            extraction from all rows failed. If the parts of the score are known, they are combined
-            (:func:`mixed_score`), otherwise the scores are.
+            extraction from all rows failed. The parts of the score are combined if they are known
+            (:func:`mixed_score`), otherwise the scores.
         """
         if all_rows is None:
             return np.full(len(folds), np.nan)
@@ -300,8 +300,8 @@ class ExtractorObjective:
         The target with which scores compare predictions. With None, the black box must be fitted,
         and its own predictions are the target (fidelity).
     extractor : str or extractor, default="cart"
-        A registered name, or an extractor. Its parameters outside of `space` are kept. By default,
-        parameters that differ from their defaults are not searched.
+        A registered name, or an extractor. Its parameters outside of `space` are kept. The default
+        space omits parameters that differ from the extractor's defaults.
     scoring : str, callable or sequence of str, default="ice"
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better, so the study must
         maximize. Several names of ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``,

@@ -137,7 +137,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ``"psyke:gridex"``; extractor classes; or extractors. A class has the search space of its
         registered name or of its method ``search_space(n_rows, y, task)``. For an extractor,
         parameters that differ from the defaults are kept, and the others are searched. None tries
-        all built-in extractors that suit the task and the columns, at most `n_trials` of them.
+        the built-in extractors that suit the task and the table, at most `n_trials` of them; see
+        :func:`skescore.registry.suitable_extractors`.
     scoring : str, callable or sequence of str, default="ice"
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better. A sequence of names
         starts a multi-objective search for the Pareto front, which minimizes all of them. Valid
@@ -147,11 +148,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         of a column in the predictions) and the losses of :data:`skescore.scorers.SET_MEASURES`.
     n_trials : int or None, default=20
         Total number of trials, at least one per extractor, including trials that the storage
-        already contains. None needs a `timeout`. If ``"cart"`` is among the extractors, its trees
-        of 1 to 32 leaves are compared in addition; if ``"gridrex"`` is, so is one linear equation.
+        already contains. None requires a `timeout`. In addition, trees of 1 to 32 leaves are
+        compared if ``"cart"`` is among the extractors, and one linear equation if ``"gridrex"`` is.
     timeout : float or None, default=None
-        Seconds after which no further trial starts, counted from the moment when the black boxes of
-        the folds are fitted. The comparison of CART's trees is included; fitting the winner is not.
+        Seconds after which no further trial starts, counted after the black boxes are fitted. The
+        comparison of CART's trees is included; fitting the winner is not.
         Running trials are stopped and fail with an
         :class:`skescore.extractors.ExtractionTimeoutError`. If ``"cart"`` is among the extractors,
         one tree is evaluated even if this takes longer. With a timeout, results depend on the speed
@@ -179,13 +180,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         rows (see Notes), so the winner's `score` may be lower than other scores.
     n_repeats : int, default=1
         Number of repetitions of the cross-validation, with other folds, that compare the finalists.
-        These are the winner and up to two candidates with different results that are within one
+        Finalists are the winner and up to two candidates with different results that are within one
         standard error of the best. All folds then determine the winner: the smallest finalist
         within `standard_errors` of the best. Among equally small finalists within half of that
         distance, the one that agrees most with the black box wins, then the one with the best
         score. Each repetition fits `estimator` once per fold, unless it is already fitted. There
-        are no repetitions with groups, with a `cv` that does not shuffle, or if trials use a sample
-        of the rows.
+        are no repetitions with groups, with several names in `scoring`, with a splitter as `cv`
+        that does not shuffle, or if trials use a sample of the rows.
     class_weight : "balanced" or dict, optional
         Weights of classes, as in scikit-learn, multiplied by the `sample_weight` of :meth:`fit`.
         ``"balanced"`` gives every class the same total weight if no `sample_weight` is passed.
@@ -232,9 +233,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Rule for pruning a trial between two folds. ``"race"`` prunes a trial if another candidate
         has a better score on the folds so far, and on none of them a larger loss, more rules or
         less completeness. After the first fold, the loss of the other candidate must be smaller by
-        two standard errors. Such a trial does not belong to the trade-off. ``"bound"`` prunes a
-        trial only if its mean score could not become the best even with perfect rules on the
-        remaining folds; it needs ICE, FiRe or Q as `scoring`. None prunes no trial.
+        two standard errors; in regression, no trial is pruned at this point. A pruned trial is not
+        part of the trade-off. ``"bound"`` prunes a trial only if its mean score could not become
+        the best even with perfect rules on the remaining folds; it requires ICE, FiRe or Q as
+        `scoring`. None prunes no trial.
     storage : str, path or optuna storage, optional
         Storage of the trials, see :func:`skescore.tuning.open_storage`. An interrupted search is
         resumed, and several processes or machines that call `fit` with the same data share the
@@ -249,9 +251,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         trials of that extractor. A :class:`skescore.tuning.SearchCallback` is also called when the
         search begins to fit black boxes, to compare candidates and to extract the final rules.
     progress_bar : bool, default=False
-        Show a progress bar on a terminal or in a notebook.
+        Whether to show a progress bar on a terminal or in a notebook, and lines elsewhere.
     keep_folds : bool, default=False
-        Keep the folds with their fitted black boxes in memory. Otherwise,
+        Whether to keep the folds with their fitted black boxes in memory. Otherwise,
         :meth:`held_out_scores`, certificates and baselines fit the black boxes again.
     fit_n_jobs : int or None, default=None
         Number of threads for fitting a black box whose own `n_jobs` is None; by default `n_jobs`.
@@ -286,8 +288,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     n_rows_sampled_ : int or None
         Number of rows in the sample for trials; None if they used all rows. See `max_rows`.
     finalists_ : pandas.DataFrame or None
-        Finalists compared on all rows of a data source, see :meth:`compare_on_source`. Only if
-        :meth:`fit` got a source and `refit` is set.
+        Finalists compared on all rows of a data source, see :meth:`compare_on_source`. The
+        attribute exists only if :meth:`fit` got a source and `refit` is set.
     suspicions_ : tuple of Suspicion
         Suspicious data and results, the most serious first, which :meth:`fit` also reports as
         warnings of the category :class:`skescore.suspicions.SuspiciousDataWarning`.
@@ -317,7 +319,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     candidates_ : Candidates
         All finished candidates with their results on each fold.
     stopped_ : dict of str to str
-        Reasons for extractors that got fewer trials than others.
+        Reason why an extractor got fewer trials than others, by extractor.
     studies_ : dict of str to optuna.Study
         The studies by extractor.
     black_box_quality_ : dict of str to float
@@ -343,9 +345,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     Measures on the held-out rows of a fold have the weight 0.632, and those of the rules extracted
     from all rows have the weight 0.368, as in the .632 estimator (Efron, Estimating the error rate
     of a prediction rule, 1983), because measures on held-out rows are noisy in small tables. For
-    ICE, FiRe and Q, the score is computed from the weighted means of its parts. If a fold yields
-    another number of rules than all rows, the smaller of two values is used: this score, or the
-    weighted mean of the two scores. For other scores, the weighted mean of the scores is used.
+    ICE, FiRe and Q, the score is computed from the weighted means of its parts. If the rules of a
+    fold and the rules of all rows differ in number, the worse of two values is used: this score, or
+    the weighted mean of the two scores. For other scores, the weighted mean is always used.
 
     A black box that was fitted before the search may have seen the labels of held-out rows.
     Extractors with many queries (Trepan, REAL, ITER) then look better than they are. To avoid this,
@@ -1400,7 +1402,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         estimator
-            The fitted extractor. Warnings that the search has reported are not repeated.
+            The fitted extractor. After the search, warnings of the extraction are suppressed,
+            because the search has reported them.
 
         Raises
         ------
@@ -1448,7 +1451,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def knee_(self) -> pd.Series:
-        """The front's knee."""
+        """Knee of the front: a compromise if no weights are known."""
         front = self.pareto_front_
         if not len(front):
             raise AttributeError("There is no finished candidate whose measures are all known.")
@@ -1855,7 +1858,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return self._winner().oracle_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict by the winner's rules.
+        """Predict with the winner's rules.
 
         Parameters
         ----------
@@ -1896,6 +1899,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         ndarray of bool, shape (n_rows,)
+            True for covered rows.
         """
         return self._winner().covers(X)
 

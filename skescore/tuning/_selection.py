@@ -506,8 +506,9 @@ class Alternative:
     Parameters
     ----------
     roles : tuple of str
-        ``"best"`` by the score of the search, ``"shortest"`` of the lists whose correctness is
-        within one standard error of the best, or ``"most faithful"`` within the limit of rules.
+        ``"best"`` by the score of the search, ``"shortest"`` of the lists whose correctness (or
+        fidelity, without a target) is within one standard error of the best, or ``"most faithful"``
+        within the limit of rules.
     extractor : str
         Registered name.
     params : dict
@@ -515,13 +516,15 @@ class Alternative:
     trial : int
         Number of the trial.
     n_rules : float
-        Number of rules extracted from all rows, otherwise the mean over the folds.
+        Number of rules.
     correctness : float
         Agreement with the data on held-out rows: accuracy or R²; NaN without a target.
     fidelity : float
         Agreement with the black box on rows that it was not fitted on: accuracy or R².
     next_rules, next_correctness, next_fidelity : float
-        The same figures of the best candidate with more rules; NaN if none is better.
+        The same figures of the smallest candidate with more rules and a higher correctness (or
+        fidelity, without a target); NaN if there is none. If its rules were not extracted from all
+        rows, their number is the mean over the folds.
     rules : RuleSet
         The rules, extracted from all rows.
     """

@@ -45,7 +45,7 @@ _HEAD = ("parameter", "values", "scale", "active if")
 
 
 class SearchSpace(dict[str, BaseDistribution]):
-    """Hyperparameters to search: Optuna distributions by name, some active under conditions only.
+    """Hyperparameters to search: Optuna distributions by name, some active only under conditions.
 
     It is a dict, so it can be used wherever a dict of distributions is accepted.
     :func:`search_space` returns one for every registered extractor. Change it as a dict, or by
@@ -301,6 +301,11 @@ class SearchSpace(dict[str, BaseDistribution]):
         dict or list of dict
             Values by parameter. With conditions, one dict per combination of them, so that no
             candidates differ only in inactive parameters.
+
+        Raises
+        ------
+        ValueError
+            If `n_values` is not an integer of at least 1.
         """
         if isinstance(n_values, bool) or not isinstance(n_values, Integral) or n_values < 1:
             raise ValueError(f"n_values must be an integer of at least 1, got {n_values!r}.")

@@ -308,7 +308,7 @@ class Runner:
     pruner : optional
         Optuna's pruner, ``"race"`` to stop a trial that another candidate dominates, or ``"bound"``
         to stop a trial that cannot reach the best score.
-    callbacks : sequence of callable
+    callbacks : sequence of callable, default=()
         Called with study and trial after every trial.
     """
 

@@ -598,7 +598,7 @@ class Studies:
         ----------
         before : tuple of (str, FrozenTrial), optional
             An extractor and its trial; only trials that started earlier are included.
-        without : collection of (str, int)
+        without : collection of (str, int), default=()
             Extractors and numbers of trials that are left out.
         """
         result = {}
@@ -633,7 +633,7 @@ class Studies:
         return sum(self.n_waiting().values()) + sum(self.n_running().values())
 
     def record_plan(self, names: list[str]) -> None:
-        """Store which trials are about to start together, in case this process ends before."""
+        """Store which trials are about to start together, in case this process ends first."""
         n_positions = {name: self._n_positions(name) + names.count(name) for name in names}
         self._first_study().set_user_attr(_PLANNED, {"names": names, "n_positions": n_positions})
 

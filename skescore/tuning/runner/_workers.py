@@ -38,9 +38,9 @@ class Chain:
         Common argument of all calls, such as a candidate.
     calls : sequence
         Argument of each call, such as the number of a fold.
-    family : hashable
+    family : hashable, default=None
         Chains of one family share intermediate results of calls with equal arguments.
-    n_certain : int
+    n_certain : int, default=1
         Number of first calls that are always needed.
     continues : callable, optional
         Returns from the results so far whether the next call is needed.

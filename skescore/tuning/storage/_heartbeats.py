@@ -75,7 +75,7 @@ def announce_worker(study: optuna.Study) -> None:
     Parameters
     ----------
     study : optuna.Study
-        The study. A study in memory is not changed, as it ends with its process.
+        The study. A study in memory is not changed, because it ends with its process.
 
     Examples
     --------
@@ -115,8 +115,8 @@ class Heartbeat:
 
     Notes
     -----
-    After the first use, every worker of the study must record heartbeats. The study has the user
-    attribute ``heartbeats`` then.
+    After the first use, every worker of the study must record heartbeats. The study then has the
+    user attribute ``heartbeats``.
 
     Examples
     --------
@@ -220,11 +220,11 @@ def retry_stale(
 
     Notes
     -----
-    If several workers find the same trial, only one of them fails and enqueues it, as storages
+    If several workers find the same trial, only one of them fails and enqueues it, because storages
     accept only one end of a trial. The worker of a trial without any heartbeat was killed before
     the trial started. Such a trial is failed at once if all workers announced by
-    :func:`announce_worker` have ended, otherwise after the same grace period; it is repeated even
-    if it is a repetition, as it cannot be the reason for the end of its worker. If no worker
+    :func:`announce_worker` have ended, otherwise after the same grace period. It is repeated even
+    if it is a repetition, because it cannot be the reason for the end of its worker. If no worker
     records heartbeats, no trial is failed.
 
     Examples

@@ -523,10 +523,10 @@ def open_storage(storage: str | Path | BaseStorage | None) -> BaseStorage:
 
     Notes
     -----
-    No error shows a password. Unlike Optuna's, transactions of SQLite are serial, so that two
-    workers cannot start the same enqueued trial. SQLite uses a write-ahead log, so all processes
-    must be on one machine. An incomplete last line of a journal, left by a killed process, is
-    removed before the next line is written.
+    No error shows a password. Unlike in Optuna's own storage, transactions of SQLite are serial, so
+    two workers cannot start the same enqueued trial. SQLite uses a write-ahead log, so all
+    processes must be on one machine. An incomplete last line of a journal, left by a killed
+    process, is removed before the next line is written.
 
     Examples
     --------
