@@ -54,8 +54,8 @@ class RuleEditor:
     black_box : estimator or callable, optional
         Fitted model that the rules explain. Pass it, `y`, or both.
     held_out : tuple of two array-likes, optional
-        Rows and labels on which effects are measured; by default X and y. By default, if the rules
-        were extracted from X, the effects are too optimistic for new rows.
+        Rows and labels on which effects are measured; by default X and y. Effects on rows from
+        which the rules were extracted are too optimistic for new rows.
     constraints : Constraints, optional
         Constraints that the rules must satisfy; violations are reported with every effect.
     author : str, optional
@@ -551,13 +551,14 @@ class RuleEditor:
         Raises
         ------
         ValueError
-            If the rules vote, or no rules satisfy the constraints.
+            If the rules vote, no rules satisfy the constraints, or `max_rules` is below the number
+            of pinned rules.
 
         Notes
         -----
         New rules are extracted from the predictions of the black box if there is one, otherwise
-        from `y`. They satisfy the constraints of the editor; together with pinned rules, they may
-        violate some, which the effect names.
+        from `y`. They satisfy the constraints of the editor. Together with the pinned rules, they
+        may violate some constraints, which the effect names.
         """
         numbers = sorted(set(pinned))
         indices = [rule_index(self.rules_, number, "pinned") for number in numbers]

@@ -90,7 +90,7 @@ class FigureChange:
 
 
 def predict_rows(rules: RuleSet, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Predict rows, also by rules that do not predict all rows.
+    """Predict rows, even if the rules do not predict all of them.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class Effect:
         The rules before and after.
     rows : EffectRows
         Rows on which the effect is measured.
-    description : str
+    description : str, default=""
         Description of the edit.
     violations : sequence of str, default=()
         Constraints that the edited rules violate.
@@ -287,7 +287,7 @@ class Effect:
     def contradictions(self) -> tuple[tuple[int, int], ...]:
         """Pairs of the edited rules that cover the same rows but have different outputs.
 
-        An ordered list has no contradictions, as the first matching rule decides.
+        An ordered list has no contradictions, because the first matching rule decides.
         """
         return contradictions(self.after, self.rows.X)
 
@@ -313,7 +313,7 @@ class Effect:
 
     @property
     def warnings(self) -> list[str]:
-        """Return warnings about the edited rules."""
+        """Warnings about the edited rules."""
         lines = []
         if self.n_without_prediction:
             lines.append(

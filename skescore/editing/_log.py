@@ -435,7 +435,7 @@ def replay(log: EditLog | str) -> RuleSet:
     Returns
     -------
     RuleSet
-        The edited rules, bit-identical to the original ones.
+        The edited rules, bit-identical to those from which the log was written.
 
     Raises
     ------

@@ -59,6 +59,11 @@ def difference_of_shares(
     PairedDifference
         Difference, after minus before, with the p-value of McNemar's exact test.
 
+    Raises
+    ------
+    ValueError
+        If there are no rows, or `confidence` is out of its range.
+
     Notes
     -----
     The difference is d(2p - 1), where d is the probability that the correctness of a row changes,
@@ -129,7 +134,13 @@ def difference_of_means(
     Returns
     -------
     PairedDifference
-        Difference, after minus before. One row gives an unbounded interval.
+        Difference, after minus before. If all differences are equal, the interval is this point;
+        a single row with a difference gives an unbounded interval.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or `confidence` is out of its range.
 
     Examples
     --------

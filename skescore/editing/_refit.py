@@ -83,10 +83,11 @@ def refit(
     max_rules: int | None = None,
     limits: SolverLimits | None = None,
 ) -> RuleSet | None:
-    """Return the best rules that contain some rules unchanged, at their positions.
+    """Replace all rules except the pinned ones by better rules.
 
-    The other rules are the leaves of the best tree on the rows that no pinned rule covers. Leaves
-    do not overlap, so those that harm pinned rules least can be placed before them.
+    The new rules are the leaves of the best tree found for the rows that no pinned rule covers.
+    Leaves do not overlap, so those that harm pinned rules least are placed before them. A pinned
+    rule moves forward if there are too few leaves before it.
 
     Parameters
     ----------
@@ -109,6 +110,11 @@ def refit(
     -------
     RuleSet or None
         None if no rules satisfy the constraints.
+
+    Raises
+    ------
+    ValueError
+        If `max_rules` is below the number of pinned rules.
 
     Examples
     --------

@@ -37,8 +37,8 @@ class Suggestion:
     restored : float
         Share of the loss that the edit restores; above 1 if it gains more than was lost.
     n_rows_changed : int
-        Number of rows with another prediction than by the edited rules: the cost of the edit.
-    n_added : int
+        Number of rows whose prediction changes: the cost of the edit.
+    n_added : int, default=0
         Number of rules that it adds.
     """
 

@@ -74,7 +74,7 @@ class VerificationCheck:
         Wrong statements; empty unless rejected.
     method : str
         Description of the comparison.
-    unchecked : dict of str to str
+    unchecked : dict of str to str, default={}
         Fields of the JSON that the verdict does not cover, with the reason. Empty if rejected.
     """
 
@@ -118,7 +118,8 @@ def check_verification(
     max_cells : int, default=200_000
         Largest number of cells to enumerate.
     n_rows : int, default=1_000_000
-        Otherwise, number of fresh rows: half uniform in the domain, half near the data.
+        Number of fresh rows to draw if there are more cells: half of them uniform in the domain,
+        half near the data.
     random_state : int, default=0
         Seed of the fresh rows.
 
@@ -130,7 +131,7 @@ def check_verification(
     Raises
     ------
     ValueError
-            If the text is not the JSON of a verification.
+        If the text is not the JSON of a verification.
 
     Notes
     -----

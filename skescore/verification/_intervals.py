@@ -36,9 +36,9 @@ class ShareInterval:
         Bounds of the share; NaN if the region has no mass.
     proven_lower, proven_upper : float
         Bounds that are proven without sampling.
-    confidence : float
+    confidence : float, default=1.0
         1 if the bounds are proven, otherwise the confidence level of the interval.
-    n_samples : int
+    n_samples : int, default=0
         Number of sampled points; 0 for proven bounds.
 
     Examples

@@ -120,11 +120,11 @@ class RuleVerification:
     n_rows : int
         Number of rows of the data that the rule predicts.
     volume, near_rows : float
-        Share of the domain in the rule's region, and its mass near the data in rows.
+        Share of the domain in the rule's region, and mass of the region near the data, in rows.
     volume_disagreement, near_disagreement : ShareInterval
         Share of the region in which the model has another prediction.
     volume_proven, near_proven : ProvenShares or None
-        Shares that are proven without sampling; None without mass.
+        Shares that are proven without sampling; None for a region without mass.
     witness : Witness or None
         Row of disagreement as close to the data as possible; None if none was found.
     worst : Witness or None
@@ -182,8 +182,8 @@ class Verification:
     rules : tuple of RuleVerification
         Results by rule, and last of the fallback if it predicts.
     volume_disagreement, near_disagreement : ShareInterval
-        Share of the domain, and near the data, in which rules and model disagree, among rows that
-        the rules predict.
+        Shares of the domain and of the mass near the data in which rules and model disagree, among
+        rows that the rules predict.
     model : str
         Kind of the model.
     engine : {"leaf boxes", "sampling"}
@@ -202,7 +202,7 @@ class Verification:
         Number of rows for which the model was queried.
     seconds : float
         Duration.
-    picture : DisagreementMap or None
+    picture : DisagreementMap or None, default=None
         Two features around the `worst` row of the rule with the most disagreement near the data.
     """
 

@@ -85,10 +85,11 @@ def choose_verified(
     """Verify the winner of a search, and make a better verified candidate the winner if necessary.
 
     Candidates are verified in the order of the leaderboard, against the black box of the winner,
-    until the upper bound of the disagreement near the data is at most the limit. If none respects
-    it, the one with the least disagreement becomes the winner. The leaderboard gets a column
-    ``disagreement``, with NaN for candidates that were not verified. If the extraction from all
-    rows or the verification fails, column ``error`` has the reason, and the next candidate follows.
+    until the upper bound of the disagreement near the data is at most `max_disagreement`. If no
+    candidate respects this limit, the one with the least disagreement becomes the winner. The
+    leaderboard gets a column ``disagreement``, with NaN for candidates that were not verified. If
+    the extraction from all rows or the verification fails, the column ``error`` states the reason,
+    and the next candidate is verified.
 
     Parameters
     ----------
@@ -112,6 +113,7 @@ def choose_verified(
     Returns
     -------
     VerifiedChoice
+        The winner's verification, and whether the winner respects the limit.
 
     Raises
     ------

@@ -91,8 +91,8 @@ def verify(
         premise without the premises of earlier rules.
     black_box : estimator
         Model to compare with; if it is not fitted, a clone is fitted on X and y. Trees, forests and
-        boosted trees of scikit-learn, XGBoost, LightGBM and CatBoost are read exactly, others are
-        sampled.
+        boosted trees of scikit-learn, XGBoost, LightGBM and CatBoost are read exactly; other models
+        are sampled.
     X : array-like or DataFrame of shape (n_rows, n_features)
         Rows that the model accepts, with the columns of the rules.
     y : array-like, optional
@@ -105,7 +105,7 @@ def verify(
     confidence : float, default=1 - 1e-6
         Confidence of each sampled interval.
     limits : VerificationLimits, optional
-        Required widths, and limits of time and work.
+        Required widths, and limits of time and work; by default 60 seconds.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the samples.
 
@@ -117,7 +117,8 @@ def verify(
     Raises
     ------
     ValueError
-        If the rules vote, have oblique conditions or a nearest-rule fallback, or X lacks columns.
+        If the rules vote, have oblique conditions or a nearest-rule fallback, if X lacks columns,
+        or if `tolerance` is set for classification.
 
     Notes
     -----

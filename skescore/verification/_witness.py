@@ -40,7 +40,7 @@ class Witness:
         Index of that row.
     changes : dict of str to value
         Values of the nearest row that differ in the witness.
-    probability : float or None
+    probability : float or None, default=None
         Probability that the model assigns to its prediction.
     """
 
