@@ -27,7 +27,7 @@ from skescore.rules import LinearOutput, Rule, RuleSet, convert_rows
 
 @dataclass(frozen=True)
 class Conflict:
-    """Constraints that contradict each other, although every proper subset can be satisfied.
+    """Minimal set of contradictory constraints: no proper subset is proven to be contradictory.
 
     Parameters
     ----------
@@ -85,6 +85,11 @@ def find_conflict(
     -------
     Conflict or None
         Minimal subset that is proven to be contradictory; None if no contradiction is proven.
+
+    Raises
+    ------
+    ValueError
+        If a constraint names an unknown feature or class, or a monotone feature has no order.
 
     Notes
     -----

@@ -43,8 +43,9 @@ class ConstrainedRules:
     ruleset : RuleSet or None
         The rules; None if they were rejected.
     outcomes : mapping of str to str
-        ``"native"``, ``"satisfied"``, ``"repaired"``, ``"replaced"`` or ``"rejected"`` for the
-        label of each constraint.
+        Outcome for the label of each constraint: ``"native"`` if the extraction respected it,
+        ``"satisfied"`` without a change, ``"repaired"``, ``"replaced"`` by a minimal list, or
+        ``"rejected"``.
     violations : tuple of Violation, default=()
         Violations by the best attempt, if the rules were rejected.
     """
@@ -55,7 +56,7 @@ class ConstrainedRules:
 
     @property
     def is_rejected(self) -> bool:
-        """Whether no rules that satisfy all constraints were obtained."""
+        """True if no rules that satisfy all constraints were found."""
         return self.ruleset is None
 
     @property

@@ -157,8 +157,9 @@ class RuleBaseline:
 
         Notes
         -----
-        In regression, the even rows determine the tolerance of each rule, which is the 90 %
-        quantile of the absolute differences. Only the odd rows are counted as right or wrong.
+        In regression, the rows with an even index determine the tolerance of each rule, which is
+        the 90 % quantile of the absolute differences. Only the other rows are counted as right or
+        wrong.
         """
         ruleset = as_ruleset(rules)
         table = RowTable.of(X, ruleset.feature_names)

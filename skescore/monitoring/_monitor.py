@@ -37,8 +37,10 @@ class MonitorKind:
     ----------
     name : str
         Name of the kind.
-    events, trials : str
-        Names of the counts; `trials` None means all rows of the list.
+    events : str
+        Name of the count of events.
+    trials : str or None
+        Name of the count of rows; None for all rows of the list.
     decreases : bool
         Whether decreases are monitored too.
     prior : float
@@ -205,7 +207,7 @@ class _Monitor:
 
 
 class RuleMonitor:
-    """Detects when rules stop holding, with a guarantee on false alarms.
+    """Monitor that detects when rules stop holding, with a guarantee on false alarms.
 
     Parameters
     ----------
@@ -431,13 +433,20 @@ class RuleMonitor:
         ----------
         blocks : DecisionCounts or iterable of DecisionCounts
             Counts, for example from a database query.
-        batch, time : str, optional
+        batch : str, optional
+            See :meth:`update`.
+        time : str, default=""
             See :meth:`update`.
 
         Returns
         -------
         list of RuleChange
             New alarms.
+
+        Raises
+        ------
+        ValueError
+            If the counts are for another number of rules.
         """
         batch = str(self._n_blocks + 1) if batch is None else batch
         new = []
@@ -469,7 +478,9 @@ class RuleMonitor:
         counts : mapping of int to DecisionCounts
             Counts of labels and errors by block of rows. The number of a block is the value of
             :attr:`n_blocks` before its rows are added.
-        batch, time : str
+        batch : str
+            Name of the batch.
+        time : str, default=""
             See :meth:`update`.
 
         Returns

@@ -249,7 +249,8 @@ def find_changes(
     Raises
     ------
     ValueError
-        If the baseline has no labels or, if the search has none, no predictions of a model.
+        If the search has labels but the baseline has none, or if the search has no labels and the
+        baseline no predictions of a model.
     """
     data = search.data_
     kind = "disagreement" if data.y is None else "error"
@@ -271,7 +272,7 @@ def revise_rules(
     changes: Sequence[RuleChange] | None = None,
     max_cost: float = MAX_COST,
 ) -> Revision:
-    """Extract rules that no longer hold again, and keep the others unchanged.
+    """Replace the rules that no longer hold by new ones, and keep the others unchanged.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class WatchState:
         State file. Rows whose labels are pending are in a SQLite file next to it.
     monitor : RuleMonitor
         The monitor.
-    batches : list of str, default=()
+    batches : list of str, optional
         Names of the batches so far.
     n_updates : int, default=0
         Number of updates so far.
