@@ -12,4 +12,4 @@ class SavedModelError(ValueError):
 
 
 class UnknownEndingError(SavedModelError):
-    """Raised if no model file has the ending of a file."""
+    """Raised if the ending of a file is not that of a model file."""

@@ -299,9 +299,9 @@ def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> Froz
     path : str or path-like
         File ending in .skops, .onnx, .ubj or .json (XGBoost), .cbm (CatBoost), .pkl, .pickle or
         .joblib, or the folder of an AutoGluon predictor. An ONNX model is a regressor if its first
-        output holds floating-point numbers, otherwise a classifier. XGBoost does not store the
-        labels of classes, so its classifiers predict 0, 1, ..., nor the parameter `missing`. Models
-        of FLAML and statsmodels are read from pickle files, see :func:`as_black_box`.
+        output holds floating-point numbers, otherwise a classifier. A file of XGBoost contains
+        neither the labels of classes nor the parameter `missing`; its classifiers predict 0, 1 and
+        so on. Models of FLAML and statsmodels are read from pickle files, see :func:`as_black_box`.
     trust : bool, default=False
         Whether the author of the file may run code on this machine. True opens pickle and joblib
         files, and allows every type in a skops file.

@@ -13,7 +13,7 @@ from skescore._optional import import_optional
 class OnnxPredictor:
     """Function that predicts rows by an ONNX model; reading an ONNX file runs no code.
 
-    Wrap it in :class:`CallableClassifier` or :class:`CallableRegressor`, like `load_black_box`.
+    Wrap it in :class:`CallableClassifier` or :class:`CallableRegressor`, as `load_black_box` does.
 
     Parameters
     ----------

@@ -605,7 +605,7 @@ class Certificate:
 
         Parameters
         ----------
-        indent : int, optional
+        indent : int or None, default=2
             Number of spaces per level; None for one line.
 
         Returns

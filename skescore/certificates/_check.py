@@ -97,7 +97,7 @@ class CheckResult:
     verdict : {"confirmed", "not checked", "rejected"}
         "confirmed": all claims of the certificate are proven. "rejected": an error was found. "not
         checked": no error was found, but a limit ended the check, or a part cannot be checked.
-    findings : sequence of str
+    findings : sequence of str, default=()
         The parts that were checked, or the error that was found.
     claims : sequence of str, default=()
         Sentences that the check proves for the passed rows. It recomputes all their numbers and

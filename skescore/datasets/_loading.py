@@ -646,8 +646,9 @@ def load_dataset(
         most OpenML data sets have a default target.
     task : {"auto", "classification", "regression"}, default="auto"
         Task of the target. "auto" chooses regression for numbers if any is not an integer, if there
-        are more than 20 unique values, or more than half as many as rows; strings, booleans and
-        other integers are classes. Pass the task if this is wrong, as for counts from 0 to 10.
+        are more than 20 unique values, or if there are more than 5 and these exceed half the number
+        of rows. Strings, booleans and other integers are classes. Pass the task if this is wrong,
+        as for counts from 0 to 10.
     missing : {"keep", "error", "drop"}, default="keep"
         "keep" leaves missing values of features as NaN and drops rows without a target, "error"
         rejects missing values, "drop" drops every row with a missing value in a read column.

@@ -255,7 +255,7 @@ class ColumnReading:
         Name of the column in the file.
     kind : {"number", "category", "date"}
         Type of its cells.
-    decimal, thousands : str
+    decimal, thousands : str, default=".", ","
         Decimal sign and thousands separator of numbers written as text. ``".,"`` reads both points
         and commas as decimal signs.
     values : tuple of str, optional

@@ -18,7 +18,7 @@ _PURPOSE = "The widget of rules"
 
 
 class RulesWidget:
-    """Widget that shows rules: move the trade-off, try rows, edit rules, and use them in Python.
+    """Widget that shows rules: choose a trade-off, try rows, edit rules, and use them in Python.
 
     The cell contains the page of :func:`skescore.report.write_report`. Selections and edits in the
     page are immediately available in Python, and changes in Python appear in the page.

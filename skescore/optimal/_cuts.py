@@ -83,7 +83,7 @@ class Cuts:
         Increasing cuts of numeric features.
     categories : mapping of int to tuple
         Values of categorical features.
-    missing_features : tuple of int
+    missing_features : tuple of int, default=()
         Features with missing values.
     category_sets : mapping of int to tuple of tuple, default={}
         Sets of values of categorical features, each a further test ``x in {v, w}``.

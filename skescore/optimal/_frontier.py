@@ -160,6 +160,11 @@ class Frontier:
         Frontier
             Per size, the larger lower bound, the smaller upper bound with its rules, and the status
             of this frontier, or "optimal" if both bounds are equal.
+
+        Raises
+        ------
+        ValueError
+            If the kinds, losses, sizes or spaces differ.
         """
         if (self.kind, self.loss, self.sizes, self.space) != (
             other.kind,

@@ -1,4 +1,4 @@
-"""A run as one page: a self-contained HTML file in which weights can be moved and rows tried."""
+"""A run as one page: a self-contained HTML file in which users change weights and try rows."""
 
 from skescore.report._alternatives import alternatives_record
 from skescore.report._candidates_file import SavedCandidates, candidates_json, read_candidates

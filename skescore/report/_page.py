@@ -88,7 +88,7 @@ def write_report(
     ----------
     source : str, Path, ExtractorSearchCV, RuleSet or sequence of two
         The folder that ``skescore tune --output`` or ``skescore bench --output`` wrote, a fitted
-        search, or rules. Two of them are compared side by side, except benches.
+        search, or rules. Two of them are compared side by side, but not two benchmarks.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         The rows on which rules are measured. A search has its own rows.
     y : array-like of shape (n_rows,), optional
@@ -103,9 +103,9 @@ def write_report(
         of the run if they are built in or can be read again. Without rows, the page has no measures
         of single rules.
     black_box : estimator, optional
-        The black box of a run's folder, fitted in ``FrozenEstimator`` or not fitted. With it and
-        the rows, the rules of the other candidates on the front are extracted again for the page. A
-        search has its own.
+        The black box of a run's folder, either fitted and wrapped in ``FrozenEstimator`` or not
+        fitted. With it and the rows, the rules of the other candidates on the front are extracted
+        again for the page. A search has its own.
     time_limit : float, default=30.0
         Seconds after which no further rules are extracted again.
     rankings : sequence of mapping, default=()
@@ -128,16 +128,16 @@ def write_report(
     Raises
     ------
     ValueError, FileNotFoundError
-        If a folder is not the folder of a run or is damaged, if X is given without y or for another
-        source than rules, or if the file cannot be written.
+        If a folder is not the folder of a run or is damaged, if X is passed without y or for a
+        source other than rules, or if the file cannot be written.
     ImportError
         If jinja2 is missing.
 
     Notes
     -----
     The page computes scores, predictions and counterfactuals itself, by the formulas of
-    :mod:`skescore.metrics` and :mod:`skescore.rules`; tests compare both. A policy in the page
-    forbids it to load or send anything.
+    :mod:`skescore.metrics` and :mod:`skescore.rules`. A policy in the page forbids it to load or
+    send anything.
 
     Examples
     --------

@@ -440,6 +440,11 @@ class DataSource:
         ------
         RowSource
             The rows.
+
+        Raises
+        ------
+        ValueError
+            If a database table or a DataFrame of Spark has no target.
         """
         required = None if features is None else self._required_columns(features)
         opened_table = None if self.target is None else self._open_table(required)

@@ -543,7 +543,8 @@ def extract_source(
         again for each level. Extractors that learn from a sample need the column.
     cuts : int or mapping of str to sequence of float, optional
         Number of cuts of each column, which are round numbers close to quantiles; or the cuts by
-        column. The default is the extractor's `cuts_per_feature` (16 if that is "auto"), or 64.
+        column. The default is the extractor's `cuts_per_feature` (16 if that is "auto"), or 64 if
+        the extractor does not set it.
     task : {"classification", "regression"}, optional
         Kind of the labels. By default, the task of the extractor's `estimator`; regression if the
         extractor supports nothing else; classification if the labels are text.

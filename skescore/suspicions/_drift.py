@@ -47,7 +47,7 @@ class ColumnProfile:
     ----------
     n_rows : int
         Number of rows with a value.
-    missing : float
+    missing : float, default=0.0
         Share of rows without a value.
     quantiles : tuple of float, optional
         Smallest value, deciles and largest value of numbers.

@@ -1223,8 +1223,8 @@ def check_extractor(extractor: Any, *, exclude: Iterable[str] = ()) -> tuple[Che
     ``covers``, ``rules_``, ``get_params`` and ``set_params`` with the black box as ``estimator``,
     and scikit-learn's tags. ``predict_proba``, ``score``, ``fidelity``, ``n_rules_``,
     ``coverage_``, ``completeness_`` and the parameters ``uncovered``, ``batch_size``, ``n_jobs``
-    and ``random_state`` are checked if they exist. ``check_hash_seed`` takes some seconds, as it
-    starts two processes.
+    and ``random_state`` are checked if they exist. ``check_hash_seed`` takes some seconds, because
+    it starts two processes.
 
     Examples
     --------
