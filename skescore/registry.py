@@ -298,7 +298,8 @@ def suitable_extractors(
     categories : bool, default=False
         Whether there are categorical columns.
     n_rows : int, optional
-        Number of rows. For small tables, slow extractors follow the other built-in extractors.
+        Number of rows. Slow extractors are included for tables of at most :data:`SMALL_TABLE`
+        rows, after the other built-in extractors.
     plugins : bool, default=False
         Whether to include registered extractors and extractors of installed packages, which are
         then imported. Without them, the names are the same on every machine.

@@ -274,7 +274,7 @@ def split_rows(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the training and held-out rows of each fold.
 
-    Rows of a group stay together, and rows with times are held out after the training rows.
+    Rows of a group stay together. In data with times, held-out rows follow the training rows.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(eq=False)
 class Ranking:
-    """Extractors of one task, ranked on every data set on which all of them ran.
+    """Extractors of one task, ranked on every data set of the task.
 
     Parameters
     ----------
@@ -154,8 +154,8 @@ def rank_extractors(
 
     Notes
     -----
-    On a data set, the means over all black boxes, seeds and folds are ranked. Failed runs and runs
-    without a score count first: an extractor with a larger share of them ranks lower, so no
+    On a data set, the means over all black boxes, seeds and folds are ranked. An extractor with a
+    larger share of failed runs and runs without a score ranks lower, whatever its mean is. So no
     extractor wins because its difficult runs are omitted.
     """
     columns = ranked_columns(_measures_of(rows))
@@ -207,7 +207,7 @@ def _rank_data_set(losses: pd.Series, failed_shares: pd.Series) -> np.ndarray:
 
 
 def failures(rows: pd.DataFrame) -> pd.DataFrame:
-    """Count the rows that failed, by extractor and error.
+    """Count the rows that failed, by data set, black box, extractor and error.
 
     Parameters
     ----------

@@ -126,8 +126,9 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
     TypeError
         At ``predict``, if `function` is not callable.
     ValueError
-        At ``predict``, if the function does not predict every row, if it returns scores and
-        `classes` is missing or has another length, or if `threshold` is set without two classes.
+        At ``predict``, if the function does not predict every row or a score is NaN, if it returns
+        scores and `classes` is missing or has another length, or if `threshold` is set without two
+        classes.
 
     Examples
     --------

@@ -320,7 +320,7 @@ def accepts_groups(estimator: Any) -> bool:
     -------
     bool
         With metadata routing, True if it or one of its parts requests ``groups``; otherwise True if
-        it is a search of scikit-learn.
+        it is a ``GridSearchCV`` or ``RandomizedSearchCV``.
 
     Examples
     --------

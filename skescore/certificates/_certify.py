@@ -30,7 +30,8 @@ def certify(
     search_or_rules : estimator or RuleSet
         Fitted search or extractor, or rules.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
-        Rows in the units of the rules; by default the rows, target and weights of a search.
+        Rows in the units of the rules. By default the rows, target and weights of the search are
+        used, and `y` and `sample_weight` are ignored.
     y : array-like of shape (n_rows,) or fitted estimator, optional
         Reference of the rules: labels or numbers (the name of a Series is the name of the
         reference), or a black box whose predictions the rules should reproduce. By default the

@@ -555,6 +555,11 @@ class Preparation:
         categories : mapping, optional
             Categorical features, with their values or None. If the values include ``"other"``, it
             represents all values that are not listed.
+
+        Returns
+        -------
+        Preparation
+            The preparation. Features that are neither dates nor categorical are numbers.
         """
         readings: dict[str, ColumnReading] = {}
         categories = {} if categories is None else categories

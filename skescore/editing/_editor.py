@@ -286,12 +286,12 @@ class RuleEditor:
         feature : str or int
             The feature.
         lower, upper : float, optional
-            New bounds; an infinite one removes the bound.
+            New bounds; ``-inf`` removes the lower bound, and ``inf`` the upper one.
         lower_closed, upper_closed : bool, optional
             Whether the bound itself satisfies the condition. By default, new lower bounds are open,
             new upper bounds are closed, and changed bounds stay open or closed.
         missing : bool, optional
-            Whether a missing value satisfies the condition.
+            Whether a missing value satisfies the condition; by default as before.
         shared : bool, optional
             Whether equal bounds of all other rules change too, like a split of a tree. By default
             True for disjoint rules, so that they remain disjoint.
@@ -301,6 +301,12 @@ class RuleEditor:
         Returns
         -------
         Effect
+
+        Raises
+        ------
+        ValueError
+            If nothing is to be changed, the bounds contradict each other, or the feature is
+            categorical.
         """
         changes: dict[str, Any] = {
             name: value if not isinstance(value, float) or math.isfinite(value) else None

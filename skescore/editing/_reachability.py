@@ -22,7 +22,8 @@ def unreachable_rules(rules: RuleSet) -> tuple[int, ...]:
     -------
     tuple of int
         Rules whose premise earlier rules cover. This is proven on the whole domain, or for all
-        values including missing ones if the rules have no domain. Linear conditions are skipped.
+        values including missing ones if the rules have no domain. Empty if any rule has a linear
+        condition.
 
     Examples
     --------

@@ -196,9 +196,10 @@ class RuleBaseline:
 
         The final rules are extracted from all rows, so no row is held out for them. A row counts
         for the final rule that decides it. Its prediction comes from the rules of its fold, which
-        were extracted without it, and is compared with its label and with the model of its fold. As
-        folds have fewer training rows, the rates of error and disagreement are slightly too large
-        on average, so alarms are raised later, but not more often. :meth:`from_rows` avoids this.
+        were extracted without it, and is compared with its label and with the model of its fold.
+        Folds have fewer training rows, so the rates of error and disagreement are slightly too
+        large on average. Alarms are therefore raised later, but not more often. :meth:`from_rows`
+        avoids this.
 
         Parameters
         ----------

@@ -129,7 +129,8 @@ class RuleChange:
     Attributes
     ----------
     kind : str
-        Kind of the monitor, see :data:`MONITOR_KINDS`; "any" if only their joint evidence suffices.
+        Kind of the monitor, see :data:`MONITOR_KINDS`; "any" if only the joint evidence of all
+        monitors suffices.
     rule : str
         "rule 1", "rule 2", ..., "no rule" or "all rows".
     text : str

@@ -37,7 +37,7 @@ _NEW_ROWS = "new rows"
 
 @dataclass(frozen=True, eq=False)
 class Revision:
-    """Earlier rules, revised on new rows, compared with rules of a search on these rows.
+    """Earlier rules that were revised on new rows, compared with the rules of a search on them.
 
     Attributes
     ----------

@@ -117,7 +117,7 @@ def bound_f1_of_trees(
     - :math:`n_k c_k / (n_k + \max(s, l_k))` per leaf of weight s with the weight :math:`c_k` of
       class k; this is exact if class k has one leaf;
     - :math:`n_k t_k / (n_k + u_k) + n_k m_k (u_k - q_k) / (n_k + u_k)`, where :math:`m_k` bounds
-      :math:`t_k / (n_k + q_k)`; it is at most 1/2, as :math:`t_k \leq \min(n_k, q_k)`.
+      :math:`t_k / (n_k + q_k)`; it is at most 1/2, because :math:`t_k \leq \min(n_k, q_k)`.
 
     Lagrange multipliers of the limits add further sums over leaves. The search of
     :func:`optimal_trees` maximizes the total; its bounds hold because each added row increases the

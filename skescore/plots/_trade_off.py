@@ -81,7 +81,7 @@ def pareto_plot(
     completeness : {"volume", "instances"}, default="volume"
         Kind of completeness.
     log : bool, optional
-        Whether the x axis is logarithmic; by default if the ratio of its ends exceeds 30.
+        Whether the x axis is logarithmic; by default only if the ratio of its ends exceeds 30.
     legend : bool, default=True
         Whether to draw a legend (or color bar) beside the axes.
     ax : matplotlib.axes.Axes, optional

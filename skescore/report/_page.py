@@ -88,7 +88,7 @@ def write_report(
     ----------
     source : str, Path, ExtractorSearchCV, RuleSet or sequence of two
         The folder that ``skescore tune --output`` or ``skescore bench --output`` wrote, a fitted
-        search, or rules. Two of them are compared side by side, but not two benchmarks.
+        search, or rules. Two of them are compared side by side if neither is a benchmark.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         The rows on which rules are measured. A search has its own rows.
     y : array-like of shape (n_rows,), optional

@@ -200,7 +200,7 @@ def rounding_interval(text: str) -> tuple[float, float]:
 
 
 def losses_that_fit(row: PrintedFiRe, psis: tuple[int, ...] = PSI) -> tuple[float, float] | None:
-    """Return the interval of error rates that give a row of FiRe's table; None without any."""
+    """Return the interval of error rates that give a row of FiRe's table, or None."""
     low, high = (1 - bound for bound in reversed(rounding_interval(row.accuracy)))
     for psi in psis:
         # FiRe is proportional to the error rate.
@@ -211,7 +211,7 @@ def losses_that_fit(row: PrintedFiRe, psis: tuple[int, ...] = PSI) -> tuple[floa
 
 
 def error_counts(low: float, high: float, n_rows: int) -> int | None:
-    """Return the smallest number of errors whose rate lies between two bounds; None without any."""
+    """Return the smallest number of errors whose rate lies between two bounds, or None."""
     count = int(np.ceil(low * n_rows - 1e-9))
     return count if count <= high * n_rows + 1e-9 else None
 
@@ -225,7 +225,10 @@ def ice_reachable(row: PrintedICE, measure: str) -> tuple[float, float]:
 
 
 def ice_follows(row: PrintedICE) -> tuple[dict[str, bool], bool]:
-    """Return whether each score of a column of ICE's table follows, and whether all do at once."""
+    """Return whether each score of a column follows from its inputs, and whether all do at once.
+
+    The inputs are the printed F1, number of rules and completeness, before they were rounded.
+    """
     single = {}
     f1 = np.linspace(*rounding_interval(row.f1), _STEPS_PERFORMANCE)[:, np.newaxis]
     c = np.linspace(*_completeness_interval(row.completeness), _STEPS_COMPLETENESS)[np.newaxis]

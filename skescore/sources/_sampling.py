@@ -34,8 +34,8 @@ class SourceSample:
     strata : dict
         Numbers of drawn rows and of all rows by class. In regression, the only key is None.
     weights : ndarray of float or None
-        Number of rows of the source that each row represents, times its own weight; None if all
-        rows represent equally many.
+        Number of rows of the source that each row represents, times its own weight; None if the
+        source has no weights and all rows represent about equally many.
 
     Examples
     --------

@@ -108,7 +108,7 @@ def count_source(
     SourceError
         If rows cannot be read, or lack labels or weights.
     ValueError
-        If a column does not exist, or there are no labels.
+        If a column does not exist, or not exactly one of `target` and `black_box` is passed.
     ImportError
         If a package is missing, with the command that installs it.
 

@@ -52,7 +52,7 @@ class ColumnProfile:
     quantiles : tuple of float, optional
         Smallest value, deciles and largest value of numbers.
     shares : dict of str to float, optional
-        Shares of categories among the rows with a value.
+        Shares of the 100 most frequent categories among the rows with a value.
     is_whole : bool, default=False
         Whether all numbers are integers.
     """
@@ -138,7 +138,8 @@ def count_outside(profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame) -> 
     Returns
     -------
     dict of str to int
-        Number of rows by column, without columns for which it is 0.
+        Number of rows by column, without columns for which it is 0 and without columns of 100 or
+        more categories.
 
     Examples
     --------

@@ -462,9 +462,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             (fidelity).
         groups : array-like of shape (n_rows,), optional
             Groups of rows that belong together, such as the patient of each row. All rows of a
-            group are in the same fold. A black box that is one of scikit-learn's searches gets the
-            groups as well. With metadata routing enabled, the splitter of `cv` gets groups that an
-            outer estimator, such as a pipeline, passes.
+            group are in the same fold. A black box that is a ``GridSearchCV`` or
+            ``RandomizedSearchCV`` gets the groups as well. With metadata routing enabled, the
+            splitter of `cv` gets groups that an outer estimator, such as a pipeline, passes.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows for the black box, for extraction (as repeated rows) and for
             measures on held-out rows. A user's scorer gets them if it has a parameter

@@ -354,9 +354,10 @@ def draw_near(codes: RowCodes, radius: float, n_rows: int, rng: np.random.Genera
 class WitnessSampling:
     """Generator of query rows near the data, including rows where rules and model disagree.
 
-    Pass it as `sampling` to an extractor, to add query rows to its training rows. On up to `share`
-    of them, the rules of an earlier extraction and the model disagree. The others are drawn near
-    the data, because rows of disagreement alone would distort the class distribution.
+    Pass it as `sampling` to an extractor, to add query rows to its training rows. The rules of an
+    earlier extraction and the model disagree on some of these query rows, at most on the share
+    `share`. The other query rows are drawn near the data, because rows of disagreement alone would
+    distort the class distribution.
 
     Parameters
     ----------

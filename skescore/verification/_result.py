@@ -180,7 +180,7 @@ class Verification:
     ruleset : RuleSet
         The rules.
     rules : tuple of RuleVerification
-        Results by rule, and last of the fallback if it predicts.
+        Results by rule; the last one is for the fallback if it predicts.
     volume_disagreement, near_disagreement : ShareInterval
         Shares of the domain and of the mass near the data in which rules and model disagree, among
         rows that the rules predict.

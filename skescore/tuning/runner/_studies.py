@@ -560,7 +560,8 @@ class Studies:
     def compared_measures(self) -> dict[str, float]:
         """Return the measures, besides the parts of scores, by which candidates are compared.
 
-        They belong to the objective and to the limits: 1 if greater is better, else -1.
+        These are measures of the objective and of the limits. The value of each is 1 if greater is
+        better, else -1.
         """
         result = {}
         for measure, loss_of in self.objective.losses:

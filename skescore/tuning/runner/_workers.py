@@ -78,7 +78,7 @@ class Chain:
         return list(self._waiting.values())
 
     def is_open(self, hurried: bool) -> bool:
-        """Return whether a needed call can start, or any other one if `hurried`."""
+        """Return whether a needed call can start, or any call if `hurried`."""
         if self.has_ended or self.n_started == len(self.calls):
             return False
         if hurried:

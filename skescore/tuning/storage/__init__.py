@@ -1,4 +1,4 @@
-"""Storages of studies: how they are opened, heartbeats, retries and identities of searches."""
+"""Storages of studies: opening, heartbeats, retries and identities of searches."""
 
 from skescore.tuning.storage._heartbeats import (
     HEARTBEAT,

@@ -95,7 +95,7 @@ def is_storage_failure(error: BaseException) -> bool:
     Returns
     -------
     bool
-        True for errors of a database, a proxy or the file of a journal that may disappear.
+        True for errors of a database, a proxy or the file of a journal that may be temporary.
     """
     if isinstance(error, JournalWriteError):
         return error.errno not in _PERMANENT_ERRORS

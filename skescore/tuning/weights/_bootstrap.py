@@ -253,8 +253,8 @@ def win_probability(
     Returns
     -------
     pandas.DataFrame
-        The best first: ``candidate`` (its index), ``extractor``, ``n_rules``, ``score`` and
-        ``probability``.
+        The most probable winner first: ``candidate`` (its index), ``extractor``, ``n_rules``,
+        ``score`` and ``probability``.
 
     Raises
     ------
