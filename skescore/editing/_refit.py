@@ -83,7 +83,7 @@ def refit(
     max_rules: int | None = None,
     limits: SolverLimits | None = None,
 ) -> RuleSet | None:
-    """Replace all rules except the pinned ones by better rules.
+    """Replace all rules except the pinned ones by refitted rules.
 
     The new rules are the leaves of the best tree found for the rows that no pinned rule covers.
     Leaves do not overlap, so those that harm pinned rules least are placed before them. A pinned

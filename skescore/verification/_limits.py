@@ -18,7 +18,7 @@ class VerificationLimits:
         Time in seconds, divided among the rules; it does not include reading the model. Each
         interval gets at least one sample.
     clock : {"wall", "cpu"}, default="wall"
-        Whether the limit is wall time, or CPU time of the process, for a loaded machine.
+        Time that is limited: wall time, or CPU time of the process, which suits a loaded machine.
     max_splits : int, default=1000
         Maximum number of splits of boxes per rule for intervals; ten times as many for trusted
         parts.
