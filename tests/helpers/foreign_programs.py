@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 import subprocess
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -106,6 +107,7 @@ public class Main {
             case 's': return text(rest);
             case 'd': return Double.valueOf(rest);
             case 'i': return Long.valueOf(rest);
+            case 'D': return new java.math.BigDecimal(rest);
             case 'b': return Boolean.valueOf(rest);
             default: return null;
         }
@@ -165,6 +167,8 @@ def _java_field(value: Any) -> str:
         return f"s{value.encode('utf-16-be', 'surrogatepass').hex()}"
     if isinstance(value, bool):
         return f"b{str(value).lower()}"
+    if isinstance(value, Decimal):
+        return f"D{value}"
     return f"i{value}" if isinstance(value, int) else f"d{value!r}".replace("inf", "Infinity")
 
 

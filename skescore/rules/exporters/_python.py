@@ -223,6 +223,8 @@ _NUMBER_HELPER = """\
 _LABEL_HELPER = """\
     def label(value: Any) -> Any:
         value = value.item() if hasattr(value, "item") else value  # NumPy's scalars
+        if hasattr(value, "as_integer_ratio") and not isinstance(value, int):
+            value = float(value)  # for example, decimals of databases
         return None if value != value else value
 """
 

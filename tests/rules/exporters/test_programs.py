@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +121,16 @@ def test_programs_compare_large_integers(language, arbitrary, tmp_path):
     assert_same(language, rulesets, X, arbitrary.answers, tmp_path)
     floats = pd.DataFrame({"code": [2.0**53, 1e22, 1.0, -0.0, 5e-324, np.inf, np.nan]})
     assert_same(language, rulesets, floats, arbitrary.answers, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("javac"), reason="needs javac")
+def test_java_compares_decimals_as_floats(tmp_path):
+    rules = [Rule([OneOf(0, [0.1, 2**53])], 1), Rule([OneOf(0, [0.3], negated=True)], 2)]
+    ruleset = RuleSet(rules, ["x"], task="regression", fallback=Fallback(3))
+    rows = [{"x": Decimal(text)} for text in ("0.1", "0.3", "0.10", "9007199254740993", "7")]
+    expected = ruleset.predict(pd.DataFrame(rows)).tolist()
+    assert predicted("java", [ruleset], rows, tmp_path) == [expected] == [[1, 3, 1, 1, 2]]
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="needs node")

@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import textwrap
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -140,6 +141,8 @@ def test_python_code_is_readable():
 
             def label(value: Any) -> Any:
                 value = value.item() if hasattr(value, "item") else value  # NumPy's scalars
+                if hasattr(value, "as_integer_ratio") and not isinstance(value, int):
+                    value = float(value)  # for example, decimals of databases
                 return None if value != value else value
 
             named = hasattr(row, "keys")
@@ -443,6 +446,15 @@ def test_python_sums_round_like_numpy():
     rules = [Rule([Interval(0, lower=0)], v) for v in (0.1, 0.2, 0.3)]
     summed = RuleSet(rules, NAMES, task="regression", ordered=False, voting="sum")
     assert exported_function(summed)([1, 1]) == summed.predict([[1, 1]])[0] == 0.6000000000000001
+
+
+def test_python_compares_decimals_as_floats():
+    rules = [Rule([OneOf(0, [0.1, 2**53])], 1), Rule([OneOf(0, [0.3], negated=True)], 2)]
+    ruleset = RuleSet(rules, NAMES, task="regression", fallback=Fallback(3))
+    values = [Decimal(text) for text in ("0.1", "0.3", "0.10", "9007199254740993", "NaN", "7")]
+    rows = [[value, 0] for value in values]
+    expected = ruleset.predict(np.array(rows, dtype=object)).tolist()
+    assert [exported_function(ruleset)(row) for row in rows] == expected == [1, 3, 1, 1, 3, 2]
 
 
 def test_python_votes_handle_infinite_weights():

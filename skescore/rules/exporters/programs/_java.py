@@ -63,7 +63,7 @@ _LABEL_HELPER = """\
         if (value instanceof Boolean) {
             return (Boolean) value ? BigDecimal.ONE : BigDecimal.ZERO;
         }
-        if (value instanceof Double || value instanceof Float) {
+        if (value instanceof Double || value instanceof Float || value instanceof BigDecimal) {
             double number = ((Number) value).doubleValue();
             if (Double.isNaN(number)) {
                 return null;
