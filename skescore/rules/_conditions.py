@@ -393,15 +393,20 @@ class OneOf:
         return truth_table(self).look_up(is_listed, missing)
 
     def _check_kind(self, column: np.ndarray, missing: np.ndarray) -> None:
-        """Issue a warning if strings are compared with a column of numbers, or vice versa."""
+        """Reject dates, times and bytes, and warn if strings are compared with numbers."""
         kinds = {isinstance(value, str) for value in self.values}
-        if len(kinds) > 1 or missing.all():
+        if missing.all():
             return
         numbers = column.dtype.kind in "biuf"
+        held = "" if numbers else pd.api.types.infer_dtype(column.astype(object), skipna=True)
+        if held.startswith(("date", "time", "bytes", "period", "interval")):
+            raise ValueError(
+                f"Rules compare x{self.feature} with numbers or strings such as "
+                f"{self.values[0]!r}, but it holds {held} such as {column[~missing][0]!r}. "
+                "Convert that column to numbers or strings."
+            )
         ours, theirs = ("strings", "numbers") if kinds == {True} else ("numbers", "strings")
-        if numbers == (theirs == "numbers") and (
-            numbers or pd.api.types.infer_dtype(column.astype(object), skipna=True) == "string"
-        ):
+        if len(kinds) == 1 and numbers == (theirs == "numbers") and (numbers or held == "string"):
             warnings.warn(
                 f"Rules compare x{self.feature} with {ours} such as {self.values[0]!r}, but it "
                 f"holds {theirs} such as {python_value(column[~missing][0])!r}, which never equal "

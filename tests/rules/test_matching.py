@@ -8,6 +8,7 @@ import pickle
 import sys
 import threading
 from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
@@ -1513,6 +1514,24 @@ def test_match_rejects_unknown_types(kind):
         rules = RuleSet([Rule([condition], 1)], ["a"], task="regression")
         with pytest.raises(ValueError, match=r"Rules compare numbers and labels, but X .* 'a'"):
             rules.covers(X)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [date(2020, 1, 1), None],
+        [datetime(2020, 1, 1)],
+        [time(1)],
+        [timedelta(1)],
+        [b"2020-01-01", None],
+        [pd.Period("2020")],
+    ],
+)
+def test_match_rejects_dates_and_bytes_in_sets(values):
+    rules = RuleSet([Rule([OneOf(0, ["2020-01-01"])], 1)], ["x"], task="regression")
+    frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
+    with pytest.raises(ValueError, match="Convert that column to numbers or strings"):
+        rules.match(frame)
 
 
 @pytest.mark.parametrize("negated", [False, True])
