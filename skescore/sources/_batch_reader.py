@@ -120,7 +120,7 @@ class BatchReader:
             for name in self.columns:
                 columns[name] = _series_from_arrow(batch.column(name))
         else:
-            self._check_frame(batch)
+            batch = self._checked_frame(batch)
             for name in self.columns:
                 column = batch[name]
                 if not hasattr(column, "iloc"):
@@ -138,13 +138,15 @@ class BatchReader:
                 frame = frame[weights != 0]
         return frame
 
-    def _check_frame(self, batch: Any) -> None:
+    def _checked_frame(self, batch: Any) -> Any:
+        """Return a frame with its column names as strings, or raise a ColumnError."""
         if not hasattr(batch, "columns"):
             raise ColumnError(
                 f"A batch must be an Arrow batch or table, or a pandas or polars frame, got "
                 f"{type(batch).__name__}."
             )
         self.check(list(map(str, batch.columns)))
+        return with_text_names(batch)
 
     def _check_labels(self, labels: Any) -> None:
         """Raise a ColumnError if labels are dates, bytes or other objects."""
@@ -189,8 +191,7 @@ class BatchReader:
         """Return the rows with positive weight for counts of rules; None if there are none."""
         if _is_arrow(batch):
             self.check(batch.schema.names)
-        frame: Any = _frame_from_arrow(batch) if _is_arrow(batch) else batch
-        self._check_frame(frame)
+        frame = self._checked_frame(_frame_from_arrow(batch) if _is_arrow(batch) else batch)
         if self.target is not None:
             self._check_labels(frame[self.target])
         weights = None
@@ -307,6 +308,13 @@ class BatchReader:
         if (codes == len(scale.classes)).any():
             raise SourceError(f"{self.name} changed while it was read: labels are missing.")
         return codes
+
+
+def with_text_names(frame: Any) -> Any:
+    """Return a frame of pandas or dask with column names as strings; other frames have only such."""
+    if all(isinstance(name, str) for name in frame.columns):
+        return frame
+    return frame.rename(columns={name: str(name) for name in frame.columns})
 
 
 def _is_arrow(batch: Any) -> bool:

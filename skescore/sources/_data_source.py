@@ -20,7 +20,7 @@ from skescore._processes import parallel
 from skescore._text import listed
 from skescore._validation import check_choice, check_integer
 from skescore.extractors import Column
-from skescore.sources._batch_reader import BatchReader
+from skescore.sources._batch_reader import BatchReader, with_text_names
 from skescore.sources._encoding import EncodedRows
 from skescore.sources._parquet import (
     arrow_dataset,
@@ -254,7 +254,7 @@ def _on_dask(source: Any, reader: BatchReader) -> BatchMapper:
     """Return a function that lets dask's workers reduce partitions and return only results."""
     dask = import_optional("dask", extra="distributed", purpose=f"Reading {reader.name}")
     reader.check(list(map(str, source.columns)))
-    partitions = source[reader.columns].to_delayed()
+    partitions = with_text_names(source)[reader.columns].to_delayed()
 
     def map_partitions(function: Callable[[Any], Any]) -> Iterable[Any]:
         delayed_function = dask.delayed(function, pure=False)

@@ -481,3 +481,18 @@ def test_count_source_treats_null_categories_as_missing() -> None:
     rules = RuleSet([Rule([Missing(0)], "a")], ["x"], task="classification")
     assert count_source(rules, table, target="label").n_rows == (2, 2)
     assert count_source(rules, pyarrow.dataset.dataset(table), target="label").n_rows == (2, 2)
+
+
+@pytest.mark.parametrize("library", ["pandas", "batches", "dask"])
+def test_sources_read_frames_with_numbered_columns(library):
+    rows = pd.DataFrame([[0.1, 0, 1.0], [0.7, 1, 2.0], [0.9, 0, 1.0]])  # columns 0, 1, 2
+    rules = RuleSet(
+        [Rule([Interval(0, upper=0.5)], 0)], ["0"], task="classification", fallback=Fallback(1)
+    )
+    source = [rows] if library == "batches" else rows
+    if library == "dask":
+        source = pytest.importorskip("dask.dataframe").from_pandas(rows, npartitions=1)
+    counts = count_source(rules, source, "1", sample_weight="2")
+    assert counts.n_rows == (1, 2)
+    assert counts.classes.by_rule[0].tolist() == [[1.0], [0.0]]
+    assert sample_source(source, "1").frame["0"].tolist() == [0.1, 0.7, 0.9]
