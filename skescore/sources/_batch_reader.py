@@ -311,7 +311,7 @@ class BatchReader:
 
 
 def with_text_names(frame: Any) -> Any:
-    """Return a frame of pandas or dask with column names as strings; other frames have only such."""
+    """Return a frame with column names as strings; only pandas and dask have others."""
     if all(isinstance(name, str) for name in frame.columns):
         return frame
     return frame.rename(columns={name: str(name) for name in frame.columns})
