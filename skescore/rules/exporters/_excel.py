@@ -92,7 +92,7 @@ class _Formulas:
                 return _joined("OR", parts)
             return f"({'+'.join(f'N({part})' for part in parts)})>={condition.m}"
         if isinstance(condition, Linear):
-            count = _count([cells[f] for f in condition.features])
+            count = self._count(condition.features, cells)
             comparison = _within(f"({self.linear(None, condition.terms, cells)})", condition)
             return f"IF({count}={len(condition.terms)},{comparison},FALSE())"
         accepts = truth_table(condition).missing
@@ -100,7 +100,7 @@ class _Formulas:
         if isinstance(condition, Missing):
             return f"NOT({observed})" if accepts else observed
         if isinstance(condition, Interval):
-            comparison = _within(cells[condition.feature], condition)
+            comparison = _within(self._number_of(condition.feature, cells), condition)
         else:
             comparison = self._one_of(condition, cells)
         if accepts:
@@ -108,17 +108,28 @@ class _Formulas:
         return f"AND({observed},{comparison})"
 
     def _observed(self, feature: int, cells: dict[int, str]) -> str:
-        entry = self.fields[feature]
-        if entry.is_text or entry.is_flag:
-            return f"NOT(ISBLANK({cells[feature]}))"
-        return f"ISNUMBER({cells[feature]})"
+        entry, cell = self.fields[feature], cells[feature]
+        if not entry.is_number:
+            return f"NOT(ISBLANK({cell}))"
+        is_number = f"ISNUMBER({cell})"
+        return f"OR({is_number},ISLOGICAL({cell}))" if entry.may_be_flag else is_number
+
+    def _number_of(self, feature: int, cells: dict[int, str]) -> str:
+        """Write the number in a cell; TRUE is not equal to 1 in Excel."""
+        return f"N({cells[feature]})" if self.fields[feature].may_be_flag else cells[feature]
+
+    def _count(self, features: Sequence[int], cells: dict[int, str]) -> str:
+        """Write the number of features whose cells hold numbers or truth values."""
+        counts = [f"COUNT({group})" for group in _argument_groups([cells[f] for f in features])]
+        flags = [f"N(ISLOGICAL({cells[f]}))" for f in features if self.fields[f].may_be_flag]
+        return "+".join([*counts, *flags])
 
     def _one_of(self, condition: OneOf, cells: dict[int, str]) -> str:
         entry, cell = self.fields[condition.feature], cells[condition.feature]
         if entry.is_text:  # in contrast to EXACT, the operator = ignores case
             parts = [f"EXACT({cell},{_literal(value)})" for value in condition.values]
         else:
-            value_of = f"N({cell})" if entry.is_flag else cell
+            value_of = self._number_of(condition.feature, cells)
             parts = [f"{value_of}={_number(entry.float_of(v))}" for v in condition.values]
         text = _joined("OR", parts)
         return f"NOT({text})" if condition.negated else text
@@ -138,7 +149,7 @@ class _Formulas:
         if isinstance(output, LinearOutput):
             if not output.terms:
                 return _number(output.intercept)
-            count = _count([cells[f] for f, _ in output.terms])
+            count = self._count([feature for feature, _ in output.terms], cells)
             total = self.linear(output.intercept, output.terms, cells)
             return f"IF({count}={len(output.terms)},{total},NA())"
         if self.ruleset.classes is None:
@@ -168,11 +179,6 @@ def _joined(function: str, parts: Sequence[str]) -> str:
     if len(parts) == 1:
         return parts[0]
     return _joined(function, [f"{function}({group})" for group in _argument_groups(parts)])
-
-
-def _count(cells: Sequence[str]) -> str:
-    """Write the number of cells that hold numbers."""
-    return "+".join(f"COUNT({group})" for group in _argument_groups(cells))
 
 
 def _within(value: str, bounds: Interval | Linear) -> str:
@@ -223,9 +229,11 @@ def to_excel_formula(ruleset: RuleSet, row: int = 2) -> str:
 
     Notes
     -----
-    Empty cells, and texts that rules compare with numbers, are missing values. Without a
-    prediction, the value is ``#N/A``. Excel computes with 15 significant digits: longer bounds are
-    rounded, and values that differ from a bound only in further digits may be on its other side.
+    Empty cells, and texts that rules compare with numbers, are missing values. ``TRUE`` and
+    ``FALSE`` are 1 and 0 in features that conditions compare only with numbers from 0 to 1, and
+    missing values in others. Without a prediction, the value is ``#N/A``. Excel computes with 15
+    significant digits: longer bounds are rounded, and values that differ from a bound only in
+    further digits may be on its other side.
 
     Examples
     --------

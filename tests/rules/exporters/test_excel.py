@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from skescore.rules import Fallback, Interval, Linear, OneOf, Rule, RuleSet
+from skescore.rules import Fallback, Interval, Linear, Missing, OneOf, Rule, RuleSet
 from skescore.rules.exporters import to_excel, to_excel_formula
 
 
@@ -36,6 +36,25 @@ def test_excel_rules_sheet_puts_or_in_parentheses():
     assert sheet["B2"].value == "(size > 5 or missing) AND code = a"
     alone = workbook_of(rules_of(Interval(1, lower=5, missing=True)))["Rules"]
     assert alone["B2"].value == "size > 5 or missing"
+
+
+@pytest.mark.parametrize("condition", [Interval(0, lower=0.5), OneOf(0, [1]), OneOf(0, [True])])
+def test_excel_formula_reads_truth_values_as_numbers(condition):
+    premise = to_excel_formula(rules_of(condition)).removesuffix(',"yes","no")')
+    observed, comparison = premise.removeprefix("=IF(AND(").removesuffix(")").split(",N(A2)")
+    assert observed == "OR(ISNUMBER(A2),ISLOGICAL(A2))"  # a text is a missing value
+    assert comparison in (">0.5", "=1")
+
+
+def test_excel_formula_counts_truth_values_in_sums():
+    total = Linear([(0, 2.0), (1, 1.0)], upper=3)
+    formula = to_excel_formula(rules_of(total, Interval(0, lower=0.5)))
+    assert "COUNT(A2,B2)+N(ISLOGICAL(A2))=2" in formula
+
+
+def test_excel_formula_tests_untyped_features_for_content():
+    formula = to_excel_formula(rules_of(Missing(0)))
+    assert formula == '=IF(NOT(NOT(ISBLANK(A2))),"yes","no")'
 
 
 def test_excel_formula_limits_functions_to_255_arguments():

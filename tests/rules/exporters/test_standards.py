@@ -29,6 +29,7 @@ from hypothesis import strategies as st
 from skescore.rules import (
     Fallback,
     Interval,
+    Linear,
     LinearOutput,
     Missing,
     OneOf,
@@ -254,6 +255,26 @@ def test_tables_reject_unsupported_rules(write):
     )
     with pytest.raises(ValueError, match="nearest"):
         write(nearest)
+
+
+@pytest.mark.parametrize("format_name", ["excel", "excel-formula"])
+def test_excel_reads_truth_values_as_numbers(format_name, tmp_path):
+    require(format_name)
+    premises = [
+        [Interval(0, lower=0.5)],
+        [OneOf(0, [1], negated=True)],
+        [OneOf(0, [True], missing=True)],
+        [Linear([(0, 2.0), (1, 1.0)], upper=2), Interval(0, lower=0)],
+        [Missing(0, negated=True)],
+    ]
+    rulesets = [
+        RuleSet([Rule(premise, 1)], ["vip", "size"], task="regression", fallback=Fallback(0))
+        for premise in premises
+    ]
+    X = pd.DataFrame({"vip": [True, False, None, 1, 0], "size": [0.5, 1, 2, 3, 4]}, dtype=object)
+    tables = [X] * len(rulesets)
+    results = predicted(format_name, rulesets, tables, tmp_path)
+    assert_same(rulesets, tables, results, lambda rules, X: rules.predict(X).tolist())
 
 
 def test_excel_formula_rejects_long_rules():

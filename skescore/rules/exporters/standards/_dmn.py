@@ -314,6 +314,7 @@ def to_dmn(ruleset: RuleSet, name: str = "rules") -> str:
     The prediction is null for uncovered rows without a fallback, or if rules for regression
     abstain. Many engines compute with decimals, so sums of features may differ from those of
     `predict` in the last digit. FEEL has no infinite numbers.
+    Pass true and false as 1 and 0 in features that rules compare with numbers.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -32,18 +33,30 @@ class Field:
         Name of the feature.
     is_text : bool
         Whether its values are texts instead of numbers.
+    is_number : bool
+        Whether its values are numbers or flags; False if the rules and the domain do not show it.
     values : list
         Values that conditions list, in the order of the rules.
+    bounds : list of float
+        Finite bounds of intervals.
     """
 
     name: str
     is_text: bool = False
+    is_number: bool = False
     values: list[Any] = field(default_factory=list)
+    bounds: list[float] = field(default_factory=list)
 
     @property
     def is_flag(self) -> bool:
         """True if rules compare the feature only with true and false."""
         return bool(self.values) and all(isinstance(value, bool) for value in self.values)
+
+    @property
+    def may_be_flag(self) -> bool:
+        """True if conditions compare the feature only with numbers from 0 to 1, or with flags."""
+        compared = (*self.values, *self.bounds)
+        return not self.is_text and bool(compared) and all(0 <= value <= 1 for value in compared)
 
     def float_of(self, value: Any) -> float:
         """Convert a listed value to a float; raise a ValueError if no float equals it."""
@@ -73,10 +86,17 @@ def used_fields(ruleset: RuleSet, language: str) -> dict[int, Field]:
     for condition in elementary(c for rule in ruleset.rules for c in rule.conditions):
         if isinstance(condition, Interval | Linear):
             numeric.update(condition.features)
+            if isinstance(condition, Interval) and condition.feature in fields:
+                ends = (condition.lower, condition.upper)
+                fields[condition.feature].bounds += filter(math.isfinite, ends)
         elif isinstance(condition, OneOf) and condition.feature in fields:
             fields[condition.feature].values += condition.values
     for feature, entry in fields.items():
         entry.is_text = _holds_texts(ruleset, feature, entry, feature in numeric, language)
+        domain = ruleset.domain
+        in_numeric_domain = domain is not None and domain.values_of(feature) is None
+        is_compared = feature in numeric or bool(entry.values)
+        entry.is_number = not entry.is_text and (is_compared or in_numeric_domain)
     return fields
 
 

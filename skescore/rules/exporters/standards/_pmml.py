@@ -331,6 +331,7 @@ def to_pmml(ruleset: RuleSet, model_name: str = "rules") -> str:
     Notes
     -----
     The prediction of uncovered rows is null without a fallback, or if regression rules abstain.
+    Pass true and false as 1 and 0 in features that rules compare with numbers.
 
     Examples
     --------
