@@ -398,7 +398,9 @@ class OneOf:
         if missing.all():
             return
         numbers = column.dtype.kind in "biuf"
-        held = "" if numbers else pd.api.types.infer_dtype(column.astype(object), skipna=True)
+        held = "string"
+        if column.dtype.kind == "O":
+            held = pd.api.types.infer_dtype(column, skipna=True)
         if held.startswith(("date", "time", "bytes", "period", "interval")):
             raise ValueError(
                 f"Rules compare x{self.feature} with numbers or strings such as "
