@@ -101,8 +101,8 @@ def random_formula(
     >>> formula == random_formula(4, family="monotone", random_state=0)
     True
     """
-    n_inputs = check_integer("n_inputs", n_inputs, 1, remedy="12 as in the paper is the default.")
-    arity = check_integer("arity", arity, 1, remedy="A formula has a variable.")
+    n_inputs = check_integer("n_inputs", n_inputs, 1, remedy="The default is 12, as in the paper.")
+    arity = check_integer("arity", arity, 1, remedy="A formula needs a variable.")
     if arity > n_inputs:
         raise ValueError(
             f"arity must be at most n_inputs, got {arity!r} of {n_inputs!r} inputs. Pass "
@@ -124,8 +124,8 @@ def random_formula(
         if len(formula.relevant_variables) == arity:
             return formula
     raise ValueError(
-        f"no formula of arity={arity!r} and extra={repeats!r} in which every variable matters "
-        f"was found in {_TRIES} tries. Pass a smaller extra or a larger arity."
+        f"{_TRIES} random formulas with arity={arity!r} and extra={repeats!r} each had a variable "
+        "that does not matter. Pass a smaller extra or a larger arity."
     )
 
 
@@ -202,8 +202,8 @@ def _checked_weights(
         )
         if operator not in allowed and weight > 0:
             raise ValueError(
-                f"weights of a monotone formula must leave out 'xor', got {weight!r}. Pass "
-                "family='non-monotone'."
+                f"weights of a monotone formula must not include 'xor', got {weight!r} for it. "
+                "Omit 'xor', or pass family='non-monotone'."
             )
     total = math.fsum(weights.values())
     if not total > 0:

@@ -268,20 +268,20 @@ class BReX(BaseEstimator):
         overrides: dict[str, Any] = {}
         for name, low in (("n_blocks", 2), ("n_iterations", 1), ("patience", 1)):
             if (value := getattr(self, name)) is not None:
-                overrides[name] = check_integer(name, value, low, remedy="Leave it to the preset.")
+                overrides[name] = check_integer(name, value, low, remedy="None uses the preset.")
         if self.context is not None:
             overrides["context"] = self.context
         settings = _PRESETS[self.preset]._replace(**overrides)
         if settings.n_blocks > _MOST_BLOCKS:
             raise ValueError(
-                f"n_blocks must be at most {_MOST_BLOCKS}, as all sets of blocks are tried, got "
-                f"{settings.n_blocks!r}. Take a few blocks and more iterations."
+                f"n_blocks must be at most {_MOST_BLOCKS}, because all sets of blocks are tried, "
+                f"got {settings.n_blocks!r}. Pass fewer blocks and more iterations."
             )
         check_choice("context", settings.context, _CONTEXTS)
         if settings.certified and settings.context == "original":
             raise ValueError(
-                "context must be 'witness' with preset='certified', got 'original', for which "
-                "masks are no certificates. Pass preset='literal'."
+                "context must be 'witness' with preset='certified', got 'original'. With "
+                "context='original', masks prove nothing. Pass preset='literal' to use it."
             )
         check_integer(
             "max_queries", self.max_queries, 1, optional=True, remedy="None means no limit."

@@ -234,7 +234,7 @@ def in_columns_of(rows: Any, frame: Any, name: str) -> Any:
         missing = [column for column in rows.columns if column not in set(frame.columns)]
         if missing:
             raise ValueError(
-                f"{name} must have the columns of X, got none named {missing[0]!r}. Pass rows of "
+                f"{name} must have the columns of X, but {missing[0]!r} is missing. Pass rows of "
                 "the same table."
             )
         return frame[list(rows.columns)].reset_index(drop=True)
@@ -247,10 +247,10 @@ def _opposite(rows: Any) -> Any:
     values = rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows
     if values.dtype != np.bool_ and not np.isin(values, (0, 1)).all():
         raise ValueError(
-            "X must hold zeros and ones if there is no contrast, got other values. Pass contrast: "
-            "the row, or one row per row of X, whose values flipped features take, such as "
-            "X_train.median() or nearest_contrasts(model, X, X_train). With background=X_train, "
-            "BReX finds the nearest contrasts itself."
+            "X must hold zeros and ones if contrast is None, got other values. Flipped features "
+            "take the values of the contrast: pass one row, such as contrast=X_train.median(), or "
+            "one per row of X, such as contrast=nearest_contrasts(model, X, X_train). With "
+            "background=X_train, BReX finds the nearest contrasts itself."
         )
     if not isinstance(rows, pd.DataFrame):
         return ~rows if values.dtype == np.bool_ else 1 - rows
@@ -423,9 +423,9 @@ def nearest_rows(
         if alone.any():
             row = part.start + int(np.argmax(alone))
             raise ValueError(
-                f"background must have a row with another decision than row {row} of X, got "
-                f"{labels[[row]].tolist()[0]!r} for all {len(candidates)}. Pass more background "
-                "rows, or a contrast."
+                f"background must have a row that the model labels differently than row {row} of "
+                f"X, but all {len(candidates)} rows have the label {labels[[row]].tolist()[0]!r}. "
+                "Pass more background rows, or a contrast."
             )
         order = np.argsort(distance, axis=1, kind="stable")[:, :n_nearest]
         is_finite = np.isfinite(np.take_along_axis(distance, order, axis=1))
@@ -442,5 +442,5 @@ def background_rows(rows: Any, background: Any) -> Any:
             "Pass rows such as those the model was fitted on."
         )
     if len(frame) == 0:
-        raise ValueError("background must have a row, got none. Pass some training rows.")
+        raise ValueError("background must have at least one row, got none. Pass training rows.")
     return frame

@@ -172,7 +172,7 @@ def responsibility(
     [1.0, 1.0, 0.0]
     """
     check_choice("method", method, _METHODS)
-    max_size = check_integer("max_size", max_size, 1, remedy="1 is for single flips.")
+    max_size = check_integer("max_size", max_size, 1, remedy="Pass 1 for single flips.")
     max_queries = check_integer("max_queries", max_queries, 1, remedy="10 000 is the default.")
     max_batch = check_integer("max_batch", max_batch, 1, remedy="8192 is the default.")
     one_row = np.ndim(X) == 1
@@ -193,9 +193,10 @@ def responsibility(
             result = _exhaustive(pairs, plan == "table", return_witnesses)
     if not return_witnesses and not result.resolved.all():
         warnings.warn(
-            f"{int((~result.resolved).sum())} of {result.resolved.size} degrees are open and set "
-            f"to 0; they are at most {result.upper[~result.resolved].max():.3g}. Pass "
-            "return_witnesses=True for the flags, or a larger max_size or max_queries.",
+            f"{int((~result.resolved).sum())} of {result.resolved.size} degrees of responsibility "
+            "were not determined and are set to 0; they are at most "
+            f"{result.upper[~result.resolved].max():.3g}. Pass a larger max_size or max_queries, "
+            "or return_witnesses=True to see which degrees were determined.",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -151,9 +151,9 @@ class Attribution:
             kind = "bar" if len(self) == 1 or row is not None else "heatmap"
         check_choice("kind", kind, _KINDS)
         if not len(self):
-            raise ValueError("values must have a row to plot, got none. Explain some rows.")
+            raise ValueError("There is no row to plot. Explain at least one row.")
         check_integer(
-            "row", row, -len(self), len(self) - 1, optional=True, remedy="Rows count from 0."
+            "row", row, -len(self), len(self) - 1, optional=True, remedy="Rows are counted from 0."
         )
         pyplot = import_optional(
             "matplotlib.pyplot", extra="plots", purpose="Drawing an attribution"

@@ -751,7 +751,7 @@ class _Differences:
         if affine and tolerance > 0 and by == "prediction" and ruleset.voting is None:
             raise ValueError(
                 f"tolerance={tolerance!r} compares numbers, but rule {affine[0]} predicts a linear "
-                "function. Set tolerance=0: another function is another prediction."
+                "function. Pass tolerance=0: then, different functions are different predictions."
             )
         by_default = fallback is not None and fallback.policy == "default"
         outputs.append(fallback.output if fallback is not None and by_default else None)

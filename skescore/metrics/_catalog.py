@@ -191,7 +191,7 @@ def _metric(
 #: Relative errors treat numbers below this limit as zero, as RuleKit does.
 ZERO = 1e-6
 _NEVER_WRONG = "where y_true never varies and is always predicted correctly"
-_NO_CORRELATION = "where y_true or y_pred never vary"
+_NO_CORRELATION = "where y_true or y_pred never varies"
 
 
 def _mean(values: Floats, weights: Floats) -> float:
@@ -212,7 +212,7 @@ def _relative_error(rows: Numbers, combine: Callable[..., Floats], zero: float) 
 
 
 def _limit(zero: float) -> float:
-    limit = as_numbers("zero", zero, low=0.0, remedy="Pass the least number that is not zero.")
+    limit = as_numbers("zero", zero, low=0.0, remedy="Smaller numbers count as zero.")
     if limit.ndim:
         raise TypeError(f"zero must be a single number, got {zero!r}.")
     return float(limit)
@@ -881,7 +881,10 @@ def performance_report(
         if y_prob is not None:
             options["probability"] = {"labels": labels}
         elif labels is not None:
-            raise ValueError(f"labels name the columns of y_prob, which is None; got {labels!r}.")
+            raise ValueError(
+                f"labels must be None if y_prob is None, because they name its columns; got "
+                f"{labels!r}. Pass y_prob, or omit labels."
+            )
     table = performance_table()
     table = table[table["kind"].isin(list(options))]
     with warnings.catch_warnings():

@@ -258,7 +258,7 @@ def compare_labels(
     if labels.shape != np.shape(predicted):
         raise ValueError(
             f"{name} must hold one label for each of {len(predicted)} rows, got shape "
-            f"{labels.shape}. Mark unknown labels by None."
+            f"{labels.shape}. Use None for unknown labels."
         )
     is_unknown = np.asarray(pd.isna(labels))
     if ruleset.classes is None:

@@ -206,7 +206,9 @@ def fidelity(
         random_state=random_state,
     )
     if not _length(drawn):
-        return _undefined("the black box predicts one class for all rows. Pass rows of others too.")
+        return _undefined(
+            "the black box predicts one class for all rows. Pass rows of other classes too."
+        )
     return _agreement(ruleset, drawn, predict(drawn), None)
 
 
@@ -311,7 +313,7 @@ class _Rows:
                 )
             self.frame = pd.DataFrame(self._like).infer_objects()
         if not len(self.frame):
-            raise ValueError("X must hold at least one row to draw others from, got 0 rows.")
+            raise ValueError("X must hold at least one row to generate rows from, got 0 rows.")
         self.width = self.frame.shape[1]
 
     @property
@@ -576,8 +578,8 @@ def group_fidelity(
         raise ValueError("sample_weight must hold a positive number. Pass None for equal weights.")
     if groups is None and task == "regression":
         raise ValueError(
-            "groups must give the group of each row of a regression, but it is None. Pass a "
-            "column, or intervals of the predictions."
+            "In regression, groups must state the group of each row, got None. Pass a column, or "
+            "intervals of the predictions."
         )
     has_weight = weights > 0
     group_labels = box if groups is None else one_per_row(groups, len(box))

@@ -35,7 +35,7 @@ def rules_and_rows(
     ruleset = as_ruleset(rules)
     if isinstance(X, RuleCounts):
         raise TypeError(
-            f"{caller} needs every row, but counts of rows do not contain them. Pass rows."
+            f"{caller} needs every row, but counts of rows do not contain the rows. Pass rows."
         )
     table = RowTable.of(X, ruleset.feature_names)
     weights = checked_weights(sample_weight, len(table))

@@ -487,8 +487,8 @@ def _replace_uncovered(y_true: np.ndarray, y_pred: np.ndarray, has_rule: np.ndar
     labels = pd.unique(np.concatenate([y_true, y_pred[has_rule]]))
     if len(labels) < 2:
         raise ValueError(
-            f"All labels and predictions are {labels.tolist()[0]!r}, so no label can count "
-            "uncovered rows as wrong; choose uncovered='ignore'."
+            f"All labels and predictions are {labels.tolist()[0]!r}, so there is no wrong label "
+            "that uncovered rows could get; choose uncovered='ignore'."
         )
     wrong = np.where(y_true == labels[0], labels[1], labels[0])
     return np.where(has_rule, y_pred, wrong)

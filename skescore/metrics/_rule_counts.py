@@ -414,7 +414,7 @@ class RuleCounts(_Sums):
         try:
             data = json_of(text, finite=True)
             if data.pop("format") != JSON_FORMAT or data.pop("version") != JSON_VERSION:
-                raise ValueError("of another format or version")
+                raise ValueError("its format or version is different")
             for name, kind in (("classes", ClassCounts), ("numbers", NumberSums)):
                 if data[name] is not None:
                     data[name] = _read(kind, data[name])

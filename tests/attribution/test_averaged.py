@@ -59,7 +59,9 @@ def test_averaged_responsibility_accepts_small_backgrounds() -> None:
     attribution = averaged_responsibility(decide, [[5, 5, 5], [-5, 5, 5]], background)
     assert attribution.n_contrasts.tolist() == [1, 3]
     assert attribution.values.tolist() == [[1.0, 0.0, 0.0]] * 2
-    with pytest.raises(ValueError, match="another decision than row 0 of X, got True for all 3"):
+    with pytest.raises(
+        ValueError, match="differently than row 0 of X, but all 3 rows have the label True"
+    ):
         averaged_responsibility(decide, [[5, 5, 5]], background[1:])
 
 

@@ -406,7 +406,7 @@ def test_brex_rejects_invalid_models_and_rows() -> None:
         BReX(FORMULA.predict, masking="kleene").explain(rows_of(7, 2))
     with pytest.raises(TypeError, match=r"decide between classes, got the regressor"):
         BReX(LinearRegression().fit(X, X[:, 0]), contrast=X[0]).explain(X)
-    with pytest.raises(ValueError, match=r"zeros and ones if there is no contrast"):
+    with pytest.raises(ValueError, match=r"zeros and ones if contrast is None"):
         BReX(lambda rows: rows[:, 0] > 0).explain(X)
     with pytest.raises(ValueError, match=r"at most 16 features, got 20.*masking='sampled'"):
         BReX(lambda rows: rows[:, 0] > 0, masking="supervaluation").explain(rows_of(20, 2))

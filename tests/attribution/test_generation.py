@@ -162,7 +162,7 @@ def test_random_formula_accepts_all_random_states():
         ({"weights": {"and": -1}}, "must be a finite number of 0 or more, got -1"),
         ({"weights": {"and": float("nan")}}, "got nan"),
         ({"weights": {"and": 0}}, "weights must have a positive sum"),
-        ({"weights": {"xor": 1}, "family": "monotone"}, "must leave out 'xor'"),
+        ({"weights": {"xor": 1}, "family": "monotone"}, "must not include 'xor'"),
         ({"p_not": 1.5}, r"p_not must be a number from 0 to 1, got 1\.5"),
         ({"random_state": -1}, "random_state must be None, an integer >= 0"),
         ({"random_state": "0"}, "got '0'"),
@@ -177,7 +177,7 @@ def test_random_formula_rejects_invalid_arguments(arguments, says):
 
 def test_random_formula_rejects_impossible_formulas():
     """One variable and exclusive or yield only constants."""
-    with pytest.raises(ValueError, match="no formula of arity=1 and extra=1"):
+    with pytest.raises(ValueError, match="random formulas with arity=1 and extra=1"):
         random_formula(1, read_once=False, extra=1, weights={"xor": 1}, random_state=0)
 
 

@@ -464,7 +464,7 @@ def test_nearest_contrasts_finds_rows_of_another_decision() -> None:
     contrasts = nearest_contrasts(decide, X, background, max_batch=3)
     assert contrasts.tolist() == [[-1.0, 0.1], [2.0, 5.0]]
     assert n_rows == [3, 3, 1]
-    with pytest.raises(ValueError, match=r"another decision than row 0 of X, got True for all"):
+    with pytest.raises(ValueError, match=r"labels differently than row 0 of X"):
         nearest_contrasts(decide, X, background[2:])
 
 

@@ -106,7 +106,7 @@ def test_group_fidelity_of_constant_predictions_is_1_or_infinite() -> None:
 
 
 def test_group_fidelity_rejects_invalid_input() -> None:
-    with pytest.raises(ValueError, match="groups must give the group of each row of a regression"):
+    with pytest.raises(ValueError, match="In regression, groups must state the group of each row"):
         group_fidelity([1.0], [1.0], task="regression")
     with pytest.raises(ValueError, match=r"one prediction per row.*got shapes \(2,\) and \(1,\)"):
         group_fidelity([1, 2], [1], task="classification")
@@ -345,7 +345,7 @@ def test_fidelity_rejects_invalid_arguments(
 
 
 def test_rows_off_data_at_boundary_need_black_box() -> None:
-    with pytest.raises(ValueError, match="at least one row to draw others from, got 0"):
+    with pytest.raises(ValueError, match="at least one row to generate rows from, got 0"):
         rows_off_data(np.empty((0, 2)), "uniform")
     with pytest.raises(TypeError, match="needs the black box, but black_box is None"):
         rows_off_data(SQUARE, "boundary")

@@ -268,7 +268,7 @@ def test_callable_metric_is_used_as_loss_unchanged() -> None:
 
 
 def test_callable_metric_needs_two_labels_for_uncovered_rows() -> None:
-    with pytest.raises(ValueError, match=r"no label can count .* uncovered='ignore'"):
+    with pytest.raises(ValueError, match=r"there is no wrong label .* uncovered='ignore'"):
         prediction_performance(
             ["a", "a"],
             ["a", "a"],

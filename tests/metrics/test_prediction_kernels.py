@@ -152,7 +152,7 @@ def test_prediction_loss_rejects_invalid_numbers() -> None:
     wrong = {
         "finite numbers, got nan in row 1": [1.0, math.nan],
         "finite numbers, got inf in row 1": [1.0, math.inf],
-        "must hold numbers for a regression": np.array([1.0, "x"], dtype=object),
+        "must hold numbers in regression": np.array([1.0, "x"], dtype=object),
     }
     for message, y_pred in wrong.items():
         with pytest.raises(ValueError, match=message):

@@ -131,15 +131,15 @@ def _read_thresholds(thresholds: Any, by: str) -> Floats | None:
     except (TypeError, ValueError):
         array = np.array([np.nan])
     if by == "fraction":
-        is_valid, rule = (array > 0) & (array <= 1), "above 0 and at most 1"
+        is_valid, rule = (array > 0) & (array <= 1), "numbers above 0 and at most 1"
     elif by == "count":
         is_valid, rule = (array >= 1) & (array == np.floor(array)), "integers of at least 1"
     else:
-        is_valid, rule = np.ones(array.shape, dtype=bool), "finite"
+        is_valid, rule = np.ones(array.shape, dtype=bool), "finite numbers"
     if array.ndim != 1 or not len(array) or not is_valid.all() or not np.isfinite(array).all():
         raise ValueError(
-            f"thresholds with by={by!r} must be a list of numbers, {rule}, got {thresholds!r}. "
-            'Omit them for 10 %, 20 %, … 100 % of the features with by="fraction".'
+            f"thresholds with by={by!r} must be a list of {rule}, got {thresholds!r}. "
+            'With by="fraction", omit them for 10 %, 20 %, … 100 % of the features.'
         )
     return array
 
@@ -254,7 +254,7 @@ def faithfulness(
     """
     measure_names = _check_measures(measures)
     rationales = rationales or Rationales()
-    remedy = "It is how many rows the model takes at once."
+    remedy = "It is the number of rows in one call of the model."
     check_integer("max_batch", max_batch, 1, remedy=remedy)
     target = Target.of(target)
     inputs = open_inputs(predict_proba, X, attributions, Removal.of(removal))

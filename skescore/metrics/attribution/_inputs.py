@@ -319,18 +319,21 @@ def _signs(
     if explained_columns is None:
         if explained.is_ambiguous and n_columns > 1 and not is_target_chosen:
             raise ValueError(
-                "attributions have a single output, and target is the predicted class of each row. "
-                "State the explained class by target=Target(explains=1), or explains='target' if "
-                "each row explains its predicted class, or set the target."
+                "attributions have one value per feature, so it is unknown which class they "
+                "explain; the default target is the predicted class of each row. Pass "
+                "target=Target(explains=1) if they explain column 1, "
+                "target=Target(explains='target') if each row explains its predicted class, or "
+                "the explained class as target."
             )
         return ones
     other = explained_columns != targets
     if other.any() and n_columns != 2:
         row = int(np.flatnonzero(other)[0])
         raise ValueError(
-            f"explains must be the target, because attributions of one of {n_columns} classes do "
-            f"not explain another: row {row} explains column {int(explained_columns[row])}, but "
-            f"its target is {int(targets[row])}. Set target, or explain the predicted classes."
+            f"explains must be the target if there are {n_columns} classes, because attributions "
+            f"of one class do not explain another class. In row {row}, they explain column "
+            f"{int(explained_columns[row])}, but the target is column {int(targets[row])}. Set "
+            "target to the explained class, or pass attributions of the predicted classes."
         )
     return np.where(other, -1.0, 1.0)
 
@@ -356,8 +359,9 @@ def _lime_scores(
         for unit, weight in weights[target]:
             if not 0 <= unit < size or not np.isfinite(weight):
                 raise ValueError(
-                    f"attributions of row {number} hold {weight!r} for feature {unit}, but X has "
-                    f"{size}. Explain exactly the rows of X."
+                    f"attributions of row {number} must be finite and for one of the {size} "
+                    f"features of X, numbered from 0, got {weight!r} for feature {unit}. Explain "
+                    "exactly the rows of X."
                 )
             scores[unit] = sign * weight
         row_scores.append(scores)

@@ -300,7 +300,7 @@ def _find_columns(name: str, target: Any, kind: str, predictions: Floats, classe
         if np.array_equal(np.unique(np.asarray(target)), [0]):
             return np.zeros(n_rows, dtype=np.intp)
         raise ValueError(
-            f"{name} must be omitted, as the model predicts a single number, got {target!r}."
+            f"{name} must be omitted, because the model predicts a single number, got {target!r}."
         )
     class_values = np.asarray(target)
     if class_values.ndim > 1 or (class_values.ndim == 1 and len(class_values) != n_rows):
@@ -317,8 +317,9 @@ def _find_columns(name: str, target: Any, kind: str, predictions: Floats, classe
         same = classes is not None and np.array_equal(classes, np.arange(n_columns))
         if is_integer and classes is not None and not same and classes.dtype.kind in "iuf":
             raise ValueError(
-                f"{name}={target!r} is ambiguous: a column or a label, as the classes are "
-                f"{listed(classes.tolist())}. Pass a Target with kind='column' or kind='label'."
+                f"{name}={target!r} is ambiguous: it can be a column or a label, because the "
+                f"classes are {listed(classes.tolist())}. Pass a Target with kind='column' or "
+                "kind='label'."
             )
         kind = "column" if is_integer else "label"
     columns = _columns(class_values, is_integer, kind, n_columns, classes, name)

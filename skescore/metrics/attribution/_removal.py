@@ -388,7 +388,7 @@ def find_units(groups: Any, X: Any) -> Indices:
         isinstance(group, (list, tuple, np.ndarray)) for group in groups
     ):
         raise TypeError(
-            f"groups must be a list of lists of columns, got {groups!r}, such as [[0, 1], [3, 4]]."
+            f"groups must be a list of lists of columns, such as [[0, 1], [3, 4]], got {groups!r}."
         )
     for number, group in enumerate(groups):
         for column in group:
