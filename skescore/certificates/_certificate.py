@@ -297,16 +297,17 @@ class Certificate:
             float(np.mean(scores)) for scores in (held_out["best"], held_out["given"])
         )
         figures = (
-            f"On held-out rows, the best {held_out['kind']} of at most "
-            f"{plural(held_out['n_rules'], 'rule')}, searched again on the training rows of each "
-            f"of {plural(len(held_out['best']), 'split')}, has {spec.label} {best:.4f} on average; "
-            f"rules extracted like the given ones have {extracted:.4f}"
+            f"The search for the best {held_out['kind']} of at most "
+            f"{plural(held_out['n_rules'], 'rule')} was repeated on the training rows of "
+            f"{plural(len(held_out['best']), 'split')}. On held-out rows, its {held_out['kind']} "
+            f"has {spec.label} {best:.4f} on average, and rules extracted like the given ones have "
+            f"{extracted:.4f}"
         )
         if np.isnan([best, extracted]).any():
             return f"{figures}."
         if spec.signed(best) > spec.signed(extracted):
-            return f"{figures}: it is better on held-out rows, too."
-        return f"{figures}: it is not better on held-out rows."
+            return f"{figures}: the {held_out['kind']} is better on held-out rows, too."
+        return f"{figures}: the {held_out['kind']} is not better on held-out rows."
 
     @property
     def _score(self) -> CertifiedScore:
@@ -565,7 +566,7 @@ class Certificate:
                 lines.append(f"No {space} is better; {incumbent}.")
             else:
                 improvement = f"{_round_up(gap)} {spec.label}"
-                lines.append(f"A {space} is better by at most {improvement}; {incumbent}.")
+                lines.append(f"No {space} is better by more than {improvement}; {incumbent}.")
         completeness = completeness_of(self.given_rules, self.settings["completeness"])
         if completeness < 1:
             lines.append(
@@ -679,8 +680,8 @@ class Certificate:
             )
         if not isinstance(data.get("score"), str) or data["score"] not in SCORE_SPECS:
             raise ValueError(
-                f"The certificate has the score {data.get('score')!r}, which is not known. Known "
-                f"are {', '.join(SCORE_SPECS)}; register others with register_score."
+                f"The certificate has the unknown score {data.get('score')!r}. Known scores are "
+                f"{', '.join(SCORE_SPECS)}; register others with register_score."
             )
         try:
             frontiers = [

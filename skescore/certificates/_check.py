@@ -839,9 +839,11 @@ class _Check:
             self.unchecked.append("The given rules are not in the certificate: not checked.")
             return []
         if stated["n_rules"] != len(rules["rules"]):
-            raise RejectedError(f"there are {len(rules['rules'])} given rules")
+            raise RejectedError(
+                f"it states {stated['n_rules']} given rules, but contains {len(rules['rules'])}"
+            )
         if rules.get("voting"):
-            self.unchecked.append("Several of the given rules predict together: not checked.")
+            self.unchecked.append("The given rules predict by a vote: not checked.")
             return []
         parts, predictions = self._predict(rules)
         covered = _members(sum(parts))
@@ -863,7 +865,7 @@ class _Check:
                     default = self._mean() if fallback is None else fallback
                     completed = [default if p is None else p for p in predictions]
             if not counted:
-                raise RejectedError(f"{key} of no row is undefined")
+                raise RejectedError(f"{key} is undefined, because no row is covered")
             exact = rows.metric(name, completed, counted)
             _require_equal(
                 f"{key} of the given rules", value, exact, rows.metric_error(name, counted)
@@ -891,19 +893,22 @@ class _Check:
                 _covered_volume({"rules": [rule]}, domain, self.budget) for rule in rules["rules"]
             ]
             if sum(one or 0 for one in volumes) > volume + Fraction(1e-12):
-                raise RejectedError("the given rules are stated to be disjoint, but they overlap")
+                raise RejectedError("it states that the given rules are disjoint, but they overlap")
         if volume is None:
-            volume_text = "Completeness by volume of the given rules: not checked."
+            volume_text = "Completeness by volume of the given rules was not checked."
         elif abs(stated - volume) <= _VOLUME_TOLERANCE:
             if self.given_completeness is None:
                 self.given_completeness = float(volume)
             return
         elif abs(stated - volume) < _ESTIMATE_TOLERANCE:
-            volume_text = "Completeness by volume of the given rules, an estimate: not checked."
+            volume_text = (
+                "Completeness by volume of the given rules is an estimate and was not checked."
+            )
         elif self._is_volume_of_stated_domain(rules, stated):
             volume_text = (
-                "The domain of the given rules differs from the domain of these rows, in which "
-                f"they cover {float(volume):.3f}: their completeness by volume is not checked."
+                "Completeness by volume of the given rules was not checked, because their domain "
+                "differs from the domain of these rows. In the domain of these rows, it is "
+                f"{float(volume):.3f}."
             )
         else:
             raise RejectedError(
@@ -1028,9 +1033,11 @@ class _Check:
         ]
         required = {frozenset(map(_key, values)) for values in value_sets if values}
         if required - known - listed:
-            raise RejectedError(f"no test compares {name} with a set of categories of the rules")
+            raise RejectedError(
+                f"no test compares {name} with a set of categories that a given rule uses"
+            )
         if listed - required and self.data["given"]["rules"] is not None:
-            raise RejectedError("only stated cuts and those of rules have sets of categories")
+            raise RejectedError(f"{name} has sets of categories that no given rule uses")
 
     def _check_described_cuts(
         self, cuts: Any, j: int, observed: Sequence[Any], *, is_text: bool
@@ -1100,11 +1107,11 @@ class _Check:
         """Check the losses, metrics and leaves of the best rules found for each size."""
         kind, n_sizes = frontier["kind"], len(frontier["upper"])
         if frontier["loss"] != self.loss:
-            raise RejectedError(f"{self.metric} does not follow from {frontier['loss']}")
+            raise RejectedError(f"{self.metric} cannot be computed from {frontier['loss']}")
         _require_equal("the total weight", frontier["total_weight"], self.rows.total_weight)
         per_size = ("lower", "status", "measured", "rules")
         if any(len(frontier[name]) != n_sizes for name in per_size):
-            raise RejectedError("its numbers of sizes differ")
+            raise RejectedError("its lists of bounds and rules have different lengths")
         if kind == "list":
             self._check_list_space(frontier["space"])
         self.incumbents[kind] = []
@@ -1114,7 +1121,7 @@ class _Check:
         for f1_bound in frontier.get("f1_bounds", ()):
             size = f1_bound["max_leaves"]
             if kind != "tree" or size > n_sizes or self.loss != "errors":
-                raise RejectedError("it bounds the F1 of rules outside of its space")
+                raise RejectedError("it bounds the F1 of rules outside of its search space")
             if size in self.incumbent_f1:
                 raise RejectedError(f"it bounds the F1 of {size} rules twice")
             self.incumbent_f1[size] = self._check_f1_incumbent(frontier, f1_bound)
@@ -1127,25 +1134,27 @@ class _Check:
         if space["n_rows"] != len(self.rows.y) or (
             classes != (labels if self.rows.task == "classification" else None)
         ):
-            raise RejectedError("its space is described for other rows")
+            raise RejectedError("its search space was described for other rows")
 
     @staticmethod
     def _check_bound_pair(frontier: Any, i: int) -> None:
         """Check that the bounds of one size are consistent."""
         low, high = frontier["lower"][i], frontier["upper"][i]
         if low > high:
-            raise RejectedError(f"the bounds {low} and {high} contradict each other")
+            raise RejectedError(f"the lower bound {low} exceeds the upper bound {high}")
         if i and (low > frontier["lower"][i - 1] or high > frontier["upper"][i - 1]):
             raise RejectedError("a bound grows with the number of rules")
         if frontier["status"][i] == "optimal" and low < high:
-            raise RejectedError(f"the bounds {low} and {high} are not 'optimal'")
+            raise RejectedError(
+                f"the status is 'optimal', but the bounds {low} and {high} are different"
+            )
 
     def check_incumbent(self, frontier: Any, i: int) -> tuple[Fraction, int]:
         """Check the best rules found for a size; return the certified metric and their number."""
         rules, loss, rows = frontier["rules"][i], frontier["loss"], self.rows
         n_rules = len(rules["rules"])
         if n_rules > i + 1:
-            raise RejectedError(f"there are {n_rules} rules where {i + 1} are allowed")
+            raise RejectedError(f"there are {n_rules} rules, but only {i + 1} are allowed")
         parts, predictions = self._check_membership(frontier, rules)
         everything = range(len(predictions))
         exact = rows.loss(loss, predictions, everything)
@@ -1220,7 +1229,9 @@ class _Check:
                 raise RejectedError("linear functions are not in the space")
             n_tests = sum(self._count_tests(c, frontier["space"]["cuts"]) for c in rule["if"])
             if n_tests > max_conditions:
-                raise RejectedError(f"a rule has {n_tests} conditions")
+                raise RejectedError(
+                    f"a rule has {n_tests} conditions, but at most {max_conditions} are allowed"
+                )
         parts, predictions = self._predict(rules)
         if sum(parts) != self.all_rows:  # the parts are disjoint
             raise RejectedError("rules that should be complete do not cover all rows")
@@ -1370,8 +1381,8 @@ class _Check:
             sentences.append(f"{start}{_join(searched)} rules, by the checker's own search.")
         if unproven:
             self.unchecked.append(
-                f"{kind}: the bounds for {_join(unproven)} rules are not checked; there are too "
-                f"many rules for the {' and '.join(sorted(limits))} limit."
+                f"{kind}: the bounds for {_join(unproven)} rules are not checked, because the "
+                f"{' and '.join(sorted(limits))} limit is reached."
             )
         return sentences
 
@@ -1470,7 +1481,8 @@ class _Check:
             raise LimitError("class")
         if proof["target"] > upper_bound:
             raise RejectedError(
-                f"its proof is for an F1 of {proof['target']}, but it states {upper_bound}"
+                f"its proof is for an F1 of {proof['target']}, but the stated bound is "
+                f"{upper_bound}"
             )
         y = np.array([keys.index(_key(value)) for value in self.rows.targets])
         w = np.array([self.rows.w[i] for i in self.rows.index])
@@ -1617,7 +1629,7 @@ class _Check:
         if gap <= rounding:
             return [f"No {space} is better; {incumbent}."]
         improvement = f"{math.ceil(gap * 1e4 - 1e-9) / 1e4:.4f} {label}"
-        return [f"A {space} is better by at most {improvement}; {incumbent}."]
+        return [f"No {space} is better by more than {improvement}; {incumbent}."]
 
     def _describe_space(self, frontier: Any) -> str:
         """Describe the search space of a frontier: kind and size of the rules, and their cuts."""
@@ -1694,7 +1706,9 @@ def _branch(node: Any, low: Any, high: Any, *, is_whole: bool) -> list[tuple[Any
     k, (below, above) = node["class"], node["between"]
     is_next = is_whole and below == math.floor(below) and above == below + 1
     if k >= len(low) or not (above <= below or is_next):
-        raise RejectedError(f"no branch has between {below} and {above} predictions")
+        raise RejectedError(
+            f"a branch of its proof has the invalid limits {below} and {above} of predictions"
+        )
     first_high, second_low = high.copy(), low.copy()
     first_high[k] = min(first_high[k], below)
     second_low[k] = max(second_low[k], above)

@@ -249,9 +249,9 @@ class CertificateProblem:
         if uncovered != score.spec.uncovered and not evaluation.covered.all():
             raise ValueError(
                 f"scoring has uncovered={uncovered!r}, but {score.spec.label} is certified with "
-                f"uncovered={score.spec.uncovered!r}, which differs because no given rule holds "
-                f"for {int((~evaluation.covered).sum())} of the rows. Omit it, or add a rule "
-                "for these rows."
+                f"uncovered={score.spec.uncovered!r}. The two differ here, because no given rule "
+                f"holds for {int((~evaluation.covered).sum())} of the rows. Omit uncovered, or add "
+                "a rule for these rows."
             )
         columns = getattr(X, "column_names", getattr(X, "columns", None))
         names = list(ruleset.feature_names) if columns is None else [str(c) for c in columns]
@@ -432,8 +432,8 @@ def _read_reference(model: Any, X: Any, y: Any) -> tuple[np.ndarray, str]:
     oracle = getattr(model, "oracle_", None)
     if oracle is None:
         raise ValueError(
-            "y must be passed, labels or a fitted black box: a rule set does not know its "
-            "reference."
+            "y must be passed for a rule set, which does not store its reference, got None. Pass "
+            "labels or a fitted black box."
         )
     return np.asarray(oracle.query(X)), BLACK_BOX_REFERENCE
 

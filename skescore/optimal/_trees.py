@@ -151,7 +151,7 @@ def optimal_trees(
     if (np.abs(losses - upper) > 10 * search.tolerance).any():
         raise RuntimeError(
             f"The trees' losses {losses.tolist()} differ from those of the search, "
-            f"{upper.tolist()}. This is a bug in skescore, please report it."
+            f"{upper.tolist()}. This is a bug in skescore; please report it."
         )
     upper = np.minimum.accumulate(losses)
     rounding_error = 0.0 if search.loss.is_integral else 10 * search.tolerance

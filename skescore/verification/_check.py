@@ -184,7 +184,9 @@ def check_verification(
     n_witnesses = checker.check_witnesses()
     checker.check_picture()
     verdict = "not refuted" if cells is None else "confirmed"
-    return checker.result(verdict, f"{n_witnesses} witnesses by the model, {method}")
+    return checker.result(
+        verdict, f"compared with the model on {n_witnesses} witnesses and {method}"
+    )
 
 
 def _with_joined_indices(names: Sequence[str]) -> list[str]:
@@ -242,9 +244,9 @@ class _Checker:
         if self.findings:
             return VerificationCheck("rejected", tuple(self.findings), method)
         choices = ["ruleset", "radius", "tolerance", "confidence"]
-        reason = "the statements are about these rules and choices"
+        reason = "inputs of the verification"
         fields = {name: reason for name in choices if self.data[name] is not None}
-        work = "they describe the work, which is not repeated"
+        work = "the work is not repeated"
         fields |= dict.fromkeys(("n_queries", "seconds"), work)
         if self.data["engine"] == "sampling":
             fields["reason"] = work
@@ -299,7 +301,8 @@ class _Checker:
         if self._has_fallback and (-1 in indices or -1 in self._assigned):
             expected.append(-1)
         self._expect(
-            indices == expected, f"The records are of the rules {indices}, not {expected}."
+            indices == expected,
+            f"There are records of the rules {indices}, but there must be records of {expected}.",
         )
 
     def _check_rules(self) -> None:
@@ -424,10 +427,11 @@ class _Checker:
         )
         if mass == 0:
             is_empty = proven is None and bounds == [None] * 4 and not is_sampled
-            self._expect(is_empty, f"{name} must be null, as there is no mass.")
+            self._expect(is_empty, f"{name} must be null, because the region is empty.")
             return
         if not self._expect(
-            proven is not None and None not in bounds, f"{name} is null, although there is mass."
+            proven is not None and None not in bounds,
+            f"{name} is null, although the region is not empty.",
         ):
             return
         lower, upper, proven_lower, proven_upper = bounds
@@ -446,7 +450,7 @@ class _Checker:
         self._expect(
             _is_close(lower, disagreeing + low * unknown)
             and _is_close(upper, disagreeing + high * unknown),
-            f"{name} is no interval of {interval['n_samples']} samples.",
+            f"{name} is not an interval of {interval['n_samples']} samples.",
         )
         reason = "the samples are not drawn again"
         self._leave(record, f"{measure}_disagreement.n_samples", reason)
@@ -831,9 +835,11 @@ class _Checker:
         proven = record[f"{measure}_proven"]
         if proven is None or None in (interval[bound] for bound in _BOUNDS):
             # A tiny mass vanishes in the sums of a verification.
-            self._expect(total < _SUM_ROUNDING, f"{name} is null, although there is mass.")
+            self._expect(
+                total < _SUM_ROUNDING, f"{name} is null, although the region is not empty."
+            )
             return
-        if not self._expect(total > 0, f"{name} must be null, as there is no mass."):
+        if not self._expect(total > 0, f"{name} must be null, because the region is empty."):
             return
         share = float(weights[own & wrong].sum()) / total
         error = _ROUNDING + _SUM_ROUNDING * max(float(weights.sum()), 1.0) / total

@@ -246,9 +246,11 @@ def test_with_held_out_adds_scores_on_held_out_rows(iris: Any) -> None:
     assert np.mean(held_out_scores["given"]) == pytest.approx(search.best_score_)
     better = np.mean(held_out_scores["best"]) > np.mean(held_out_scores["given"])
     sentence = held_out_certificate.to_text().split("\n")[-1]
-    assert sentence.startswith(f"On held-out rows, the best {kind} of at most {len(best)} rules")
+    assert sentence.startswith(f"The search for the best {kind} of at most {len(best)} rules")
     assert sentence.endswith(
-        "it is better on held-out rows, too." if better else "it is not better on held-out rows."
+        f"the {kind} is better on held-out rows, too."
+        if better
+        else f"the {kind} is not better on held-out rows."
     )
     assert (
         Certificate.from_json(held_out_certificate.to_json()).to_text()
@@ -362,7 +364,7 @@ def test_from_json_rejects_other_texts(certificate: Certificate) -> None:
         ),
         (
             '{"format": "skescore.Certificate", "version": 1, "score": ["ice"]}',
-            r"has the score \['ice'\], which is not known",
+            r"has the unknown score \['ice'\]",
         ),
     ):
         with pytest.raises(ValueError, match=message):

@@ -484,7 +484,7 @@ def test_checker_includes_bounds_hidden_by_outlier() -> None:
         part[name][2] = part[name][1]
     assert part["status"][1] == "rounding"  # so that a lower bound of 0 is stated
     result = check_certificate(json.dumps(data), X, y)
-    assert "is better by at most" in result.claims[-1]
+    assert "is better by more than" in result.claims[-1]
 
 
 def test_checker_requires_stated_sets_of_categories() -> None:

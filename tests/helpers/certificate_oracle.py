@@ -429,11 +429,11 @@ class Oracle:
         if found > reachable + 6e-5:
             return False
         tolerance = 1e-6 * max(1.0, abs(best))
-        if " than " in claim:
+        if " has a better " in claim:
             limit = spec.signed(float(re.findall(r"than (-?[\d.]+\d)", claim)[0]))
             return bool(best <= limit + tolerance)
         gap = best - self.given_score(certificate)
-        stated = re.findall(r"better by at most ([\d.]+\d)", claim)
+        stated = re.findall(r"better by more than ([\d.]+\d)", claim)
         return bool(gap <= (float(stated[0]) if stated else 0.0) + tolerance)
 
     def _false_statements(

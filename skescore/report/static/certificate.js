@@ -42,7 +42,7 @@ class ProvenBounds {
     const parts = this.kinds.map((kind) => {
       const gap = this.gap(kind), most = kind.bounds.length;
       return gap <= 0 ? `no ${kind.kind} of at most ${plural(most, "rule")} is better`
-        : `a ${kind.kind} of at most ${plural(most, "rule")} is better by at most ` +
+        : `no ${kind.kind} of at most ${plural(most, "rule")} is better by more than ` +
           (Math.ceil(gap * 1e4 - 1e-9) / 1e4).toFixed(4);
     });
     byId("corridor-text").textContent = `With this score and these weights, the rules have ${label} ` +
