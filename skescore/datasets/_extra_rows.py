@@ -126,7 +126,7 @@ def find_extra_rows(rows: Sequence[Sequence[str]], names: Sequence[str]) -> Extr
     findings = (
         []
         if not repeated
-        else [f"{plural(len(repeated), 'row')} left out among the data (repeated header)"]
+        else [f"{plural(len(repeated), 'row')} among the data left out (repeated header)"]
     )
     findings += _left_out_text(cells, totals, "sums or means of other rows")
     findings += _left_out_text(cells, headings, "headings of the rows below them")
@@ -153,7 +153,7 @@ def _left_out_text(
         return []
     words = [shortened(next(filter(None, cells[i]))) for i in indices]
     rows = plural(len(indices), "row")
-    return [f"{rows} left out among the data ({reason}): {listed(words, 3)}"]
+    return [f"{rows} among the data left out ({reason}): {listed(words, 3)}"]
 
 
 def may_have_extra_rows(text: str, separator: str, header: str) -> bool:

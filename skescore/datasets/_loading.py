@@ -108,7 +108,7 @@ def _check_names(names: list[str], where: str, target: str | None, options: Read
         if not [name for name in names if name != target and name not in drop]:
             raise DatasetError(
                 f"{where}: no feature column is left besides the target {target!r}. Drop fewer "
-                "columns, and see that columns are separated by a comma, semicolon, tab or "
+                "columns, and check that columns are separated by a comma, semicolon, tab or "
                 "vertical bar."
             )
     elif target in features:
@@ -119,7 +119,7 @@ def _check_names(names: list[str], where: str, target: str | None, options: Read
     elif len(set(features)) != len(features) or not features:
         raise DatasetError(
             f"{where}: features must name at least one column and none of them twice, got "
-            f"{features!r}. Leave features out to take all columns but the target."
+            f"{features!r}. Leave features out to use all columns except the target."
         )
     return target
 
@@ -171,8 +171,8 @@ def _without_missing(
             continue
         cell, _ = _first_cell(table[name], np.isinf(table[name].to_numpy(float)))
         problems.add(
-            f"column {name!r} has {n_infinite[name]} infinite values, first {cell}. Put a finite "
-            f"number there, or pass {_remedy('missing', 'keep')} to read them as missing.",
+            f"column {name!r} has {n_infinite[name]} infinite values, first {cell}. Replace them "
+            f"by finite numbers, or pass {_remedy('missing', 'keep')} to read them as missing.",
             "--missing",
             "keep",
         )
@@ -202,8 +202,8 @@ def _without_missing(
     complete_rows = table[~rows]
     if len(complete_rows) < 2:
         problems.add(
-            f"{summary} missing='drop' would leave {len(complete_rows)} of {len(table)} rows, at "
-            f"least 2 are needed. Fill cells in, pass {_remedy('missing', 'keep')}, or {fewer}.",
+            f"{summary} missing='drop' would leave {len(complete_rows)} of {len(table)} rows, but "
+            f"at least 2 are needed. Fill cells in, pass {_remedy('missing', 'keep')}, or {fewer}.",
             "--missing",
             "keep",
         )
@@ -232,8 +232,9 @@ def _without_unlabeled(
     complete_rows = table[table[target].notna()]
     if len(complete_rows) < 2:
         problems.add(
-            f"the target {target!r} is missing in {n_unlabeled} of {len(table)} rows, and at least "
-            "2 are needed. Fill cells in, or choose another target (on the command line: --target)."
+            f"the target {target!r} is missing in {n_unlabeled} of {len(table)} rows, but at least "
+            "2 rows must have it. Fill cells in, or choose another target (on the command line: "
+            "--target)."
         )
     return complete_rows
 
@@ -260,7 +261,7 @@ def _renamed(y: pd.Series, names: Mapping[str, str], task: str, is_training: boo
         return y
     if task == "regression":
         raise DatasetError(
-            f"labels renames classes, but the target {y.name!r} is a quantity. Leave labels out "
+            f"labels renames classes, but the target {y.name!r} is numeric. Leave labels out "
             f"(on the command line: --labels), or pass {_remedy('task', 'classification')}."
         )
     texts = y.map(lambda label: str(label))
@@ -278,8 +279,8 @@ def _renamed(y: pd.Series, names: Mapping[str, str], task: str, is_training: boo
     renamed = texts.map(lambda text: by_old.get(text, text)).astype(object)
     if is_training and renamed.nunique() < 2:
         raise DatasetError(
-            f"labels gives all classes of {y.name!r} the name {renamed.iloc[0]!r}, and at least 2 "
-            "classes are needed. Rename fewer (on the command line: --labels)."
+            f"labels gives all classes of {y.name!r} the name {renamed.iloc[0]!r}, but at least 2 "
+            "classes are needed. Merge fewer classes (on the command line: --labels)."
         )
     # The file would be read in this way if it contained the new names.
     is_integer = renamed.str.fullmatch(r"0|-?[1-9]\d{0,17}").all()
@@ -406,8 +407,8 @@ def _check_classes(labels: pd.Series, subject: str) -> None:
         )
     if n_classes == len(labels) > MAX_NUMERIC_CLASSES:
         raise DatasetError(
-            f"{subject} has a class of its own in each of the {len(labels)} rows, such as "
-            f"{example!r}, as identifiers and dates do. Choose another target (on the command "
+            f"{subject} has a different class in each of the {len(labels)} rows, such as "
+            f"{example!r}, like an identifier or a date. Choose another target (on the command "
             f"line: --target), or pass {_remedy('task', 'regression')} if it is a quantity."
         )
 
@@ -417,8 +418,8 @@ def _note_many_classes(y: pd.Series, task: str) -> list[str]:
     if task == "regression" or y.nunique() <= max(MAX_NUMERIC_CLASSES, len(y) / 2):
         return []
     return [
-        f"the target {y.name!r} has {y.nunique()} classes in {len(y)} rows, as free text does, so "
-        "rules cannot predict it; for another target: --target NAME"
+        f"the target {y.name!r} has {y.nunique()} classes in {len(y)} rows, like free text, so "
+        "rules cannot predict it; to choose another target: --target NAME"
     ]
 
 

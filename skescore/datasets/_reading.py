@@ -537,7 +537,7 @@ class Preparation:
             return cls(tuple(columns), na_values, data.get("decimal"), labels, target)
         except (KeyError, TypeError, AttributeError) as error:
             raise DatasetError(
-                f"The record of how a table was read is damaged: {error}. Make the rules again, "
+                f"The record of how a table was read is damaged: {error}. Extract the rules again, "
                 "or remove the record, so that the table is read without it."
             ) from error
 
@@ -653,7 +653,8 @@ def _note_unknown_columns(
             close = nearest_names(name, list(columns))
             guess = f" Did you mean {close}?" if close else ""
             findings.append(
-                f"{text!r} in na_values names no column, so it is a text in any column.{guess}"
+                f"{text!r} in na_values names no column, so cells with exactly this text are read "
+                f"as missing in all columns.{guess}"
             )
 
 
@@ -1084,7 +1085,7 @@ class _Reader:
         results: list[tuple[ColumnReading, dict[str, pd.Series]]] = []
         for name in names:
             if features is None and name == self.options.groups:
-                self.findings.append(f"column {name!r} holds groups of rows and is no feature")
+                self.findings.append(f"column {name!r} holds groups of rows and is not a feature")
             elif features is None and _is_copy(self.frame, name):
                 self.leave(name, "copies under the same name")
             elif (result := self.read(name, chosen=features is not None)) is not None:
@@ -1103,7 +1104,7 @@ class _Reader:
             return result
         if result[0].kind == "date":
             return result
-        self.findings.append(f"column {name!r} holds the time of the rows and is no feature")
+        self.findings.append(f"column {name!r} holds the time of the rows and is not a feature")
         return None
 
     def _read_column(self, name: str, *, chosen: bool) -> _Read:
@@ -1293,8 +1294,8 @@ class _Reader:
                 "missing",
                 f"{listed(cells.texts[stray_mask].tolist(), 5)} in column {name!r} is read as "
                 f"missing ({count} of {len(cells.codes)} rows, first data row "
-                f"{self.frame.index[first] + 1}), as the others are numbers; to read the column as "
-                f"categories: --category {quoted(name)}",
+                f"{self.frame.index[first] + 1}), because the other values are numbers; to read "
+                f"the column as categories: --category {quoted(name)}",
             )
 
     def _note_units(self, reading: ColumnReading, cells: _Cells, number_mask: np.ndarray) -> None:
@@ -1305,8 +1306,8 @@ class _Reader:
             self.note_conversion(
                 reading.name,
                 "number",
-                f"column {reading.name!r} holds numbers that are not exact, such as "
-                f"{inexact[0]!r}, read as the number",
+                f"column {reading.name!r} holds inexact numbers such as {inexact[0]!r}, which are "
+                "read as exact",
             )
         if reading.unit:
             other_units = sorted(
@@ -1339,7 +1340,7 @@ class _Reader:
             self.note_conversion(
                 reading.name,
                 "number",
-                f"column {reading.name!r} holds numbers in several units, read as they stand: "
+                f"column {reading.name!r} holds numbers in several units, read without conversion: "
                 f"{unit_list}",
             )
 
@@ -1395,7 +1396,7 @@ class _Reader:
                 option = f"={sentinel}" if sentinel < 0 else f" {quoted(f'{name}={sentinel}')}"
                 self.findings.append(
                     f"{sentinel} in column {name!r} ({count} rows) may stand for a missing value; "
-                    f"to read it so: --na-values{option}"
+                    f"to read it as missing: --na-values{option}"
                 )
 
     def _category(self, name: str, column: pd.Series, cells: _Cells, keep: bool) -> _Read:
@@ -1491,7 +1492,7 @@ class _Reader:
         )
         format_note = f" (written as {date_format})" if date_format else ""
         if not parts and is_order:
-            self.findings.append(f"column {name!r} holds the time of the rows and is no feature")
+            self.findings.append(f"column {name!r} holds the time of the rows and is not a feature")
             return None
         if not parts:
             return self.leave(name, "one point in time only")
@@ -1578,7 +1579,7 @@ def _note_day_order(name: str, cells: _Cells, date_format: str, findings: list[s
         text = (
             f"{plural(cells.count_rows(is_ambiguous), 'cell')} of column {name!r} such as "
             f"{texts[is_ambiguous].iloc[0]!r} could have the day or the month first, and "
-            f"{'both orders occur' if other in formats else 'no other cell shows which'}; "
+            f"{'both orders occur' if other in formats else 'no other cell shows which'}; they are "
             f"read with the {first} first"
         )
         findings.append(Conversion(name, "date", text))
@@ -1662,8 +1663,8 @@ def _row_number_text(name: str) -> str:
     """Return a message about consecutive integers, which may number the rows or their times."""
     if is_time_name(name) and not _DATE_PART.fullmatch(name):
         return (
-            f"column {name!r} is different in each row, so rules on it say nothing about later "
-            f"rows; to hold out later rows instead: --time {quoted(name)}"
+            f"column {name!r} has a different value in each row, so rules on it say nothing about "
+            f"later rows; to hold out later rows instead: --time {quoted(name)}"
         )
     return (
         f"column {name!r} looks like row numbers, so rules on it say nothing about other rows; to "
@@ -1827,7 +1828,7 @@ def prepare(
         missing_labels = raw.missing_texts(frame[target])
     if options.sample is not None and options.sample < len(frame):
         findings.append(
-            f"a sample of {options.sample} of {len(frame)} rows is read, drawn at random"
+            f"only a random sample of {options.sample} of the {len(frame)} rows is used"
         )
         frame = frame.sample(options.sample, random_state=options.random_state).sort_index()
     reader = _Reader(frame, table_problems, options, sign == ",", findings, written=raw.written)
@@ -2007,8 +2008,8 @@ def _read_prepared(
         )
     if reading.kind == "number" and _is_dates(column) and column.notna().any():
         findings.append(
-            f"column {reading.name!r} holds dates, but numbers in the earlier table, and is read "
-            f"as missing ({plural(int(column.notna().sum()), 'row')})"
+            f"column {reading.name!r} holds dates, which are read as missing, because the earlier "
+            f"table has numbers in this column ({plural(int(column.notna().sum()), 'row')})"
         )
         column = pd.Series(np.nan, index=column.index)
     if reading.kind == "date" and not _is_dates(column):

@@ -108,8 +108,9 @@ def _from_start(
     later = times[times >= start]
     if len(later) < 2:
         raise DatasetError(
-            f"since={options.since!r} leaves {len(later)} of {len(times)} rows, at least 2 are "
-            f"needed; {options.time!r} ends with {times.iloc[-1]} (on the command line: --since)."
+            f"since={options.since!r} leaves {len(later)} of {len(times)} rows, but at least 2 are "
+            f"needed. Pass an earlier value (on the command line: --since); {options.time!r} ends "
+            f"with {times.iloc[-1]}."
         )
     findings.append(f"{len(times) - len(later)} rows before {options.since} are left out")
     return later

@@ -68,7 +68,7 @@ def test_read_table_omits_totals_after_blocks_only(tmp_path, seed, sizes, has_ki
     columns = slice(len(NAMES) if has_kind else 3)
     staff_read, finding = read_staff([row[columns] for row in rows], tmp_path)
     assert staff_read == staff
-    assert "left out among the data (sums or means of other rows): " in finding
+    assert "among the data left out (sums or means of other rows): " in finding
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -116,14 +116,14 @@ def test_load_dataset_omits_subtotals(separator, suffix, tmp_path):
     assert frames[0].equals(frames[1])
     assert "(sums or means of other rows): 'Subtotal 0', 'Subtotal 1'" in findings[1]
     assert "(repeated header)" in findings[1]
-    assert "left out among" not in findings[0]
+    assert "among the data left out" not in findings[0]
 
 
 def test_read_table_omits_headings_of_groups(tmp_path):
     rows = [["North", "", "", ""], *make_rows(6, 0), ["South", "", "", ""], *make_rows(6, 1)]
     staff, finding = read_staff(rows, tmp_path)
     assert staff == [int(row[1]) for row in rows if row[1]]
-    assert "2 rows left out among the data (headings of the rows below them)" in finding
+    assert "2 rows among the data left out (headings of the rows below them)" in finding
     gaps = [*make_rows(6, 0), ["Shop 9", "", "", ""], *make_rows(6, 1)]  # a row without values
     assert len(read_staff(gaps, tmp_path)[0]) == len(gaps)
 
@@ -199,7 +199,7 @@ def test_load_dataset_omits_rows_of_years_that_are_sums(tmp_path, form):
     (table.to_csv if form == "csv" else table.to_excel)(path, index=False)
     dataset = load_dataset(path, target="y")
     assert len(dataset.X) == 24
-    assert "3 rows left out among the data (sums or means of other rows)" in dataset.findings[0]
+    assert "3 rows among the data left out (sums or means of other rows)" in dataset.findings[0]
     table.loc[table["month"] == "Year", ["n", "sales"]] += 5  # no longer sums
     (table.to_csv if form == "csv" else table.to_excel)(path, index=False)
     assert len(load_dataset(path, target="y").X) == 28

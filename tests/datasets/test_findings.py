@@ -124,7 +124,7 @@ def test_findings_report_sentinels(mark, others, noted):
     assert bool(findings) is noted
     if noted:
         option = f"={mark}" if mark < 0 else f" x={mark}"
-        assert findings[0].endswith(f"to read it so: --na-values{option}")
+        assert findings[0].endswith(f"to read it as missing: --na-values{option}")
         frame = pd.DataFrame({"x": column})
         assert read_table(frame, na_values=str(mark)).frame["x"].isna().sum() == 2
 
@@ -133,7 +133,7 @@ def test_findings_report_sentinels_of_the_target():
     for values, option in (([-9999, 1.5, 2.5, 7], "=-9999"), ([9, 0, 1, 1], " y=9")):
         frame = pd.DataFrame({"x": MEASURED[:20], "y": values * 5})
         (finding,) = load_dataset(frame, target="y").findings
-        assert finding.endswith(f"to read it so: --na-values{option}")
+        assert finding.endswith(f"to read it as missing: --na-values{option}")
         assert not load_dataset(frame, target="y", na_values=option.strip(" =")).findings[1:]
 
 
@@ -151,8 +151,9 @@ def test_na_values_of_one_column():
     assert table.frame["hiv"].isna().sum() == 4
     assert table.frame["age"].isna().sum() == 0
     assert table.frame["sex"].isna().sum() == 1
-    assert "'sx=unk' in na_values names no column, so it is a text in any column" in str(
-        table.findings
+    assert (
+        "'sx=unk' in na_values names no column, so cells with exactly this text are read as missing"
+        in str(table.findings)
     )
     later = read_table(frame, preparation=table.preparation)
     pd.testing.assert_frame_equal(later.frame, table.frame)

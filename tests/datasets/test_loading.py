@@ -191,7 +191,7 @@ def test_unknown_file_error_suggests_similar_files(write, tmp_path):
     write(GOOD, "flowers.csv")
     with pytest.raises(DatasetNotFoundError, match=r"Similar in .*: 'flowers\.csv'"):
         load_dataset(tmp_path / "flower.csv", target="y")
-    with pytest.raises(DatasetNotFoundError, match="There is no folder"):
+    with pytest.raises(DatasetNotFoundError, match="does not exist or cannot be read"):
         load_dataset(tmp_path / "nowhere" / "flower.csv", target="y")
     with pytest.raises(DatasetNotFoundError, match="download the file first"):
         load_dataset("https://example.org/flowers.csv", target="y")
@@ -319,7 +319,7 @@ def test_labels_parameter_rejects_unknown_classes(write):
 
 def test_labels_parameter_rejects_quantities_and_single_class(write):
     path = write("a,y\n1.5,1.25\n2,2.5\n3,3.75\n")
-    with pytest.raises(DatasetError, match="'y' is a quantity"):
+    with pytest.raises(DatasetError, match="'y' is numeric"):
         load_dataset(path, target="y", labels={"1.25": "7"})
     path = write("a,y\n1.5,well\n2,ill\n", "two.csv")
     with pytest.raises(DatasetError, match="at least 2 classes are needed"):

@@ -134,8 +134,8 @@ def test_dates_of_mixed_formats_are_read(formats):
 @pytest.mark.parametrize(
     ("formats", "reason"),
     [
-        (["%d/%m/%Y", "%m/%d/%Y"], "and both orders occur; read with the day first"),
-        (["%m/%d/%Y"], "and no other cell shows which; read with the month first"),
+        (["%d/%m/%Y", "%m/%d/%Y"], "and both orders occur; they are read with the day first"),
+        (["%m/%d/%Y"], "and no other cell shows which; they are read with the month first"),
     ],
 )
 def test_ambiguous_days_and_months_are_reported(formats, reason):
@@ -214,7 +214,7 @@ def test_omitted_texts_are_not_offered_as_numbers():
 def test_different_units_are_noted():
     table = read_table(pd.DataFrame({"x": ["$1", "€2", "3"]}))
     assert table.findings == (
-        "column 'x' holds numbers in several units, read as they stand: $, € and without",
+        "column 'x' holds numbers in several units, read without conversion: $, € and without",
     )
 
 
@@ -230,9 +230,7 @@ def test_ambiguous_separators_are_noted():
 
 def test_inexact_numbers_are_noted():
     (note,) = read_table(pd.DataFrame({"x": ["ca. 51", "83", "90"]})).findings
-    assert (
-        note == "column 'x' holds numbers that are not exact, such as 'ca. 51', read as the number"
-    )
+    assert note == "column 'x' holds inexact numbers such as 'ca. 51', which are read as exact"
 
 
 @pytest.mark.parametrize("stray", ["03,04.2023 10:15", "soon"])
@@ -422,7 +420,7 @@ def test_dates_are_no_numbers_of_an_earlier_table():
     days = pd.DataFrame({"on": pd.to_datetime(["2024-01-31", None]), "x": [1, 2]})
     later = read_table(days, preparation=first.preparation)
     assert later.frame["on"].isna().all()
-    assert "column 'on' holds dates, but numbers in the earlier table" in later.findings[0]
+    assert "column 'on' holds dates, which are read as missing" in later.findings[0]
 
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
@@ -663,7 +661,7 @@ def test_sample_parameter_draws_rows(write):
     assert len(first.X) == 50
     pd.testing.assert_frame_equal(first.X, second.X)
     assert first.X["x"].is_monotonic_increasing
-    assert "a sample of 50 of 500 rows is read" in first.findings[0]
+    assert "only a random sample of 50 of the 500 rows is used" in first.findings[0]
     other = load_dataset(path, target="y", sample=50, random_state=1)
     assert other.X["x"].tolist() != first.X["x"].tolist()
     assert len(load_dataset(path, target="y", sample=5000).X) == 500

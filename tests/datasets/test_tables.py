@@ -109,7 +109,7 @@ def test_singleton_classes_are_allowed_and_listed(write):
 def test_target_rejects_identifiers(write):
     rows = "".join(f"{i},id{i}\n" for i in range(21))
     text = refusal(write(f"x,y\n{rows}"))
-    assert "a class of its own in each of the 21 rows, such as 'id0'" in text
+    assert "a different class in each of the 21 rows, such as 'id0'" in text
     dataset = load_dataset(write(f"x,y\n{rows}22,id3\n"), target="y")
     assert dataset.class_counts["id3"] == 2
     assert "the target 'y' has 21 classes in 22 rows" in dataset.findings[-1]
@@ -176,7 +176,7 @@ def test_missing_drop_keeps_row_numbers_of_errors(write):
 
 def test_missing_drop_rejects_too_few_rows(write):
     text = refusal(write("a,b,y\n1,,p\n,2,q\n3,4,p\n"), missing="drop")
-    assert "would leave 1 of 3 rows, at least 2 are needed" in text
+    assert "would leave 1 of 3 rows, but at least 2 are needed" in text
 
 
 @pytest.mark.parametrize("word", ["NA", "NaN", "null", "None", "n/a", ""])

@@ -513,7 +513,7 @@ EXCEL_TABLES = {
         "Bonus",
         ("Region", "Visitors", "Sales", "Returns"),
         60,
-        "2 rows left out among the data (sums or means of other rows): 'North Total'",
+        "2 rows among the data left out (sums or means of other rows): 'North Total'",
     ),
     "wards": EverydayTable(
         _wards_sheet,
