@@ -170,8 +170,8 @@ _OTHER_QUANTITIES = (
 MAX_DISAGREEMENT = QuantityLimit(
     "max_disagreement",
     "a verified disagreement of at most {value:g}",
-    "verify up to five candidates, the best first, until the upper bound of the disagreement with "
-    "the model near the data is at most this share",
+    "verify up to five candidates, the best first, and select the first one whose disagreement "
+    "with the model near the data has an upper bound of at most this share",
     0.0,
 )
 #: Quantity measured by a verification after the search, for some candidates on all rows.

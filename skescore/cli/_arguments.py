@@ -339,7 +339,7 @@ def add_data_options(
         help=f"a built-in data set ({', '.join(DATA_SET_TASKS)}) or a CSV, TSV, Excel or Parquet "
         f"file{elsewhere}",
     )
-    use = "required for files" if needs_target else "optional; rows without a label count too"
+    use = "required for files" if needs_target else "optional; rows without a label are used too"
     group.add_argument("--target", metavar="COLUMN", help=f"column to predict; {use}")
     group.add_argument(
         "--task",
@@ -682,7 +682,8 @@ _REPEATED = {
     ),
     "--thresholds": (
         "COLUMN:LIST",
-        ("allowed bounds: COLUMN:18,65, COLUMN:2 digits or COLUMN:1 decimal; * means all columns"),
+        "bounds that conditions may have: a list of numbers (COLUMN:18,65) or a precision "
+        "(COLUMN:2 digits, COLUMN:1 decimal); * means all columns",
     ),
     "--together": ("COLUMN:A,B", "categories that no condition may separate"),
     "--apart": ("COLUMN:A,B", "categories that no condition may accept together"),

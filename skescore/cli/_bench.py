@@ -479,9 +479,9 @@ def _add_method_options(group: argparse._ArgumentGroup) -> None:
         type=Path,
         action=OF_FILE,
         metavar="FILE",
-        help="a Python file, which is run, with a dict METHODS that maps labels to extractors or "
-        "rule learners to add to the benchmark: estimators with fit(X, y) that derive from "
-        "sklearn.base.BaseEstimator, or functions of (X, y, random_state) that return a "
+        help="a Python file that adds methods to the benchmark; the file is run, and its dict "
+        "METHODS maps labels to extractors, to estimators with fit(X, y) that derive from "
+        "sklearn.base.BaseEstimator, or to functions of (X, y, random_state) that return a "
         "fitted model or a RuleSet; X is a data frame of numbers, and y contains the "
         "predictions of the model (labels 0, 1, ... or numbers)",
     )

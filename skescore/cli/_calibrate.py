@@ -168,5 +168,5 @@ def _text(
         printer.line(f"On the {plural(total, 'row')} of {options.test}:")
         size = "labels" if calibrated.sets is not None else "width"
         printer.table(["rule", "rows", "covered", "±", size], rows)
-        printer.line(f"Share of rows with a covered label: {covered / max(total, 1):.3f}.")
+        printer.line(f"Share of rows whose label is covered: {covered / max(total, 1):.3f}.")
     return printer.text()

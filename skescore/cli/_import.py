@@ -447,7 +447,7 @@ def _text(
         printer.line(f"classes: {', '.join(map(format_label, ruleset.classes))}")
     printer.line(f"prediction: {_prediction(ruleset)}")
     printer.line(f"where no rule holds: {_fallback(ruleset)}")
-    domain = "unknown, so completeness by volume depends on the scored rows; --data sets it"
+    domain = "unknown, so completeness by volume depends on the scored rows (--data sets a domain)"
     if ruleset.domain is not None:
         is_of_data = options.data is not None and not has_own_domain
         domain = f"from {options.data}" if is_of_data else "in the rules"

@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> str:
     notes = output.Notes(options.quiet)
     check_output(options.output, overwrite=options.overwrite)
     if len(options.folders) > 2:
-        options.parser.error(f"argument RUN_DIR: one folder or two, got {len(options.folders)}")
+        options.parser.error(f"argument RUN_DIR: one or two folders, got {len(options.folders)}")
     if len(options.folders) == 2:
         if options.data is not None:
             options.parser.error("argument --data: only allowed with one folder")
@@ -165,7 +165,7 @@ def _data(
         try:
             return _labeled_again(options, about)
         except (OSError, ValueError, ImportError) as error:
-            notes.add(f"the rows were not labeled again by {about['black_box']['name']}: {error}")
+            notes.add(f"{about['black_box']['name']} could not label the rows again: {error}")
             return None
     if options.data is None:
         return data_of_run(about["data"])[0]
@@ -192,7 +192,7 @@ def _labeled_again(options: argparse.Namespace, about: dict[str, Any]) -> Datase
     preparation = None if run_data["table"] is None else Preparation.from_dict(run_data["table"])
     data = read_model_labels(read, _model(options, about["black_box"]), source, preparation)
     if options.data is None and data.checksum != run_data["checksum_sha256"]:
-        raise ValueError(f"{source} has changed since the run; pass other rows as --data")
+        raise ValueError(f"{source} has changed since the run; pass the rows with --data")
     return data
 
 

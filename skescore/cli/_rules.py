@@ -251,6 +251,7 @@ def _note_limits_of_tables(ruleset: RuleSet) -> None:
             )
     elif not (ruleset.ordered or ruleset.disjoint):
         notes.add(
-            "the table does not contain the information that the purest of several rules "
-            "predicts; after an import, the first rule predicts instead. Use --to json to keep it"
+            "in these rules, the purest of several rules that hold predicts; the table does not "
+            "contain this information, so after an import, the first of them predicts. Use --to "
+            "json to keep it"
         )

@@ -93,7 +93,7 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
         },
     )
     right = (
-        "of its class"
+        "that have its class"
         if result["data"]["task"] == "classification"
         else "whose number is within a standard deviation of the prediction"
     )
@@ -101,10 +101,10 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
     if result["assigned_rows"]:
         counted = "the rows assigned to it"
     printer.line(
-        f"(Each rule is evaluated separately, on {counted}. Right rows are rows {right}. Overlap: "
-        "the share of its rows that other rules cover as well; alone: the number of its other "
-        "rows. FDR and FWER: the p-value corrected for the false discovery rate and for the "
-        "family-wise error rate. Significant: FDR is at most 0.05.)"
+        f"(Each rule is evaluated separately, on {counted}. Right: number of these rows {right}. "
+        "Overlap: share of its rows that other rules cover as well. Alone: number of its rows that "
+        "no other rule covers. FDR and FWER: the p-value corrected for the false discovery rate "
+        "and for the family-wise error rate. Significant: FDR is at most 0.05.)"
     )
     for position, names in enumerate(_group_measures(rules, measures)):
         printer.heading("measures" if position == 0 else "measures, continued")
@@ -279,7 +279,7 @@ def run(options: argparse.Namespace) -> str:
         )
     if options.assigned_rows and ruleset.voting is not None:
         raise ValueError(
-            "--assigned-rows needs rules of which exactly one predicts each row, but the rules in "
+            "--assigned-rows requires that one rule predicts each row, but the rules in "
             f"{options.rules} predict together (voting {ruleset.voting!r}). Leave the option out."
         )
     notes = output.Notes()
@@ -291,7 +291,7 @@ def run(options: argparse.Namespace) -> str:
         )
     if options.black_box and "://" in options.data:
         options.parser.error(
-            "--black-box: rows in a database cannot be predicted; store the predictions in a "
+            "--black-box: the model cannot predict rows in a database; store the predictions in a "
             "column and name it as --target, or export the table to Parquet"
         )
     model = _model(options)
@@ -606,11 +606,14 @@ def _print_calibrations(printer: Printer, result: Mapping[str, Any]) -> None:
     _print_calibration(printer, result["calibration"], heading, column)
     if is_classification and result["calibration"]:
         if reference == "data":
-            printer.line("(Printed: right (data). Observed: right on these rows.)")
+            printer.line(
+                "(Printed: the share 'right (data)'. Observed: the share of these rows that is "
+                "right.)"
+            )
         elif reference == "black_box":
             printer.line(
-                "(Printed: agreement with the model. Observed: right on these rows. The two also "
-                "differ where the model is wrong.)"
+                "(Printed: agreement with the model. Observed: the share of these rows that is "
+                "right. The two also differ where the model is wrong.)"
             )
         if all(math.isnan(rule["printed"]) for rule in result["calibration"]):
             printer.line("(No rule has a printed share that counts unweighted rows.)")

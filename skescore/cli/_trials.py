@@ -171,7 +171,7 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
         default=1,
         metavar="N",
         help="processes that share the search (default 1; with more processes, results depend on "
-        "their speed; 0 joins a search in --storage and shows no result)",
+        "their speed; 0: join a search in --storage, and show no result)",
     )
     group.add_argument(
         "--fresh",

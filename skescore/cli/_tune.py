@@ -455,8 +455,8 @@ def add_verification_options(group: Any) -> None:
         "--max-disagreement",
         type=arguments.number_above(0),
         metavar="SHARE",
-        help=f"{MAX_DISAGREEMENT.help}; each takes --verify SECONDS (default {VERIFY_SECONDS:g}); "
-        "exit code 1 if it is larger for all of them",
+        help=f"{MAX_DISAGREEMENT.help}; each verification takes --verify SECONDS (default "
+        f"{VERIFY_SECONDS:g}); exit code 1 if the bound is larger for all of them",
     )
     group.add_argument(
         "--witnesses",

@@ -76,7 +76,7 @@ def tune_text(
     )
     how = f"held-out rows, {options.cv} folds{_split_text(dataset)}"
     if not result["black_box"]["trained_here"]:
-        how = f"mean of {options.cv} parts of these rows, on which it may have been trained"
+        how = f"mean of {options.cv} parts of these rows, on which the model may have been trained"
     if options.class_weight is not None:
         how += "; all classes have the same total weight"
     printer.line(f"model {options.black_box}: {quality} ({how})")
@@ -93,7 +93,7 @@ def tune_text(
     )
     printer.verbatim(str(search.rules_.standalone() if options.standalone else search.rules_))
     if options.class_weight is not None:
-        printer.line("(Weighted rows count by their weight.)")
+        printer.line("(Numbers of weighted rows are sums of weights.)")
     print_winner_figures(printer, result["alternatives"])
     _print_constraints(printer, search)
     measure = "accuracy" if dataset.task == "classification" else "R²"
@@ -456,10 +456,10 @@ def find_shortcomings(
         n_rows = min(len(dataset.X), MAX_PERMUTED_ROWS)
         bound = percentage(min(1.0, 3 / n_rows), digits=2)
         shortcomings.append(
-            f"these rules name {', '.join(idle)}, but permuting the values changes no output of "
-            f"the model on {n_rows} rows (with 95 % confidence, at most {bound} of its outputs "
-            "depend on them), so correlated features determine its predictions: name other "
-            "columns with --features, or leave these out with --drop"
+            f"these rules use {', '.join(idle)}, but the model does not seem to: permuting the "
+            f"values changes none of its outputs on {n_rows} rows (with 95 % confidence, at most "
+            f"{bound} of its outputs depend on them). The model probably uses correlated features: "
+            f"name those with --features, or leave out {', '.join(idle)} with --drop"
         )
     n_terms = max((rule.n_terms - rule.n_literals for rule in search.rules_), default=0)
     if n_terms > _MAX_TERMS:
@@ -683,8 +683,8 @@ def choice_text(choice: VerifiedChoice) -> str:
     result = choice.verification
     how = "proofs and samples" if result.engine == "leaf boxes" else "samples only"
     return (
-        f"verified ({how}): rules and model disagree near the data in {result.near_disagreement}, "
-        f"in the domain by volume in {result.volume_disagreement}"
+        f"verified ({how}): disagreement of rules and model near the data: "
+        f"{result.near_disagreement}; by volume, in the whole domain: {result.volume_disagreement}"
     )
 
 

@@ -621,7 +621,7 @@ def describe_start(options: argparse.Namespace, n_rows: int, n_all: int, *, is_f
     name = arguments.without_passwords(options.black_box)
     if is_fitted:
         return f"querying {name} for its predictions on {rows} ..."
-    folds = f"{options.cv} folds of {'them' if n_rows == n_all else 'it'}"
+    folds = f"{options.cv} folds of {'these rows' if n_rows == n_all else 'this sample'}"
     return f"fitting {name} on {rows}, and on {folds} ..."
 
 

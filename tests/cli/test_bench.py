@@ -216,7 +216,7 @@ def test_bench_runs_methods_of_a_file_quickly(run, tmp_path):
     code, out, err = run(*words, "--output", str(tmp_path / "out"))
     assert code == 0
     assert out.startswith("bench: 2 data sets × 1 model × 2 extractors, 1 seed × 1 split")
-    assert "a sample of 500 of 600 rows is read" in err
+    assert "only a random sample of 500 of the 600 rows is used" in err
     lines_of_rules = (tmp_path / "out" / "rules.jsonl").read_text().splitlines()[1:]
     assert {json.loads(line)["extractor"] for line in lines_of_rules} == {"cart", "stump"}
 
@@ -413,6 +413,6 @@ def test_methods_option_documents_its_signature(capsys):
     with pytest.raises(SystemExit):
         main(["bench", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "a dict METHODS that maps labels to extractors or rule learners" in text
+    assert "its dict METHODS maps labels to extractors" in text
     assert "functions of (X, y, random_state)" in text
     assert "return a fitted model or a RuleSet" in text

@@ -283,8 +283,8 @@ class PrintedFigures:
         r"([\d.]+) by rows": check_all_rows,
         r"on the (\d+) rows of .*: fidelity \([^)]*\) ([\d.-]+); .* of the rules ([\d.-]+), of the "
         r"model ([\d.-]+); completeness by rows ([\d.]+)": check_test,
-        r"Warning: The (?:rule agrees|(\d+) rules agree) with the model (?:on only|only to an "
-        r"R² of) ([\d.-]+)(?: % of| on) "
+        r"Warning: The (?:R² of the )?(?:rule|(\d+) rules) (?:agrees? with the model on|against "
+        r"the model is) only ([\d.-]+)(?: % of| on) "
         r"(?:(?:weighted )?unseen rows|rows generated from held-out rows)\. .*": check_low_fidelity,
         r"   \w+: after \d+ trials? .*": ignore,
         r"\(The first (?:has the fewest rules of the|is the best of) \d+ .*\)": ignore,

@@ -546,7 +546,8 @@ def test_import_prints_rules(write, run):
         "classes: no, yes",
         "prediction: the first rule that holds",
         "where no rule holds: no",
-        "domain: unknown, so completeness by volume depends on the scored rows; --data sets it",
+        "domain: unknown, so completeness by volume depends on the scored rows (--data sets a "
+        "domain)",
     ]
     assert rules.splitlines()[1:] == [
         "2. ELSE IF size > 3 THEN no",

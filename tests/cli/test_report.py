@@ -144,7 +144,7 @@ def test_report_compares_two_runs_on_one_page(made, folder, report) -> None:
     assert "Both make the same prediction for 150 of 150 rows." in page.read_text(encoding="utf-8")
     assert content_of(page)["names"] == ["run (A)", "run (B)"]
     code, err = report(made, folder, made)
-    assert (code, "argument RUN_DIR: one folder or two, got 3" in err) == (2, True)
+    assert (code, "argument RUN_DIR: one or two folders, got 3" in err) == (2, True)
     code, err = report(made, folder, "--data", "iris")
     assert (code, "argument --data: only allowed with one folder" in err) == (2, True)
 

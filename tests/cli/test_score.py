@@ -657,7 +657,7 @@ def test_black_box_of_file_predicts_rows_in_place(run, write, days, tmp_path):
     [
         (
             ["duckdb:///a.db?table=t", "--black-box", "m.skops"],
-            "rows in a database cannot be predicted",
+            "the model cannot predict rows in a database",
         ),
         (["{folder}"], "need --target"),
         (["{folder}", "--target", "class", "--sep", ";"], "--sep only applies to files"),

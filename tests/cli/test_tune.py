@@ -807,7 +807,7 @@ def test_skops_model_is_explained_without_training(model, iris, tmp_path, run, r
     expected = np.mean([model.score(iris.X.iloc[t], iris.y.iloc[t]) for _, t in folds])
     assert output["black_box"]["quality"]["accuracy"] == pytest.approx(expected)
     _, out, _ = run("tune", *words)
-    rows = "mean of 2 parts of these rows, on which it may have been trained"
+    rows = "mean of 2 parts of these rows, on which the model may have been trained"
     assert f"({rows})" in out.splitlines()[1]
 
 
@@ -1235,7 +1235,7 @@ def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):
     assert 0.6 < quality < (kinds == "usual").mean()
     assert not out.startswith("Note: ")
     assert "all classes have the same total weight" in out
-    assert "count by their weight" in out
+    assert "Numbers of weighted rows are sums of weights" in out
     assert "of weighted held-out rows (data)" in out
     assert "(each counts once)" in out
     rules = json.loads((tmp_path / "run" / "rules.json").read_text(encoding="utf-8"))
@@ -1332,7 +1332,7 @@ def test_unused_columns_are_reported(run, tmp_path):
     )
     code, out, _ = run(*common, "--features", "twin,other")
     assert code == 0
-    assert out.startswith("Note: these rules name twin, but permuting the values changes no output")
+    assert out.startswith("Note: these rules use twin, but the model does not seem to: permuting")
     assert "with 95 % confidence, at most " in out
     code, out, _ = run(*common)
     assert code == 0
@@ -1459,7 +1459,7 @@ def test_database_needs_target_as_reference(run, tmp_path):
     url = f"sqlite:///{tmp_path}/some.db?table=t"
     code, _, err = run("tune", url, "--target", "y", "--reference", "black-box")
     assert code == 2
-    assert "rows in a database cannot be predicted" in err
+    assert "the model cannot predict rows in a database" in err
 
 
 def test_unmet_limits_fail_with_and_without_quiet(run):

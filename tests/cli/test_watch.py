@@ -266,7 +266,7 @@ def test_alarm_command_runs_until_it_succeeds(folder: Path, capfd) -> None:
         (["rules.json", "held out.csv"], {"target": "reply"}, "has no column 'reply'"),
         (["rules.json", "held out.csv"], {"target": "kind"}, "is a class of the rules"),
         (["init", "rules.json", "held out.csv"], {}, "already exists"),
-        (["rules.json", "held out.csv"], {"key": "kind"}, "occur twice"),
+        (["rules.json", "held out.csv"], {"key": "kind"}, "are repeated"),
     ],
 )
 def test_watch_reports_wrong_usage(folder: Path, capsys, words, options, text) -> None:
