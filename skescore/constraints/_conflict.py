@@ -197,14 +197,14 @@ class _Prover:
         positioned = [p for p in constraints.pinned if p.position is not None]
         for one, other in combinations(positioned, 2):
             if one.position == other.position and not self._are_equal(one, other):
-                yield f"two pinned rules are to be rule {(one.position or 0) + 1}"
+                yield f"two pinned rules have position {(one.position or 0) + 1}"
         last = max((p.position or 0 for p in positioned), default=-1) + 1
         largest, text = self.largest_number(constraints)
         n_pinned = len({self._key(p) for p in constraints.pinned})
         if last > largest:
-            yield f"a pinned rule is to be rule {last}, but there are at most {text}"
+            yield f"a pinned rule has position {last}, but the limit is {text}"
         elif n_pinned > largest:
-            yield f"{plural(n_pinned, 'rule')} are pinned, but there are at most {text}"
+            yield f"{plural(n_pinned, 'rule')} are pinned, but the limit is {text}"
 
     def _key(self, pinned: PinnedRule) -> Any:
         rule = pinned.in_table(self.names)
@@ -230,7 +230,7 @@ class _Prover:
     def _sizes(self, constraints: Constraints) -> Iterator[str]:
         largest, text = self.largest_number(constraints)
         if largest < 1 and constraints.min_support is None:
-            yield f"there are at most {text}"
+            yield f"the limit is {text}"
         limits = constraints.max_rules_per_class
         for output in dict.fromkeys(p.rule.output for p in constraints.pinned):
             keys = {self._key(p) for p in constraints.pinned if p.rule.output == output}
@@ -245,12 +245,12 @@ class _Prover:
             return  # linear outputs use features without conditions
         if missing and n_free <= 0:
             listed = " and ".join(map(repr, missing))
-            yield f"pinned rules fill the limit of {text} and do not use {listed}"
+            yield f"pinned rules fill the limit of {text} and do not use the required {listed}"
         elif len(missing) > slots:
             needs = "feature needs" if len(missing) == 1 else "features need"
             yield (
                 f"{len(missing)} required {needs} more conditions than {text} "
-                f"{'has' if largest == 1 else 'have'}"
+                f"{'is' if largest == 1 else 'are'} allowed to have"
             )
 
     def _most_conditions(self, constraints: Constraints) -> float:
@@ -448,7 +448,7 @@ class _ArrangementCheck:
             if n_label + n_other and n_label / (n_label + n_other) < precision:
                 yield f"too few of the rows of the pinned rule {self.slots[i]} have its class"
             elif i not in self.settled and not self._can_be_relieved(i, mask, is_label):
-                yield f"rules before it cannot make the pinned rule {self.slots[i]} precise"
+                yield f"no earlier rules can make the pinned rule {self.slots[i]} precise enough"
 
     def _can_be_relieved(self, index: int, mask: np.ndarray, is_label: np.ndarray) -> bool:
         """Return whether precise rules before a pinned rule may decide enough of its wrong rows."""
@@ -482,8 +482,8 @@ class _ArrangementCheck:
                     continue
                 if _precedes(space, boxes, a, b, monotone):
                     yield (
-                        f"the pinned rule {self.slots[i]} applies to lower rows than the pinned "
-                        f"rule {self.slots[j]}"
+                        f"the pinned rule {self.slots[i]} must not predict more than the pinned "
+                        f"rule {self.slots[j]}, but does"
                     )
 
     def _gap(self) -> Iterator[str]:
@@ -498,7 +498,7 @@ class _ArrangementCheck:
         for column, limit in self.constraints.max_gap.items():
             groups = group_masks(self.rows.X, self.prover.names, column)
             if _fixed_gap(outputs, decided, list(groups.values()), self).exceeds(limit):
-                yield f"the pinned rules alone predict too differently by {column}"
+                yield f"the pinned rules alone cause too large a gap between groups of {column}"
 
 
 def _evidence(context: _Context, constraints: Constraints) -> Iterator[str]:

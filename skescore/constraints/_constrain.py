@@ -83,7 +83,7 @@ class RejectedRulesError(ValueError):
         listed = "".join(f"\n  {violation}" for violation in result.violations[:5])
         super().__init__(
             f"No rules were obtained that satisfy all constraints. The best attempt violates "
-            f"{broken}, which may contradict the others:{listed}"
+            f"{broken}, which may contradict other constraints:{listed}"
         )
         self.result = result
 

@@ -433,7 +433,7 @@ def _check_names(name: str, value: Any) -> tuple[str, ...]:
 
 def _check_mapping(name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a mapping by feature name, got {value!r}.")
+        raise TypeError(f"{name} must be a mapping with feature names as keys, got {value!r}.")
     return {_check_name(name, feature): entry for feature, entry in value.items()}
 
 

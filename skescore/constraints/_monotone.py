@@ -201,7 +201,7 @@ def check_ordered(cells: FeatureCells, name: str) -> None:
     if not cells.ordered:
         raise ValueError(
             f"monotone[{name!r}] requires a numeric feature, but {name!r} has categories. Omit it, "
-            "or encode it by numbers."
+            "or encode the categories as numbers."
         )
 
 

@@ -260,7 +260,7 @@ def _check_monotone(context: _Context, label: str, part: Constraints) -> Iterato
             label,
             rule,
             _breach_text(context, breach),
-            "Change the class of one of them or the bound between them.",
+            "Change the prediction of one of these rules, or the bound between them.",
             tuple(
                 {context.names[f]: value for f, value in row.items()}
                 for row in (breach.lower_row, breach.upper_row)
@@ -302,11 +302,12 @@ def _check_pinned(context: _Context, label: str, part: Constraints) -> Iterator[
     (pinned,) = part.pinned
     indices = [i for i, r in enumerate(context.rules) if pinned.is_rule(r, context.names)]
     if not indices:
-        yield Violation(label, None, "no rule is this rule", "Add it unchanged.")
+        yield Violation(label, None, "the rules do not contain it", "Add it unchanged.")
     elif pinned.position is not None:
         if pinned.position not in indices:
             evidence = f"it is rule {indices[0] + 1}"
-            yield Violation(label, indices[0], evidence, f"Move it to {pinned.position + 1}.")
+            remedy = f"Move it to position {pinned.position + 1}."
+            yield Violation(label, indices[0], evidence, remedy)
         elif pinned.position not in reachable_rules(context.ruleset):
             evidence = f"the rules before rule {pinned.position + 1} decide all of its rows"
             remedy = "Change one of them so that some rows are left."

@@ -135,7 +135,7 @@ class RuleEditor:
     def _read(self, rules: RuleSet, X: Any, y: Any, name: str) -> EffectRows:
         n_rows = len(RowTable.of(X, rules.feature_names))
         if n_rows == 0:
-            raise ValueError(f"X must have at least one row, got none as {name}.")
+            raise ValueError(f"The {name} must include at least one row, got none. Pass rows as X.")
         labels = None if y is None else labels_of_rules(rules, "y", y)
         if labels is not None and len(labels) != n_rows:
             raise ValueError(

@@ -392,7 +392,7 @@ def _set_output(rules: RuleSet, number: int, output: Any) -> RuleSet:
 def _set_fallback(rules: RuleSet, output: Any) -> RuleSet:
     output = _check_output(rules, output)
     if isinstance(output, dict):
-        raise ValueError("The fallback of a regression must be a number.")
+        raise ValueError(f"The fallback of regression rules must be a number, got {output}.")
     return rules.replace(fallback=Fallback(output))
 
 

@@ -51,7 +51,10 @@ def interval_of(rule: Rule, feature: int) -> Interval:
         if isinstance(c, Interval) and c.feature == feature
     ]
     if not own and len(counted) > 1:
-        raise ValueError("An M-of-N condition counts several bounds of this feature; add a rule.")
+        raise ValueError(
+            "An M-of-N condition of the rule counts several bounds of this feature, so none of "
+            "them can be changed alone. Drop the rule, and add one with the new bounds."
+        )
     return next(iter(own or counted), Interval(feature))
 
 

@@ -178,7 +178,7 @@ def test_required_features_of_regression_need_a_free_rule() -> None:
     )
     assert conflict is not None
     assert conflict.labels == ("required: income", f"pinned: {pinned}", "max_rules: 1")
-    assert "do not use 'income'" in str(conflict)
+    assert "do not use the required 'income'" in str(conflict)
     free = Constraints(required=["income"], pinned=[pinned], max_rules=2)
     assert find_conflict(free, rules) is None
 
