@@ -164,7 +164,8 @@ def remake_rules(
             if rules_by_index and time.perf_counter() - begin > settings.time_limit:
                 return (
                     rules_by_index,
-                    f"the time for extracting them again ({settings.time_limit:g} s) was over",
+                    f"extracting them again took longer than the limit of {settings.time_limit:g} "
+                    "s",
                 )
             try:
                 extractor = _make_extractor(saved, index, model, settings)
@@ -556,7 +557,7 @@ def _run_content(
             "Only the rules of the buttons are" if offered_rules else "Only the winner's rules are"
         )
         notes.append(
-            f"{only} in this page: extracting the rules of other candidates again needs "
+            f"{only} in this page, because extracting the rules of other candidates again needs "
             f"{missing_inputs}."
         )
     other_rules = offered_rules | other_rules

@@ -56,7 +56,7 @@ function rowsText(group) {
   const isShare = group.task !== "regression";
   const rows = group.unseen_generated ? "generated rows that the model has not seen"
     : "held-out rows on which the model was not fitted";
-  const weighed = group.weighed ? ` Rows are weighted${group.fidelity_weighed ? "" : ", generated rows are not"}.` : "";
+  const weighed = group.weighed ? ` Rows are weighted${group.fidelity_weighed ? "" : ", but generated rows are not"}.` : "";
   return isShare ? `Right: compared with the data, on held-out rows. Agree: compared with the model, on ${rows}.${weighed}`
     : `R² on held-out rows (data), and against the model on ${rows}.${weighed}`;
 }

@@ -160,7 +160,7 @@ class RuleEditor {
     byId("edit-figures").replaceChildren(...this.figureRows(now, changed > 0));
     const order = !set.disjoint && this.log.header.rules.disjoint
       ? " The rules overlap now, so the first rule that holds predicts." : "";
-    const silent = now.silent ? ` ${plural(now.silent, "row")} have no rule and no prediction.` : "";
+    const silent = now.silent ? ` Without a rule and a prediction: ${plural(now.silent, "row")}.` : "";
     byId("edit-changes").textContent = (changed
       ? `${plural(changed, "row")} of ${this.rows.length} with another prediction: better for ${better}, worse for ${worse}.`
       : "No prediction changes.") + order + silent;

@@ -130,7 +130,7 @@ function describeChoice(content, group, place, ranking, settings) {
   if (isWinner && group.picked) {
     if (entry.rank > 1) text += `. The best has ${digits(ranking.scored[best].score)}`;
   } else if (isWinner && entry.rank > 1) {
-    text += `. The best has ${digits(ranking.scored[best].score)}, a difference within chance. The search preferred these rules ` +
+    text += `. The best has ${digits(ranking.scored[best].score)}, a difference that can be due to chance. The search preferred these rules ` +
       "for their size or their score on all rows";
   }
   if (entry.beyond) text += ". It is beyond the limits";

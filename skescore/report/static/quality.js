@@ -173,7 +173,7 @@ function agreementPanel(content, group, place, rules) {
   if (value === null) return null;
   const text = m.regression ? `R² ${tableNumber(value / 100)}` : `${percentText(value)} of 100`;
   return element("div", { class: "panel", id: "agreement-panel" },
-    element("h3", { text: m.regression ? "Share of the variance of the model that the rules explain" : "Agree with the model, of 100 rows" }),
+    element("h3", { text: m.regression ? "Share of the variance of the model's predictions that the rules explain" : "Agree with the model, of 100 rows" }),
     bars([{ name: "These rules", value, text, kind: "ours" }]),
     element("p", { class: "hint", text: `Compared with the predictions of the model (${group.black_box}), on ` +
       `${unseenRows(group)}${group.fidelity_weighed ? "; rows are weighted" : ""}.` }));

@@ -223,7 +223,7 @@ class TradeOff {
     }
     if (winner !== null) {
       extra += ` ${winnerName(this.group, true)}, whose rules were saved, ` +
-        (winner === best ? "is this one." : winner === choice ? "is the latter."
+        (winner === best ? "has the best score." : winner === choice ? "is this last candidate."
           : `has rank ${scored[winner].rank} of ${order.length}.`);
     }
     byId("verdict").replaceChildren(...sentences, extra);
