@@ -65,6 +65,6 @@ def check_deadline() -> None:
     deadline = _DEADLINE.get()
     if deadline is not None and time.monotonic() >= deadline:
         raise ExtractionTimeoutError(
-            "The time limit is over and the extraction was stopped. Allow more time, or fewer "
-            "rules."
+            "The extraction reached the time limit and was stopped. Raise the time limit, or allow "
+            "fewer rules."
         )

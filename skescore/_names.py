@@ -334,7 +334,7 @@ def no_data_text(where: str) -> str:
     --------
     >>> from skescore._names import no_data_text
     >>> no_data_text("https://host/wine.csv").partition(" Known")[0]
-    "'https://host/wine.csv' is neither a built-in data set nor an existing file. Addresses are not read: download the file first."
+    "'https://host/wine.csv' is neither a built-in data set nor an existing file. URLs are not supported: download the file first."
     """  # noqa: E501 - printed output
     path = expand_home(where)
     try:
@@ -342,9 +342,9 @@ def no_data_text(where: str) -> str:
         close = nearest_names(path.name, files)
         near = f" Similar in {os.fspath(path.parent)!r}: {close}." if close else ""
     except OSError:
-        near = f" There is no folder {os.fspath(path.parent)!r} that can be read."
+        near = f" The folder {os.fspath(path.parent)!r} does not exist or cannot be read."
     if "://" in where:
-        near = " Addresses are not read: download the file first."
+        near = " URLs are not supported: download the file first."
     return (
         f"{where!r} is neither a built-in data set nor an existing file.{near} "
         f"{did_you_mean(where, DATA_SET_TASKS)}"

@@ -80,8 +80,8 @@ def _exporter(name: str) -> Callable[..., Any]:
 def _write_dbt(ruleset: Any, table: str | Sequence[str] | None = None, **options: Any) -> str:
     if table is None:
         raise ValueError(
-            "dbt requires the name of the model with the rows, got none. Pass table='model', or "
-            "table='source.table'; on the command line --table."
+            "dbt requires the name of the dbt model that contains the rows, got none. Pass "
+            "table='model' or table='source.table' (on the command line: --table)."
         )
     model = table if isinstance(table, str) else ".".join(table)
     return str(_exporter("to_dbt")(ruleset, model=model, **options))

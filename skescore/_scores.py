@@ -458,8 +458,8 @@ class ScoreSpec:
             ]
             if self.metrics.get(task) not in usable:
                 raise ValueError(
-                    f"metrics[{task!r}] of a score of a {self.prediction} must be one of "
-                    f"{', '.join(usable)}, got {self.metrics.get(task)!r}."
+                    f"metrics[{task!r}] must be one of {', '.join(usable)} for "
+                    f"prediction={self.prediction!r}, got {self.metrics.get(task)!r}."
                 )
         derived: dict[str, Any] = {
             "label": self.label or self.name,
@@ -638,7 +638,7 @@ class ScoreSpec:
         complete = {w.name: weights.get(w.name, w.default) for w in self.weights}
         best = self.best(complete)
         if not math.isfinite(best):
-            raise ValueError(f"formula must give a number for perfect rules, got {best!r}.")
+            raise ValueError(f"formula must give a finite number for perfect rules, got {best!r}.")
         return complete
 
 

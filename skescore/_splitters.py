@@ -77,6 +77,6 @@ def make_time_splitter(n_folds: int, n_rows: int) -> Any:
     if n_rows <= n_folds:
         raise ValueError(
             f"Chronological folds need more rows than folds ({n_folds}), got {n_rows} rows. "
-            "Pass fewer folds (cv, on the command line: --cv)."
+            "Pass fewer folds (cv, or --cv on the command line)."
         )
     return TimeSeriesSplit(n_folds)

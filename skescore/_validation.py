@@ -456,8 +456,8 @@ def check_squares(name: str, numbers: NDArray[np.float64]) -> None:
     largest = float(np.abs(numbers).max(initial=0.0))
     if largest > LARGEST_SQUARED:
         raise ValueError(
-            f"{name} must lie within ±{LARGEST_SQUARED:g}, since squared errors are compared, got "
-            f"{largest:g}. Express them in a larger unit."
+            f"{name} must lie within ±{LARGEST_SQUARED:g}, because squared errors are compared, "
+            f"got {largest:g}. Express the numbers in a larger unit."
         )
 
 
@@ -466,7 +466,7 @@ def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:
     try:
         numbers = one_dimension(name, values).astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers for a regression: {error}.") from error
+        raise ValueError(f"{name} must hold numbers in regression: {error}.") from error
     if not np.isfinite(numbers).all():
         row = int(np.argmin(np.isfinite(numbers)))
         raise ValueError(

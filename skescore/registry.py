@@ -188,7 +188,7 @@ PSYKE_EXTRACTORS: dict[str, ExtractorSpec] = {
         ("GridEx", _TASKS, "recursive grid of disjoint boxes"),
         ("GridREx", ("regression",), "recursive grid of boxes with linear outputs"),
         ("HEx", _TASKS, "recursive grid that also queries cells without rows"),
-        ("ITER", _TASKS, "boxes that grow while predictions stay alike"),
+        ("ITER", _TASKS, "boxes that grow while predictions stay similar"),
         ("REAL", ("classification",), "conjunctions found by dropping literals"),
         ("Trepan", ("classification",), "tree of tests on discretized features"),
     )

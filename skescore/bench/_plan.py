@@ -144,8 +144,8 @@ def make_plan(
     ]
     if not plan.cells:
         raise ValueError(
-            "There is nothing to measure: no extractor fits the data of the black boxes from "
-            "files. Name other extractors, data or black boxes."
+            "There is nothing to measure: no extractor supports the data of the black boxes that "
+            "are files. Name other extractors, data or black boxes."
         )
     return plan
 

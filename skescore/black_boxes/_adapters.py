@@ -39,8 +39,9 @@ class _CallableEstimator(BaseEstimator):
         n_rows = _num_samples(X)
         if predictions.ndim not in (1, 2) or len(predictions) != n_rows:
             raise ValueError(
-                f"function must predict every row, but for {n_rows} rows it gave an array of shape "
-                f"{predictions.shape}. Let it return one prediction per row, in order."
+                f"function must predict every row, but for {n_rows} rows it returned an array of "
+                f"shape {predictions.shape}. Return one prediction per row, in the order of the "
+                "rows."
             )
         return (
             predictions[:, 0]
@@ -223,9 +224,9 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         """Predict the second class if the score exceeds the threshold."""
         if scores.ndim == 2 or self.classes is None or len(self.classes_) != 2:
             raise ValueError(
-                f"threshold={self.threshold!r} is for one score per row and classes=[...] of two "
-                f"labels, but the scores have the shape {scores.shape} and classes is "
-                f"{self.classes!r}. Omit it for one column of scores per class."
+                f"threshold={self.threshold!r} requires one score per row and classes=[...] with "
+                f"two labels, but the scores have the shape {scores.shape} and classes is "
+                f"{self.classes!r}. Omit threshold for one column of scores per class."
             )
         return self.classes_[(finite_predictions(scores) > self.threshold).astype(np.intp)]
 

@@ -222,7 +222,7 @@ class SkopeRules(BaseEstimator):
             if size > n_rows:
                 warnings.warn(
                     f"max_samples={size} is greater than the number of rows ({n_rows}); "
-                    "max_samples will be set to n_samples for estimation.",
+                    "the number of rows is used instead.",
                     UserWarning,
                     stacklevel=3,
                 )

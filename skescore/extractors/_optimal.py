@@ -160,8 +160,8 @@ class BaseOptimalExtractor(BaseExtractor):
         check.check_choice("criterion", self.criterion, (None, *_CRITERIA[task]))
         if not isinstance(self._start(), RuleSet | None):
             raise TypeError(
-                f"start must be rules or a fitted extractor, got {self.start!r}. Fit it, and pass "
-                "it in FrozenEstimator where it would be cloned."
+                f"start must be rules or a fitted extractor, got {self.start!r}. Fit the "
+                "extractor; in a search, which clones it, pass FrozenEstimator(extractor)."
             )
 
     def _start(self) -> Any:

@@ -215,7 +215,7 @@ def _relabeled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> Rul
     if wrong := [label for label, code in code_of.items() if code not in range(len(present))]:
         raise ValueError(
             f"learner must predict the labels of y, 0 to {len(present) - 1}, got {listed(wrong)}. "
-            "Rules must predict these numbers; they are replaced by the classes later."
+            "Let the rules predict these numbers; fit replaces them by the classes."
         )
     class_index = [int(present[code]) for code in code_of.values()]
 

@@ -338,8 +338,8 @@ class CalibratedRules:
                 f"{rule_of}\n\n#: Labels that each rule predicts; 0 stands for no rule.\n"
                 f"_SETS = {values!r}\n\n\n"
                 f"def {function_name}(row: Mapping[str, Any] | Sequence[Any]) -> tuple[Any, ...]:\n"
-                f'    """Return the labels of a row, one of which is right in {level} '
-                f'of cases."""\n'
+                f'    """Return the possible labels of a row; they contain the right one in '
+                f'{level} of cases."""\n'
                 f"    return _SETS[_rule_number(row)]\n"
             )
         assert self.half_widths is not None

@@ -75,7 +75,7 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
             0.9,
             0.0,
             "share of its labeled rows that it predicts wrongly",
-            "extract it again from rows since the change, after the model is retrained on them",
+            "retrain the model on rows since the change, then extract the rule again from them",
         ),
         MonitorKind(
             "disagreement",
@@ -85,7 +85,7 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
             0.04,
             0.0,
             "share of its rows that the model predicts differently",
-            "extract it again from the current model",
+            "extract the rule again from the current model",
         ),
         MonitorKind(
             "share",
@@ -95,7 +95,8 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
             0.03,
             0.02,
             "share of all rows that it decides",
-            "find out whether the rows or their recording changed, before its errors are known",
+            "find out whether the rows or the way they are recorded changed, without waiting for "
+            "labels",
         ),
         MonitorKind(
             "outside",
@@ -105,8 +106,8 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
             0.015,
             0.02,
             "share of its rows with values outside of the domain",
-            "check how values are recorded; if they are right, collect labels there, since neither "
-            "the model nor the rules have seen such values",
+            "check how values are recorded; if the values are right, collect labels for these "
+            "rows, because neither the model nor the rules have seen such values",
         ),
         MonitorKind(
             "missing",
@@ -145,7 +146,7 @@ class RuleChange:
     since, earliest, latest, detected : dict
         Batch, time and row of the estimated change, of its plausible range, and of its detection.
     false_alarm_probability : float
-        Bound on the probability that any monitor of an unchanged list reaches this much evidence.
+        Bound on the probability that any monitor of unchanged rules reaches this much evidence.
     n_rows : int
         Number of rows since the change.
     has_returned : bool
@@ -217,7 +218,7 @@ class RuleMonitor:
     baseline : RuleBaseline
         Held-out counts of the same rules.
     alpha : float, default=0.05
-        Largest probability that any monitor of an unchanged list ever raises an alarm.
+        Largest probability that any monitor of unchanged rules ever raises an alarm.
     kinds : sequence of str, optional
         Kinds of monitors, see :data:`MONITOR_KINDS`; by default all that the baseline permits.
     tolerances : mapping of str to float, optional

@@ -62,8 +62,8 @@ def monitor_page(monitor: RuleMonitor, title: str = "Rules over time") -> str:
     n_changed = len({c.rule for c in changes})
     summary = (
         f"{monitor.n_rows:,} rows, {monitor.n_labels:,} labels. "
-        + (f"{n_changed} of {len(names)} lines changed." if changes else "No change.")
-        + f" The probability that an unchanged list ever raises an alarm is at most "
+        + (f"{n_changed} of {len(names)} rows of this table changed." if changes else "No change.")
+        + f" The probability that unchanged rules ever raise an alarm is at most "
         f"{100 * monitor.alpha:g} %."
     )
     return (
@@ -74,8 +74,8 @@ def monitor_page(monitor: RuleMonitor, title: str = "Rules over time") -> str:
         "how sure, what to do</th></tr></thead><tbody>\n"
         + "\n".join(rows)
         + '\n</tbody></table><p class="note">Line: rate of the rows of each period. Band: 95 % '
-        "confidence interval of the held-out rate. Intervals of changed rates hold at all times "
-        "and for all times of change together.</p></body></html>\n"
+        "confidence interval of the held-out rate. The confidence of the intervals of changed "
+        "rates holds for all batches and all possible times of change together.</p></body></html>\n"
     )
 
 

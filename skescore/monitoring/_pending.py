@@ -91,7 +91,7 @@ class PendingRows:
                 connection.rollback()
                 raise ValueError(
                     f"Keys of rows must be unique among all rows without a label, but "
-                    f"{n_repeated} of {len(rows)} keys occur twice. Name another column as --key."
+                    f"{n_repeated} of {len(rows)} keys are repeated. Pass another column as --key."
                 )
 
     def match(self, keys: Sequence[str], labels: Sequence[Any]) -> PendingLabels:

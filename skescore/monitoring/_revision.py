@@ -137,7 +137,7 @@ class Revision:
         if self._is_repeated(k, new_numbers):
             return "extracted again, unchanged" if k in self.changed else "kept"
         if not new_numbers and self._is_repaired:
-            return "dropped for the constraints"
+            return "dropped to satisfy the constraints"
         is_new = k in self.changed or not self._is_repaired
         return "extracted again" if is_new else "adapted to the constraints"
 

@@ -368,7 +368,8 @@ def decision_boundaries(
     tasks = {_is_regression(model) for model in named.values()}
     if len(tasks) > 1:
         raise ValueError(
-            f"models must be all classifiers or all regressors, got {list(named)}. Draw each alone."
+            f"models must be all classifiers or all regressors, got {list(named)}. Draw "
+            "classifiers and regressors separately."
         )
     fixed, origin = _choose_slice(named, X, table, names, (sides[0], sides[1]), fixed_values)
     rows = rows_of_plane(X, names, (sides[0], sides[1]), fixed, resolution)
@@ -597,7 +598,7 @@ def _axes_for(axes: Any, n: int) -> np.ndarray:
     axes_array = np.empty(np.size(axes), dtype=object)
     axes_array[:] = list(np.ravel(np.asarray(axes, dtype=object)))
     if len(axes_array) != n:
-        raise ValueError(f"axes must be as many as models, {n}, got {len(axes_array)}.")
+        raise ValueError(f"axes must hold one Axes per model, {n}, got {len(axes_array)}.")
     for ax in axes_array:
         axes_or_new(ax)
     return axes_array

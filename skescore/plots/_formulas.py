@@ -310,8 +310,8 @@ def fire_isolines(
     lines = _lines(weights, point, level, table)
     if not lines:
         raise ValueError(
-            "Several psi need a reference that their lines go through: pass reference=, a "
-            f"label or (loss, number of rules), got only psi={psi!r}."
+            f"Lines for several psi need a common point, got only psi={psi!r}. Pass reference=, a "
+            "label or (loss, number of rules)."
         )
     high_r = [6.0] + ([] if point is None else [2.2 * point[1]])
     high_p = [s / fire_score(1.0, 1.0, psi=w) for w, s, _ in lines]

@@ -329,7 +329,8 @@ def checked_range(
         limits = f", from {at_least:g} on" if np.isfinite(at_least) else ""
         limits += f", up to {at_most:g}" if np.isfinite(at_most) else ""
         raise ValueError(
-            f"{name} must be two rising finite numbers (low, high){limits}, got {ends_of_user!r}."
+            f"{name} must be two increasing finite numbers (low, high){limits}, got "
+            f"{ends_of_user!r}."
         )
     return float(ends[0]), float(ends[1])
 

@@ -687,7 +687,7 @@ def normalize(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
         elif isinstance(condition, Missing):
             if not condition.negated and not allowed[condition.feature]:
                 raise ValueError(
-                    f"Feature {condition.feature} would have to be missing and known: the "
+                    f"Feature {condition.feature} would have to be both missing and known, so the "
                     "conditions can never hold together. Remove one of them."
                 )
             marked[condition.feature] = condition

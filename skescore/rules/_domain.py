@@ -231,7 +231,8 @@ class Fallback:
             )
         if self.policy == "abstain" and self.abstain_label in classes:
             raise ValueError(
-                f"abstain_label must be none of the classes, got {self.abstain_label!r}."
+                f"abstain_label must not be one of the classes, got {self.abstain_label!r}. Pass "
+                "another label."
             )
 
     def abstention(self, classes: Sequence[Any]) -> Any:
@@ -293,7 +294,7 @@ def domain_around(ruleset: RuleSet, X: Any, sample_weight: Any = None) -> Domain
         if not len(rows):
             raise ValueError(
                 f"sample_weight must hold a positive number, got {len(table)} zeros. Pass None to "
-                "weigh all rows alike."
+                "weight all rows equally."
             )
     listed, compared = _collect_uses(c for rule in ruleset.rules for c in rule.conditions)
     used = {f for rule in ruleset.rules for c in rule.conditions for f in c.features}

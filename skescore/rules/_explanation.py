@@ -366,9 +366,9 @@ class Explanation:
                 "first": f"by {number}, the first that holds",
                 "purest": f"by {number}, the purest that holds",
                 "vote": "by the vote of all rules that hold",
-                "nearest": f"by {number}, the nearest, since no rule holds",
-                "fallback": "by the fallback, since "
-                + ("the weights leave no mean" if self.matching_rules else "no rule holds"),
+                "nearest": f"by {number}, the nearest, because no rule holds",
+                "fallback": "by the fallback, because "
+                + ("the weights add up to 0 or less" if self.matching_rules else "no rule holds"),
             }[self.reason]
         )
         if self.sums is not None and self.reason == "vote":
@@ -467,8 +467,8 @@ def _rows(ruleset: RuleSet, x: Any) -> RowTable:
         missing = [name for name in names if name not in x]
         if missing:
             raise ValueError(
-                f"x lacks {listed(missing)}, which the rules were made with. Pass None for a value "
-                "that is not known."
+                f"x lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
+                "rules. Pass None for an unknown value."
             )
         x = [x[name] for name in names]
     if not hasattr(x, "columns") and np.ndim(x) == 1:

@@ -94,8 +94,7 @@ class RowTable:
                 )
                 raise ValueError(
                     f"X lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} "
-                    f"that the rules were made with; its columns are {listed(column_names)}."
-                    f"{remedy}"
+                    f"of the rules; its columns are {listed(column_names)}.{remedy}"
                 )
             self._frame = None  # numbered columns are identified by position
         array = X.tocsc() if self._sparse and X.ndim == 2 else _as_array(X)
@@ -106,8 +105,8 @@ class RowTable:
             )
         if array.shape[1] != len(names):
             raise ValueError(
-                f"X has {array.shape[1]} features, but the rules were made with "
-                f"{len(names)}: {listed(names)}."
+                f"X has {array.shape[1]} features, but the rules have {len(names)}: "
+                f"{listed(names)}. Pass the columns of the rules, in this order."
             )
         self._array: Any = array
         self._n_rows = array.shape[0]

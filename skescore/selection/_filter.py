@@ -82,7 +82,7 @@ def select_rules(
     1. IF length ≤ 2 THEN low
     """
     lower_bound = as_numbers(
-        "threshold", threshold, remedy="Pass the minimum value of rules to keep."
+        "threshold", threshold, remedy="Pass the smallest value that a rule needs to be kept."
     )
     if lower_bound.ndim:
         raise ValueError(f"threshold must be one number, got {threshold!r}. Pass a single value.")

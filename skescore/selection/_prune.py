@@ -529,7 +529,7 @@ def prune(
     remedy = "Pass a fitted extractor's rules_, or use as_ruleset(...) first."
     check_instance("ruleset", ruleset, RuleSet, remedy=remedy)
     ruleset.check_one_rule_per_row("prune")
-    check_integer("max_steps", max_steps, 0, optional=True, remedy="None is no limit.")
+    check_integer("max_steps", max_steps, 0, optional=True, remedy="None means no limit.")
     scorer = get_rule_scorer(scorer)
     if isinstance(scorer, RuleScorer):
         if scorer.gives_dict:

@@ -514,7 +514,7 @@ class DataSource:
             return list(features)
         label_columns = {self.target, self.sample_weight}
         if set(columns) <= label_columns:
-            raise ColumnError(f"{name} must have a column for a feature, got {listed(columns)}.")
+            raise ColumnError(f"{name} must have at least one feature, got {listed(columns)}.")
         return [column for column in columns if column not in label_columns]
 
 

@@ -106,8 +106,8 @@ SUSPICION_CHECKS = (
         "balanced accuracy, or by R²",
         facts=ResultFacts,
         find=results.find_useless_black_box,
-        remedy="Its rules do not describe the target; use columns that are related to the target, "
-        "or another model",
+        remedy="The rules of such a model do not describe the target; use columns that are related "
+        "to the target, or another model",
     ),
     SuspicionCheck(
         name="low_fidelity",

@@ -55,8 +55,9 @@ def find_low_fidelity(facts: ResultFacts) -> Iterator[Evidence]:
         share = percentage(facts.fidelity, digits=int(is_close))
         text = f"The {rules} with the model on only {share} of {facts.fidelity_rows}"
     else:
+        owner = "rule" if facts.n_rules == 1 else f"{facts.n_rules} rules"
         text = (
-            f"The {rules} with the model only to an R² of {facts.fidelity:.2f} on "
+            f"The R² of the {owner} against the model is only {facts.fidelity:.2f} on "
             f"{facts.fidelity_rows}"
         )
     options = () if facts.is_fidelity_search else ("--scoring", "fidelity")

@@ -864,7 +864,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _sample(self, y: Any, task: str) -> np.ndarray | None:
         """Draw the rows for trials; return None if trials use all rows."""
-        check_integer("max_rows", self.max_rows, 10, optional=True, remedy="None takes all rows.")
+        check_integer("max_rows", self.max_rows, 10, optional=True, remedy="None uses all rows.")
         has_fixed_splits = not isinstance(self.cv, Integral) and not hasattr(self.cv, "split")
         if self.max_rows is None or len(y) <= self.max_rows or (has_fixed_splits and self.cv):
             return None

@@ -414,7 +414,7 @@ def test_unsuitable_model_is_rejected(model_file, tmp_path):
     both = config_from(
         BASE | {"data": ["iris", "diabetes"], "black_boxes": [str(path)], "extractors": ["gridrex"]}
     )
-    with pytest.raises(ValueError, match="There is nothing to measure: no extractor fits"):
+    with pytest.raises(ValueError, match="There is nothing to measure: no extractor supports"):
         make_plan(both, load_model=joblib.load)
 
 

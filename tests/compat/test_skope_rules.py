@@ -175,7 +175,7 @@ def test_skope_rules_reject_bad_parameters():
     for size in (-1, 0.0, 2.0, 1.5, "all"):
         with pytest.raises(ValueError, match="max_samples must be"):
             SkopeRules(max_samples=size).fit(X, y)
-    with pytest.warns(UserWarning, match="max_samples will be set to n_samples"):
+    with pytest.warns(UserWarning, match="the number of rows is used instead"):
         SkopeRules(max_samples=1000, n_estimators=1).fit(X, y)
     with pytest.raises(ValueError, match="max_depth_duplication"):
         SkopeRules(max_depth_duplication=1.5).fit(X, y)

@@ -225,9 +225,9 @@ def test_abstain_label_is_predicted_and_scored_as_error(labels, abstain_label, a
         ([False, True], None, "no label left besides True and False: pass abstain_label="),
         ([-1, 1], None, "would predict -1, which is one of the classes: pass abstain_label="),
         (["no rule", "b"], None, "would predict 'no rule', which is one of the classes"),
-        (["a", "b"], "a", "abstain_label must be none of the classes, got 'a'"),
-        ([0, 1], 1.0, r"abstain_label must be none of the classes, got 1\.0"),
-        ([False, True], False, "abstain_label must be none of the classes, got False"),
+        (["a", "b"], "a", "abstain_label must not be one of the classes, got 'a'"),
+        ([0, 1], 1.0, r"abstain_label must not be one of the classes, got 1\.0"),
+        ([False, True], False, "abstain_label must not be one of the classes, got False"),
     ],
 )
 def test_abstain_label_rejects_classes(extractor, labels, abstain_label, message):

@@ -128,7 +128,7 @@ def test_threshold_turns_scores_into_labels():
     assert (share.predict(X) == expected).all()
     assert clone(odds).get_params() == odds.get_params()
     for wrong in (None, ["a", "b", "c"]):
-        with pytest.raises(ValueError, match=r"threshold=0\.5 is for one score per row and"):
+        with pytest.raises(ValueError, match=r"threshold=0\.5 requires one score per row and"):
             CallableClassifier(odds.function, classes=wrong, threshold=0.5).predict(X)
 
 

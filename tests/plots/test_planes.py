@@ -273,7 +273,7 @@ def test_boundary_plot_rejects_invalid_arguments(arguments: dict[str, Any], text
 def test_boundary_plot_rejects_invalid_models() -> None:
     with pytest.raises(TypeError, match="models must have a method predict"):
         plots.decision_boundaries({"a": 3}, IRIS)
-    with pytest.raises(ValueError, match="axes must be as many as models, 1, got 2"):
+    with pytest.raises(ValueError, match="axes must hold one Axes per model, 1, got 2"):
         plots.decision_boundaries(
             {"a": lambda rows: np.zeros(len(rows))}, IRIS, axes=Figure().subplots(1, 2)
         )

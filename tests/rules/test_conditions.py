@@ -400,7 +400,7 @@ def test_normalize_aligns_missing_flags(given_conditions, expected):
 )
 def test_normalize_rejects_missing_with_known(others):
     for order in itertools.permutations([Missing(3), *others]):
-        with pytest.raises(ValueError, match="Feature 3 would have to be missing and known"):
+        with pytest.raises(ValueError, match="Feature 3 would have to be both missing and known"):
             Rule(order, 1)
 
 

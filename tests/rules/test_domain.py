@@ -110,7 +110,7 @@ def test_fallback_converts_values_to_python():
     [
         (Fallback("c"), ["a", "b"], r"predicts 'c', which is not among the classes \['a', 'b'\]"),
         (Fallback("a", "default", (1,)), ["a", "b"], "has 1 class_counts for 2 classes"),
-        (Fallback("a", "abstain", None, "b"), ["a", "b"], "none of the classes, got 'b'"),
+        (Fallback("a", "abstain", None, "b"), ["a", "b"], "not be one of the classes, got 'b'"),
         (Fallback("a"), None, "must predict a number in regression, got 'a'"),
         (Fallback(True), None, "must predict a number in regression, got True"),
     ],

@@ -415,8 +415,8 @@ def test_explain_rejects_uncovered_row_without_fallback() -> None:
     ("x", "words"),
     [
         (pd.DataFrame({"length": [], "width": [], "color": []}), "got 0 rows"),
-        ({"length": 1, "color": "red"}, "x lacks 'width'"),
-        ([1, 2], "2 features, but the rules were made with 3"),
+        ({"length": 1, "color": "red"}, "x lacks the feature 'width'"),
+        ([1, 2], "2 features, but the rules have 3"),
         (["long", 2, "red"], "'length' with numbers"),
         (3.0, "two-dimensional"),
     ],

@@ -1410,7 +1410,7 @@ TWO_FEATURES = [Rule([Interval(0, upper=2)], 1), Rule([], 0)]
 )
 def test_row_table_rejects_frames_without_the_names(names, columns):
     rules = RuleSet(TWO_FEATURES, names, task="regression")
-    with pytest.raises(ValueError, match=r"X lacks the features? .* that the rules were made with"):
+    with pytest.raises(ValueError, match=r"X lacks the features? .* of the rules"):
         rules.predict(pd.DataFrame([[1.0, 9.0]], columns=columns))
 
 

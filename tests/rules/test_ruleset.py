@@ -441,7 +441,7 @@ def test_predict_needs_free_label_to_abstain():
         make((True, False)).predict([[7]])
     with pytest.raises(ValueError, match="would predict -1, which is one of the classes"):
         make((-1, 1)).predict([[7]])
-    with pytest.raises(ValueError, match="abstain_label must be none of the classes, got 1"):
+    with pytest.raises(ValueError, match="abstain_label must not be one of the classes, got 1"):
         make((-1, 1), label=1)
 
 

@@ -344,7 +344,10 @@ def test_register_score_twice_changes_nothing() -> None:
         ({"name": "other", "prediction": "gain"}, "prediction must be one of loss, performance"),
         ({"name": "other", "uncovered": "skip"}, "uncovered must be one of ignore, penalize"),
         ({"name": "other", "metrics": {"classification": "r2"}}, r"metrics\['classification'\]"),
-        ({"name": "other", "formula": lambda p, r, c, tau: np.nan}, "a number for perfect rules"),
+        (
+            {"name": "other", "formula": lambda p, r, c, tau: np.nan},
+            "finite number for perfect rules",
+        ),
         ({"name": "other", "formula": Variable("p") / (Variable("c") - 1.0)}, "perfect rules"),
         ({"name": "other", "formula": Variable("p") * Variable("sigma")}, "got 'sigma'"),
     ],

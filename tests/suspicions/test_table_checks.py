@@ -494,7 +494,7 @@ def test_find_suspicions_reports_low_fidelity():
         make_result(fidelity=0.3, task="regression", fidelity_rows="weighted unseen rows")
     )
     assert of_numbers.evidence == (
-        "The 3 rules agree with the model only to an R² of 0.30 on weighted unseen rows"
+        "The R² of the 3 rules against the model is only 0.30 on weighted unseen rows"
     )
     assert not find_suspicions(make_result(fidelity=0.7, task="regression"))
     assert not find_suspicions(make_result(fidelity=float("nan")))

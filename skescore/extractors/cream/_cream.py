@@ -506,9 +506,9 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
             numbers = (self.task or _TASKS[y.dtype.kind == "f"]) == "regression"
         if self.output == "linear" and not numbers:
             raise ValueError(
-                "output='linear' is for numbers as target, but y holds "
-                f"{'nothing' if y is None else 'labels'}. Pass floats, or task='regression', or "
-                "leave output='constant'."
+                "output='linear' requires a numeric target, but y "
+                f"{'is None' if y is None else 'holds labels'}. Pass floats as y, or "
+                "task='regression', or output='constant'."
             )
         if y is None:
             return NoTarget(rows), None

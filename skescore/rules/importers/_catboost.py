@@ -208,8 +208,8 @@ class _SplitFeatures:
                 return feature, complement, category
         name = self._categorical[index]["feature_id"]
         raise ValueError(
-            f"X has no row with one of the categories of {name!r} that the model splits on: pass "
-            "all rows that it was trained on."
+            f"X lacks a category of {name!r} that the model splits on: pass all rows that the "
+            "model was trained on."
         )
 
     def _split_statistic(

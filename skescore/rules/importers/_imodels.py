@@ -682,9 +682,9 @@ def c45_tree(model: Any, about: Frame) -> RuleSet:
             share = min(1.0, max(0.0, value))
             if abs(value - share) > _ROUNDING:
                 raise ValueError(
-                    f"A leaf of {type(model).__name__} has a share {value!r} of the second class: "
-                    "it averages labels, which must be 0 and 1. Fit it, and the tree in it, "
-                    "on labels 0 and 1."
+                    f"A leaf of {type(model).__name__} has a share {value!r} of the second class. "
+                    "The model averages labels, so they must be 0 and 1. Fit the model, and the "
+                    "tree in it, on labels 0 and 1."
                 )
             output = classes[int(np.argmax([1 - value, value]))]
             n_rows = len(getattr(leaf, "labels", ()))

@@ -483,9 +483,9 @@ def _check_kind(model: Any, kinds: tuple[type, ...]) -> None:
     """Raise a TypeError for models whose trees cannot be converted to voting rules."""
     if not isinstance(model, kinds):
         kind_names = ", ".join(kind.__name__ for kind in kinds)
-        why = _UNSUPPORTED.get(type(model).__name__, "is not one of these models")
+        why = _UNSUPPORTED.get(type(model).__name__, "is not one of the supported models")
         raise TypeError(
-            f"{type(model).__name__} {why}, so there is no rule set that predicts alike. "
+            f"{type(model).__name__} {why}, so no rule set can predict in the same way. "
             f"Supported are {kind_names}."
         )
 

@@ -363,8 +363,8 @@ class Allocation:
                 bound_text, best_text = _distinct_texts(self._sign * upper_bound, self._sign * best)
                 self.stop_reasons[name] = (
                     f"{period} it cannot beat {extractor_label(leader)}, which had {best_text} on "
-                    "the folds: its smallest loss, fewest rules and greatest completeness together "
-                    f"would score {bound_text}"
+                    "the folds: even a candidate with its smallest loss, fewest rules and greatest "
+                    f"completeness would score only {bound_text}"
                 )
             elif name in self.costly and priority < best:
                 own_text, best_text = _distinct_texts(self._sign * priority, self._sign * best)

@@ -224,11 +224,11 @@ class WeightElicitation:
         }[choice]
         part = self._part_after(first, second, lower, upper)
         if part is None:
-            earlier = "and the earlier answers" if self.history else "within the range"
+            earlier = "and with the earlier answers" if self.history else "within the range"
             raise ValueError(
-                f"No weights agree with {choice!r} to {str(question)!r} {earlier}. Call undo() to "
-                "remove the last answer, answer 'either', or allow more with within=... or "
-                "indifference=..."
+                f"No weights agree with the answer {choice!r} to {str(question)!r} {earlier}. Call "
+                "undo() to remove the last answer, answer 'either', or allow more weights with "
+                "within=... or indifference=..."
             )
         self._parts.append(part)
         self.history.append((question, choice))

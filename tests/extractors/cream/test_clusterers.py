@@ -157,7 +157,7 @@ def test_ignore_threshold_uses_clusters_without_target(cls):
         ({"importances": [1.0]}, None, "importances must hold one number for each of the 2"),
         ({"output": "plane"}, None, "output must be one of 'constant', 'linear', got 'plane'"),
         ({"task": "both"}, None, "task must be one of None, 'classification', 'regression'"),
-        ({"output": "linear"}, None, "output='linear' is for numbers as target, but y holds noth"),
+        ({"output": "linear"}, None, "output='linear' requires a numeric target, but y is None"),
         ({"output": "linear"}, [0, 1] * 10, "but y holds labels"),
         ({"task": "regression"}, ["a", "b"] * 10, "y must hold numbers for task='regression'"),
         ({}, [np.nan, 1.0] * 10, "y holds nan in row 0"),

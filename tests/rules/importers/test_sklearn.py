@@ -147,8 +147,11 @@ def test_as_ruleset_rejects_ensembles_without_rules():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (AdaBoostRegressor(n_estimators=2), "weighted median .* no rule set that predicts alike"),
-        (RandomTreesEmbedding(2), "does not predict, so there is no rule set"),
+        (
+            AdaBoostRegressor(n_estimators=2),
+            "weighted median .* no rule set can predict in the same way",
+        ),
+        (RandomTreesEmbedding(2), "does not predict, so no rule set"),
     ],
     ids=lambda value: type(value).__name__,
 )
