@@ -933,8 +933,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 default_abstain_label(classes.tolist())
             elif self.abstain_label in classes.tolist():
                 raise ValueError(
-                    f"abstain_label must not be one of the classes, got {self.abstain_label!r}. "
-                    "Pass another label."
+                    f"abstain_label must not be one of the classes, got {self.abstain_label!r}."
                 )
         if len(predictions) and (predictions == predictions[0]).all():
             warnings.warn(

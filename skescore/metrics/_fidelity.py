@@ -206,9 +206,7 @@ def fidelity(
         random_state=random_state,
     )
     if not _length(drawn):
-        return _undefined(
-            "the black box predicts one class for all rows. Pass rows of other classes too."
-        )
+        return _undefined("the black box predicts one class for all rows. Pass more varied rows.")
     return _agreement(ruleset, drawn, predict(drawn), None)
 
 

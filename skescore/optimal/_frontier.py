@@ -135,8 +135,7 @@ class Frontier:
                 )
             if status == "optimal" and low < high:
                 raise ValueError(
-                    f"status must not be 'optimal' for {size} rules, because lower={low!r} and "
-                    f"upper={high!r} are different."
+                    f"status must not be 'optimal' for {size} rules if {low!r} < {high!r}."
                 )
             if incumbent is not None and len(incumbent) > size:
                 raise ValueError(

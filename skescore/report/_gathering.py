@@ -164,8 +164,7 @@ def remake_rules(
             if rules_by_index and time.perf_counter() - begin > settings.time_limit:
                 return (
                     rules_by_index,
-                    f"extracting them again took longer than the limit of {settings.time_limit:g} "
-                    "s",
+                    f"the time limit of {settings.time_limit:g} s for extracting them was reached",
                 )
             try:
                 extractor = _make_extractor(saved, index, model, settings)

@@ -231,8 +231,7 @@ class Fallback:
             )
         if self.policy == "abstain" and self.abstain_label in classes:
             raise ValueError(
-                f"abstain_label must not be one of the classes, got {self.abstain_label!r}. Pass "
-                "another label."
+                f"abstain_label must not be one of the classes, got {self.abstain_label!r}."
             )
 
     def abstention(self, classes: Sequence[Any]) -> Any:
