@@ -469,7 +469,9 @@ class Formula:
         return Formula((*self.gates, ("not", len(self.gates) - 1, -1)), self.n_inputs)
 
     def __bool__(self) -> NoReturn:
-        raise TypeError("A Formula has no truth value. Use & | ^ ~ instead of and, or, not.")
+        raise TypeError(
+            "A Formula has no truth value. Combine formulas with & | ^ ~, not with and, or, not."
+        )
 
     @cached_property
     def variables(self) -> tuple[int, ...]:

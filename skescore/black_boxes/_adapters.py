@@ -40,7 +40,8 @@ class _CallableEstimator(BaseEstimator):
         if predictions.ndim not in (1, 2) or len(predictions) != n_rows:
             raise ValueError(
                 f"function must predict every row, but for {n_rows} rows it returned an array of "
-                f"shape {predictions.shape}. Return one prediction per row, in order."
+                f"shape {predictions.shape}. Return one prediction per row, in the order of the "
+                "rows."
             )
         return (
             predictions[:, 0]

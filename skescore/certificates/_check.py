@@ -839,7 +839,9 @@ class _Check:
             self.unchecked.append("The given rules are not in the certificate: not checked.")
             return []
         if stated["n_rules"] != len(rules["rules"]):
-            raise RejectedError(f"{len(rules['rules'])} rules are given, not {stated['n_rules']}")
+            raise RejectedError(
+                f"it states {stated['n_rules']} given rules, but contains {len(rules['rules'])}"
+            )
         if rules.get("voting"):
             self.unchecked.append("The given rules predict by a vote: not checked.")
             return []
@@ -899,11 +901,14 @@ class _Check:
                 self.given_completeness = float(volume)
             return
         elif abs(stated - volume) < _ESTIMATE_TOLERANCE:
-            volume_text = "Completeness by volume of the given rules is estimated: not checked."
+            volume_text = (
+                "Completeness by volume of the given rules is an estimate and was not checked."
+            )
         elif self._is_volume_of_stated_domain(rules, stated):
             volume_text = (
-                "Completeness by volume of the given rules was not checked: in the domain of these "
-                f"rows, which differs from the domain of the rules, it is {float(volume):.3f}."
+                "Completeness by volume of the given rules was not checked, because their domain "
+                "differs from the domain of these rows. In the domain of these rows, it is "
+                f"{float(volume):.3f}."
             )
         else:
             raise RejectedError(
@@ -1028,7 +1033,9 @@ class _Check:
         ]
         required = {frozenset(map(_key, values)) for values in value_sets if values}
         if required - known - listed:
-            raise RejectedError(f"no test of {name} has the categories of a given rule")
+            raise RejectedError(
+                f"no test compares {name} with a set of categories that a given rule uses"
+            )
         if listed - required and self.data["given"]["rules"] is not None:
             raise RejectedError(f"{name} has sets of categories that no given rule uses")
 
@@ -1138,7 +1145,9 @@ class _Check:
         if i and (low > frontier["lower"][i - 1] or high > frontier["upper"][i - 1]):
             raise RejectedError("a bound grows with the number of rules")
         if frontier["status"][i] == "optimal" and low < high:
-            raise RejectedError(f"it is 'optimal', but the bounds {low} and {high} differ")
+            raise RejectedError(
+                f"the status is 'optimal', but the bounds {low} and {high} are different"
+            )
 
     def check_incumbent(self, frontier: Any, i: int) -> tuple[Fraction, int]:
         """Check the best rules found for a size; return the certified metric and their number."""
@@ -1220,7 +1229,9 @@ class _Check:
                 raise RejectedError("linear functions are not in the space")
             n_tests = sum(self._count_tests(c, frontier["space"]["cuts"]) for c in rule["if"])
             if n_tests > max_conditions:
-                raise RejectedError(f"a rule has {n_tests} conditions, more than {max_conditions}")
+                raise RejectedError(
+                    f"a rule has {n_tests} conditions, but at most {max_conditions} are allowed"
+                )
         parts, predictions = self._predict(rules)
         if sum(parts) != self.all_rows:  # the parts are disjoint
             raise RejectedError("rules that should be complete do not cover all rows")
@@ -1470,7 +1481,8 @@ class _Check:
             raise LimitError("class")
         if proof["target"] > upper_bound:
             raise RejectedError(
-                f"its proof is for an F1 of {proof['target']}, but it states {upper_bound}"
+                f"its proof is for an F1 of {proof['target']}, but the stated bound is "
+                f"{upper_bound}"
             )
         y = np.array([keys.index(_key(value)) for value in self.rows.targets])
         w = np.array([self.rows.w[i] for i in self.rows.index])
@@ -1694,7 +1706,9 @@ def _branch(node: Any, low: Any, high: Any, *, is_whole: bool) -> list[tuple[Any
     k, (below, above) = node["class"], node["between"]
     is_next = is_whole and below == math.floor(below) and above == below + 1
     if k >= len(low) or not (above <= below or is_next):
-        raise RejectedError(f"a branch of its proof has the invalid limits {below} and {above}")
+        raise RejectedError(
+            f"a branch of its proof has the invalid limits {below} and {above} of predictions"
+        )
     first_high, second_low = high.copy(), low.copy()
     first_high[k] = min(first_high[k], below)
     second_low[k] = max(second_low[k], above)

@@ -473,7 +473,8 @@ def draw_sample(options: argparse.Namespace, notes: output.Notes) -> StoredSampl
         notes.add(
             f"the search uses a sample of {n_drawn} of the {sample.n_rows} rows of {source_name}; "
             f"the best {N_FINALISTS} candidates are compared on all rows; with 95 % confidence, "
-            f"it contains rows of any group, defined beforehand, that has more than {groups}"
+            "the sample contains rows of any group that was defined beforehand and has more than "
+            f"{groups}"
         )
     dataset = replace(dataset, name=source_name, source=source_name)
     source = DataSource(options.data, options.target, n_jobs=options.n_jobs)

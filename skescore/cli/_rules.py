@@ -252,5 +252,6 @@ def _note_limits_of_tables(ruleset: RuleSet) -> None:
     elif not (ruleset.ordered or ruleset.disjoint):
         notes.add(
             "in these rules, the purest of several rules that hold predicts; the table does not "
-            "store this, so after an import, the first predicts. Use --to json to keep it"
+            "contain this information, so after an import, the first of them predicts. Use --to "
+            "json to keep it"
         )

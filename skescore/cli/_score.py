@@ -606,11 +606,14 @@ def _print_calibrations(printer: Printer, result: Mapping[str, Any]) -> None:
     _print_calibration(printer, result["calibration"], heading, column)
     if is_classification and result["calibration"]:
         if reference == "data":
-            printer.line("(Printed: share 'right (data)'. Observed: share right on these rows.)")
+            printer.line(
+                "(Printed: the share 'right (data)'. Observed: the share of these rows that is "
+                "right.)"
+            )
         elif reference == "black_box":
             printer.line(
-                "(Printed: agreement with the model. Observed: share right on these rows. The two "
-                "also differ where the model is wrong.)"
+                "(Printed: agreement with the model. Observed: the share of these rows that is "
+                "right. The two also differ where the model is wrong.)"
             )
         if all(math.isnan(rule["printed"]) for rule in result["calibration"]):
             printer.line("(No rule has a printed share that counts unweighted rows.)")

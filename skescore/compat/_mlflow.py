@@ -161,7 +161,9 @@ def load_mlflow_rules(path: str | os.PathLike[str]) -> RuleSet:
     """
     files = sorted(Path(path).rglob(_FILE))
     if not files:
-        raise FileNotFoundError(f"{path} holds no rules; pass a folder of save_mlflow_model.")
+        raise FileNotFoundError(
+            f"{path} holds no rules; pass a folder that save_mlflow_model wrote."
+        )
     return RuleSet.load(files[0])
 
 

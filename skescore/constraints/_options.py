@@ -26,7 +26,9 @@ def read_options(kind: type[Constraints], options: Mapping[str, Any]) -> Constra
     for name, value in options.items():
         parameter, read = _READERS.get(name, (None, None))
         if parameter is None or read is None:
-            raise ValueError(f"{name!r} is not one of the options {', '.join(_READERS)}.")
+            raise ValueError(
+                f"{name!r} is not an option of constraints. The options are {', '.join(_READERS)}."
+            )
         changes[parameter] = _extended(getattr(base, parameter), read(name, value))
     return base.replace(**changes) if changes else base
 

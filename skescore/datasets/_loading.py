@@ -233,7 +233,8 @@ def _without_unlabeled(
     if len(complete_rows) < 2:
         problems.add(
             f"the target {target!r} is missing in {n_unlabeled} of {len(table)} rows, but at least "
-            "2 must have it. Fill cells, or choose another target (on the command line: --target)."
+            "2 rows must have it. Fill cells in, or choose another target (on the command line: "
+            "--target)."
         )
     return complete_rows
 

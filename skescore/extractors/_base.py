@@ -933,7 +933,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 default_abstain_label(classes.tolist())
             elif self.abstain_label in classes.tolist():
                 raise ValueError(
-                    f"abstain_label must not be one of the classes, got {self.abstain_label!r}."
+                    f"abstain_label must not be one of the classes, got {self.abstain_label!r}. "
+                    "Pass another label."
                 )
         if len(predictions) and (predictions == predictions[0]).all():
             warnings.warn(

@@ -881,7 +881,10 @@ def performance_report(
         if y_prob is not None:
             options["probability"] = {"labels": labels}
         elif labels is not None:
-            raise ValueError(f"labels name the columns of y_prob, got {labels!r} without y_prob.")
+            raise ValueError(
+                f"labels must be None if y_prob is None, because they name its columns; got "
+                f"{labels!r}. Pass y_prob, or omit labels."
+            )
     table = performance_table()
     table = table[table["kind"].isin(list(options))]
     with warnings.catch_warnings():

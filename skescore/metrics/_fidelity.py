@@ -206,7 +206,9 @@ def fidelity(
         random_state=random_state,
     )
     if not _length(drawn):
-        return _undefined("the black box predicts one class for all rows. Pass more varied rows.")
+        return _undefined(
+            "the black box predicts one class for all rows. Pass rows of other classes too."
+        )
     return _agreement(ruleset, drawn, predict(drawn), None)
 
 

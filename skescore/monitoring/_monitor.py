@@ -95,7 +95,8 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
             0.03,
             0.02,
             "share of all rows that it decides",
-            "find out whether the rows or their recording changed; do not wait for labels",
+            "find out whether the rows or the way they are recorded changed, without waiting for "
+            "labels",
         ),
         MonitorKind(
             "outside",

@@ -135,7 +135,8 @@ class Frontier:
                 )
             if status == "optimal" and low < high:
                 raise ValueError(
-                    f"status must not be 'optimal' for {size} rules if {low!r} < {high!r}."
+                    f"status must not be 'optimal' for {size} rules, because lower={low!r} and "
+                    f"upper={high!r} are different."
                 )
             if incumbent is not None and len(incumbent) > size:
                 raise ValueError(

@@ -368,7 +368,8 @@ def decision_boundaries(
     tasks = {_is_regression(model) for model in named.values()}
     if len(tasks) > 1:
         raise ValueError(
-            f"models must be all classifiers or all regressors, got {list(named)}. Draw each alone."
+            f"models must be all classifiers or all regressors, got {list(named)}. Draw "
+            "classifiers and regressors separately."
         )
     fixed, origin = _choose_slice(named, X, table, names, (sides[0], sides[1]), fixed_values)
     rows = rows_of_plane(X, names, (sides[0], sides[1]), fixed, resolution)

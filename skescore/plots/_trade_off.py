@@ -541,7 +541,8 @@ def _measured(results: Any, x: str, y: str, completeness: str) -> Candidates:
     needed = {x, y} & costs & set(results)
     if needed:
         raise ValueError(
-            f"{sorted(needed)} of a data frame cannot be drawn: pass the search or its candidates_."
+            f"{sorted(needed)} cannot be drawn from a data frame: pass the search or its "
+            "candidates_."
         )
     table = results_table(results)
     names = {

@@ -164,7 +164,8 @@ def remake_rules(
             if rules_by_index and time.perf_counter() - begin > settings.time_limit:
                 return (
                     rules_by_index,
-                    f"the time limit of {settings.time_limit:g} s for extracting them was reached",
+                    f"extracting them again took longer than the limit of {settings.time_limit:g} "
+                    "s",
                 )
             try:
                 extractor = _make_extractor(saved, index, model, settings)

@@ -231,7 +231,8 @@ class Fallback:
             )
         if self.policy == "abstain" and self.abstain_label in classes:
             raise ValueError(
-                f"abstain_label must not be one of the classes, got {self.abstain_label!r}."
+                f"abstain_label must not be one of the classes, got {self.abstain_label!r}. Pass "
+                "another label."
             )
 
     def abstention(self, classes: Sequence[Any]) -> Any:

@@ -146,9 +146,10 @@ class RuleEvaluation:
         if len(bad_rows):
             raise ValueError(
                 "y_pred must hold finite numbers, but the rules predict "
-                f"{self.y_pred[bad_rows[0]]!s} in row {bad_rows[0]}, where a value that a linear "
-                f"rule needs is missing. {len(bad_rows)} of {len(self.y_pred)} rows are affected. "
-                "Impute the values, or drop such rows (on the command line: --missing drop)."
+                f"{self.y_pred[bad_rows[0]]!s} in row {bad_rows[0]}, because a value that a linear "
+                f"rule needs is missing there. {len(bad_rows)} of {len(self.y_pred)} rows are "
+                "affected. Impute the values, or drop such rows (on the command line: --missing "
+                "drop)."
             )
 
     def _predicted(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:

@@ -184,7 +184,9 @@ def check_verification(
     n_witnesses = checker.check_witnesses()
     checker.check_picture()
     verdict = "not refuted" if cells is None else "confirmed"
-    return checker.result(verdict, f"compared on {n_witnesses} witnesses and {method}")
+    return checker.result(
+        verdict, f"compared with the model on {n_witnesses} witnesses and {method}"
+    )
 
 
 def _with_joined_indices(names: Sequence[str]) -> list[str]:
@@ -299,7 +301,8 @@ class _Checker:
         if self._has_fallback and (-1 in indices or -1 in self._assigned):
             expected.append(-1)
         self._expect(
-            indices == expected, f"The records are of the rules {indices}, not {expected}."
+            indices == expected,
+            f"There are records of the rules {indices}, but there must be records of {expected}.",
         )
 
     def _check_rules(self) -> None:
@@ -427,7 +430,8 @@ class _Checker:
             self._expect(is_empty, f"{name} must be null, because the region is empty.")
             return
         if not self._expect(
-            proven is not None and None not in bounds, f"{name} is null; its region is not empty."
+            proven is not None and None not in bounds,
+            f"{name} is null, although the region is not empty.",
         ):
             return
         lower, upper, proven_lower, proven_upper = bounds
@@ -831,7 +835,9 @@ class _Checker:
         proven = record[f"{measure}_proven"]
         if proven is None or None in (interval[bound] for bound in _BOUNDS):
             # A tiny mass vanishes in the sums of a verification.
-            self._expect(total < _SUM_ROUNDING, f"{name} is null; its region is not empty.")
+            self._expect(
+                total < _SUM_ROUNDING, f"{name} is null, although the region is not empty."
+            )
             return
         if not self._expect(total > 0, f"{name} must be null, because the region is empty."):
             return

@@ -96,7 +96,7 @@ def test_shap_explanation_of_all_classes_selects_predicted(
         faithfulness(flowers, X[:1], explanation[0], **settings),
         {name: values[:1] for name, values in expected.items()},
     )
-    with pytest.raises(ValueError, match="unknown which class they explain"):
+    with pytest.raises(ValueError, match="single output"):
         faithfulness(flowers, X, explanation[:, :, 1], **settings)
 
 

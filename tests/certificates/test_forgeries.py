@@ -357,7 +357,7 @@ def test_checker_measures_volume_in_range_of_rows() -> None:
     data["given"]["rules"]["domain"] |= {"lower": [0.0, 0.0], "upper": [1.0, 1.0]}
     result = check_certificate(json.dumps(data), case.X, case.y)
     assert result.verdict == "not checked"
-    assert "differs from the domain of the rules" in str(result)
+    assert "differs from the domain of these rows" in str(result)
     assert not any("rules have ICE" in claim for claim in result.claims)
 
 
@@ -641,7 +641,7 @@ def test_checker_counts_interval_without_bounds() -> None:
     frontier["status"] = ["target", "target"]
     frontier["measured"][1] = {"accuracy": 1.0, "f1_weighted": 1.0, "n_rules": 2}
     result = check_certificate(json.dumps(data), case.X, case.y)
-    assert result.findings[-1] == "Wrong: a rule has 2 conditions, more than 1."
+    assert result.findings[-1] == "Wrong: a rule has 2 conditions, but at most 1 are allowed."
 
 
 def test_checker_rejects_cuts_without_missing_values() -> None:

@@ -796,7 +796,7 @@ def test_performance_report_shows_undefined_metrics() -> None:
         ),
         ({"task": "regression", "pos_label": 1}, ValueError, "pos_label is for task='classificati"),
         ({"task": "regression", "y_prob": EYE}, ValueError, "y_prob is for task="),
-        ({"task": "classification", "labels": [0, 1]}, ValueError, "without y_prob"),
+        ({"task": "classification", "labels": [0, 1]}, ValueError, "None if y_prob is None"),
         ({"task": "classification", "pos_label": 3}, ValueError, "pos_label must be one of"),
         ({"task": "classification", "undefined": "0"}, TypeError, "undefined must be a number"),
     ],

@@ -150,7 +150,7 @@ def test_report_states_time_limit(folder) -> None:
         write_report(folder, data=iris, black_box=KNeighborsClassifier(9), time_limit=0)
     )
     assert len(content["views"]) == 1
-    assert "time limit of 0 s for" in " ".join(content["notes"])
+    assert "longer than the limit of 0 s" in " ".join(content["notes"])
     with pytest.raises(ValueError, match="time_limit must be 0 seconds or more, got -1"):
         write_report(folder, time_limit=-1)
 

@@ -320,9 +320,10 @@ def _signs(
         if explained.is_ambiguous and n_columns > 1 and not is_target_chosen:
             raise ValueError(
                 "attributions have one value per feature, so it is unknown which class they "
-                "explain. Pass target=Target(explains=1) if they explain column 1, "
-                "Target(explains='target') if each row explains its predicted class, or the "
-                "explained class as target."
+                "explain; the default target is the predicted class of each row. Pass "
+                "target=Target(explains=1) if they explain column 1, "
+                "target=Target(explains='target') if each row explains its predicted class, or "
+                "the explained class as target."
             )
         return ones
     other = explained_columns != targets
@@ -358,8 +359,9 @@ def _lime_scores(
         for unit, weight in weights[target]:
             if not 0 <= unit < size or not np.isfinite(weight):
                 raise ValueError(
-                    f"attributions of row {number} hold {weight!r} for feature {unit}, but X has "
-                    f"{size} features, numbered from 0. Explain exactly the rows of X."
+                    f"attributions of row {number} must be finite and for one of the {size} "
+                    f"features of X, numbered from 0, got {weight!r} for feature {unit}. Explain "
+                    "exactly the rows of X."
                 )
             scores[unit] = sign * weight
         row_scores.append(scores)

@@ -270,7 +270,7 @@ def test_lime_rejects_explanations_of_other_rows() -> None:
     def tabular(weights: dict[int, list[tuple[int, float]]], mode: str = "classification") -> Any:
         return SimpleNamespace(local_exp=weights, mode=mode)
 
-    with pytest.raises(ValueError, match=r"for feature 3, but X has 3 features"):
+    with pytest.raises(ValueError, match=r"numbered from 0, got .* for feature 3"):
         faithfulness(table_model, X[:1], tabular({1: [(3, 0.5)]}))
     with pytest.raises(ValueError, match="nan for feature 0"):
         faithfulness(table_model, X[:1], tabular({1: [(0, float("nan"))]}))
