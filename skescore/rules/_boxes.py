@@ -29,8 +29,8 @@ class BoxTable:
     lower_closed, upper_closed : ndarray of bool, same shape
         Whether the box contains the bound itself.
     missing : ndarray of bool, same shape, optional
-        Whether a side with bounds also accepts missing values; by default False. A side without
-        bounds always accepts them, so its flag is set to False.
+        Whether an interval with a bound also accepts missing values; by default False. An interval
+        without bounds is not a condition: it accepts all values, and its flag is set to False.
 
     Raises
     ------
@@ -111,19 +111,19 @@ class BoxTable:
 
     @property
     def bounded(self) -> np.ndarray:
-        """Mask of the sides that have a bound, shape (n_rules, n_features)."""
+        """Mask of the intervals that have a bound, shape (n_rules, n_features)."""
         return (self.lower > -np.inf) | (self.upper < np.inf)
 
     @property
     def accepts_missing(self) -> np.ndarray:
-        """Mask of the sides that accept missing values, shape (n_rules, n_features).
+        """Mask of the intervals that accept missing values, shape (n_rules, n_features).
 
-        A side without bounds has no condition and accepts all values.
+        An interval without bounds accepts all values.
         """
         return np.asarray(interval_accepts_missing(self) | ~self.bounded)
 
     def intervals(self, row: int) -> tuple[Interval, ...]:
-        """Return the bounded sides of one box as intervals, in feature order."""
+        """Return the intervals of one box that have a bound, in feature order."""
         bounded = np.flatnonzero((self.lower[row] > -np.inf) | (self.upper[row] < np.inf))
         return tuple(
             Interval(
@@ -151,8 +151,8 @@ class BoxTable:
         """Return the boxes as ``start <= x < stop``, which is exact for floating-point numbers.
 
         ``x > b`` and ``x <= b`` become ``x >= next`` and ``x < next``, where `next` is the float
-        after b. A stop of inf represents an unbounded side, or excludes only infinity; ``upper``
-        distinguishes the two.
+        after b. If a stop is inf, the box is unbounded above, or excludes only infinity; ``upper``
+        distinguishes these cases.
         """
         with np.errstate(over="ignore"):  # the float after the largest one is infinity
             start = np.where(self.lower_closed, self.lower, np.nextafter(self.lower, np.inf))

@@ -274,10 +274,10 @@ class Interval:
         return truth_table(self).look_up(passes, np.isnan(values))
 
     def intersect(self, other: Interval) -> Interval | Missing:
-        """Return the intersection with another interval of the feature.
+        """Return the intersection with another interval on the same feature.
 
-        The result is :class:`Missing` if no number is in both intervals, but both accept missing
-        values. A contradiction raises a ValueError.
+        If no number is in both intervals, the result is :class:`Missing` if both accept missing
+        values; otherwise, a ValueError is raised.
         """
         if other.feature != self.feature:
             raise ValueError(
@@ -339,6 +339,13 @@ class OneOf:
         Whether the feature must have none of the values.
     missing : bool, default=False
         Whether missing values also satisfy the condition.
+
+    Raises
+    ------
+    TypeError
+        If `values` is a single text, or not iterable.
+    ValueError
+        If there are no values.
 
     Examples
     --------
@@ -493,6 +500,11 @@ class AtLeast:
     conditions : iterable of conditions
         The counted conditions.
 
+    Raises
+    ------
+    ValueError
+        If `m` is out of range.
+
     References
     ----------
     M. Craven, J. Shavlik: Extracting tree-structured representations of trained networks,
@@ -548,6 +560,8 @@ class AtLeast:
 class Linear:
     """Condition that a weighted sum of numeric features is between two bounds (oblique).
 
+    It does not hold for rows with a missing value in the sum.
+
     Parameters
     ----------
     terms : iterable of (int, float)
@@ -557,6 +571,12 @@ class Linear:
         Bounds of the sum.
     lower_closed, upper_closed : bool, default=False, True
         Whether the bound itself satisfies the condition.
+
+    Raises
+    ------
+    ValueError
+        If all coefficients are 0, a coefficient is not finite, or no number lies between the
+        bounds.
 
     Examples
     --------

@@ -45,6 +45,12 @@ class Domain:
         Share of missing values of each feature; by default 0. In volumes, the interval of a feature
         has the weight ``1 - missing``, and missing values the remaining weight.
 
+    Raises
+    ------
+    ValueError
+        If a bound is not finite or exceeds its upper bound, or categories or shares do not match
+        the bounds.
+
     Examples
     --------
     >>> Domain((0, 1), (2, 1)).ranges
@@ -184,16 +190,16 @@ class Fallback:
     Parameters
     ----------
     output : str, int, float or bool
-        Default prediction. Extractors use the black box's majority class or mean among the
-        uncovered training rows, or among all training rows if all are covered.
+        Default prediction. Extractors use the majority class or the mean of the black box's
+        predictions for the uncovered training rows (for all training rows if all are covered).
     policy : {"default", "nearest", "abstain"}, default="default"
-        ``"default"`` predicts `output`; ``"nearest"`` predicts by the rule with the nearest box (in
-        units of the features' ranges); ``"abstain"`` predicts `abstain_label`.
+        ``"default"`` predicts `output`; ``"nearest"`` predicts by the rule with the nearest box
+        (distances are in units of the features' ranges); ``"abstain"`` predicts `abstain_label`.
     class_counts : tuple of float, optional
-        Classification: numbers of the black box's predictions of each class for the same rows.
+        Classification: number of these predictions for each class.
     abstain_label : str, int or float, optional
-        Prediction of an abstaining rule set in classification, by default ``"no rule"`` or -1; in
-        regression it is always NaN.
+        Prediction of an abstaining rule set in classification; by default ``"no rule"`` if all
+        classes are texts, otherwise -1. In regression, the prediction is always NaN.
     """
 
     output: Any
@@ -236,7 +242,10 @@ class Fallback:
             )
 
     def abstention(self, classes: Sequence[Any]) -> Any:
-        """Return the prediction of an abstaining rule set in classification."""
+        """Return the prediction of an abstaining rule set in classification.
+
+        A ValueError is raised if the default label is one of the classes.
+        """
         if self.abstain_label is not None:
             return self.abstain_label
         return default_abstain_label(classes)

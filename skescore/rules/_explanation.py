@@ -53,9 +53,9 @@ class Counterfactual:
     Attributes
     ----------
     changes : tuple of Change
-        Changes of features.
+        Changed features, in the order of the features.
     distance : float
-        Sum of the changes, each divided by the range of its feature.
+        Distance from the row, see the notes of :meth:`RuleSet.explain`.
     prediction : str, int, float or bool
         Prediction of :meth:`RuleSet.predict` after the change.
     rule : int or None

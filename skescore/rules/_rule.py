@@ -79,7 +79,8 @@ class LinearOutput:
         ----------
         domain : Domain, optional
             Domain of the function. The number of digits ensures that rounding changes no value in
-            the domain by more than 1/1000 of the range of the function. By default four digits.
+            the domain by more than 1/1000 of the range of the function. By default, numbers have
+            four significant digits.
 
         Returns
         -------
@@ -147,29 +148,31 @@ Output: TypeAlias = str | int | float | bool | LinearOutput
 class RuleStatistics:
     """Statistics of the rows that a rule predicts.
 
+    In an unordered set whose rules may overlap, the statistics are of all rows that the rule
+    covers.
+
     Parameters
     ----------
     n_rows : float
-        Number of training rows assigned to the rule (sum of weights if rows have weights).
+        Number of training rows of the rule (sum of weights if rows have weights).
     class_counts : tuple of float, optional
-        Classification: numbers of points of each class, in the order of the rule set's classes,
-        including queried points. The rule set's `reference` states the labels that were counted.
+        Classification: number of training rows and queried points of each class, in the order of
+        the rule set's classes. The rule set's `reference` states which labels were counted.
     mean, standard_deviation : float, optional
         Regression: mean and population standard deviation of the labels. Queried points, such as
-        those for `min_examples` of a grid, are included unless rows have fractional weights.
+        those for `min_examples` of a grid, are included unless rows have weights other than 1.
     target_counts : tuple of float, optional
         Classification, if `class_counts` count predictions of the black box, or are None because
-        the target has other labels too: numbers of training rows of each class of the target.
+        the target also has other labels: number of training rows of each class of the target.
     model_error, target_error : float, optional
-        Regression: mean absolute differences between the output and the predictions of the black
+        Regression: mean absolute difference between the output and the predictions of the black
         box, and between the output and the target, on the training rows of the rule.
     weighted : bool, default=False
         Whether rows were counted with weights.
 
     Notes
     -----
-    Equality ignores the last four attributes, so rules are equal with or without counts of the
-    target.
+    Equality ignores `target_counts`, `model_error`, `target_error` and `weighted`.
     """
 
     n_rows: float
@@ -213,7 +216,7 @@ class RuleStatistics:
 
     @property
     def n_points(self) -> float | None:
-        """Sum of the class counts; None if it is the number of rows."""
+        """Sum of the class counts; None without counts, or if it equals the number of rows."""
         if self.class_counts is None:
             return None
         n_points = sum(self.class_counts)
@@ -284,7 +287,7 @@ class Rule:
     ----------
     conditions : iterable of conditions
         The premise; a rule without conditions always holds. Intervals on the same feature are
-        joined, and conditions that always hold are dropped.
+        intersected, and conditions that always hold are dropped.
     output : str, int, float, bool or LinearOutput
         The conclusion: a class label, a number or an affine function.
     statistics : RuleStatistics, optional
@@ -340,7 +343,10 @@ class Rule:
 
     @property
     def n_literals(self) -> int:
-        """Number of literals in the premise: comparisons, listed values, and terms of sums."""
+        """Number of literals in the premise.
+
+        Literals are comparisons, listed values, terms of sums, and tests for missing values.
+        """
         return sum(condition.n_literals for condition in self.conditions)
 
     @property
@@ -399,7 +405,8 @@ class Rule:
 
         For a rule of a rule set, the set's `reference` determines how shares are described: ``50
         rows, 98 % agree with the model, 96 % right (data)``, or only one of these shares. The text
-        begins with the weight of the rule if `weighted`; by default if the weight is not 1.
+        begins with the weight of the rule if `weighted` is True or, by default, if the weight is
+        not 1.
         """
         if self.weight != 1.0 if weighted is None else weighted:
             counted = self.statistics_text(output_index, weighted=False)
@@ -434,8 +441,8 @@ class Rule:
     def correctness(self, output_index: int | None = None) -> float | None:
         """Return the share of the training rows whose target is the output of the rule.
 
-        None if the target was not counted separately from the predictions of the black box. If the
-        reference of the rule set is ``"data"``, :meth:`purity` is this share.
+        Return None if the target was not counted separately from the predictions of the black box.
+        If the reference of the rule set is ``"data"``, :meth:`purity` is this share.
         """
         statistics = self.statistics
         counts = None if statistics is None else statistics.target_counts
@@ -449,7 +456,7 @@ class Rule:
 
     @property
     def reference(self) -> str | None:
-        """Labels that the statistics were counted from; None outside a rule set."""
+        """Labels that the statistics were counted from; None if unknown, or outside a rule set."""
         return None if self._home is None else self._home[0].reference
 
     def weight_text(self, names: Sequence[str] | None = None) -> str:
@@ -461,7 +468,7 @@ class Rule:
     def purity(self, output_index: int | None = None) -> float | None:
         """Return the share of a class, by default the majority class, among the counted labels.
 
-        None without class counts.
+        Return None without class counts.
         """
         counts = None if self.statistics is None else self.statistics.class_counts
         if not counts or not sum(counts) > 0:
@@ -497,7 +504,7 @@ class Rule:
         first : bool, default=True
             Whether the line begins with ``IF`` instead of ``ELSE IF``, as for the first rule.
         weighted : bool, optional
-            Whether to write the weight; by default if it is not 1.
+            Whether to write the weight. By default, it is written if it is not 1.
         """
         if numeric is None:
             numeric = isinstance(self.output, float)

@@ -54,12 +54,13 @@ class RuleSet(Sequence[Rule]):
         Whether outputs are class labels or numbers.
     classes : sequence of str, int, float or bool, optional
         Class labels, in the order of the class counts in statistics; by default the sorted outputs
-        of the rules. Classification only.
+        of the rules and the fallback. Classification only.
     domain : Domain, optional
         Box for which the rules are intended; required for completeness by volume.
     ordered : bool, default=True
         True: the first rule that holds predicts. False: of several rules that hold, the one with
-        the highest purity predicts (if equal, the one with the most rows), unless rules vote.
+        the highest purity predicts (if equal, and in regression, the one with the most rows),
+        unless rules vote.
     disjoint : bool, default=False
         Whether no two rules can hold for the same row, which makes volumes fast to compute.
     fallback : Fallback, optional
@@ -70,11 +71,12 @@ class RuleSet(Sequence[Rule]):
         largest sum is predicted (the first if equal): ``"votes"`` adds each rule's weight to
         its class, ``"probabilities"`` distributes the weight in proportion to the rule's class
         counts, and ``"logistic"`` adds weights that are log odds. In regression, the prediction is
-        the weighted ``"mean"`` or ``"sum"`` of the outputs.
+        the weighted ``"mean"`` or ``"sum"`` of the outputs. A mean whose weights sum to 0 or less
+        is undefined; the fallback then predicts.
     reference : {"black_box", "data"}, optional
         Labels from which the statistics of the rules were computed: the black box's predictions, or
-        the target of the training rows; None if unknown. Extractors and importers set it, and texts
-        describe the share of a rule's class accordingly.
+        the target of the training rows; None if unknown. Extractors and importers set it. It
+        determines how texts describe the share of a rule's class.
 
     Attributes
     ----------
@@ -383,7 +385,7 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def n_literals(self) -> int:
-        """Number of literals in all premises: comparisons, listed values, and terms of sums."""
+        """Number of literals in all premises, see :attr:`Rule.n_literals`."""
         return sum(rule.n_literals for rule in self.rules)
 
     @cached_property
@@ -604,7 +606,7 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         ndarray of shape (n_rows,)
-            Class labels or numbers. Rows without a rule get the fallback's output.
+            Class labels or numbers. The fallback determines the prediction of uncovered rows.
 
         Raises
         ------
@@ -615,13 +617,26 @@ class RuleSet(Sequence[Rule]):
         return predict(self, RowTable.of(X, self.feature_names), n_jobs)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return class probabilities from the class counts of the assigned rule.
+        """Return class probabilities from the class counts of the assigned rule, or from votes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_rows, n_features)
+            The rows.
 
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
             Probabilities in the order of ``classes``. A rule without counts predicts its class with
-            probability 1. Uncovered rows get equal probabilities if the rule set abstains.
+            probability 1. If rules vote, the sums of the classes are normalized, by a softmax for
+            ``voting="logistic"``. Uncovered rows get equal probabilities if the rule set abstains.
+
+        Raises
+        ------
+        ValueError
+            If no rule holds for some row and there is no fallback.
+        AttributeError
+            If the task is regression.
         """
         if self.classes is None:
             raise AttributeError("predict_proba needs rules for classification. Use predict.")
@@ -633,23 +648,25 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Rows whose predictions must not change. By default no prediction in the domain may
-            change or, without a domain, no prediction for any row, with or without missing values.
+            Rows whose predictions must not change beyond the tolerance. By default, no prediction
+            in the domain may change or, without a domain, no prediction for any row, even with
+            missing values.
         tolerance : float, default=0.0
-            Share of the rows of X whose predictions may change, at least 0 and less than 1. In
-            regression, this is 1 - R² with respect to the predictions of the original rules.
+            Largest share of the rows of X whose predictions may change, at least 0 and less than 1.
+            In regression, largest 1 - R² with respect to the predictions of the original rules.
 
         Returns
         -------
         RuleSet
-            The rules in their order; the same object if nothing can be simplified.
+            The rules in the original order; the same object if nothing can be simplified.
 
         Raises
         ------
         TypeError
             If `tolerance` is not a number.
         ValueError
-            If `tolerance` is out of range or requires X, or X does not match the rules.
+            If `tolerance` is out of range or requires X, X does not match the rules, or the rules
+            vote.
 
         Notes
         -----
@@ -657,29 +674,30 @@ class RuleSet(Sequence[Rule]):
         This is proven, not sampled. The following steps are repeated until none applies:
 
         - A rule is removed if it never holds, if earlier rules cover it, or if later rules with
-          the same output cover it. If a single later rule of an ordered list takes over its rows,
-          their statistics are added; if several rules may do so, these lose their statistics.
+          the same output cover it. If one later rule of an ordered list takes over its rows, the
+          statistics of both are added. If several rules may do so, they lose their statistics.
         - Two rules with the same output are merged if their union is a box, or if they differ only
           in the values of one categorical feature, unless this affects a rule with another output
-          between them. Statistics are pooled. In unordered sets a merge changes priorities, so
-          rules are merged only if this changes no prediction.
+          between them. Statistics are pooled. Because a merge changes priorities in unordered
+          sets, rules are merged there only if no prediction changes.
         - A bound that the domain implies is dropped. The rule then also predicts beyond the
           training range, and for missing values if no bound is left.
         - A bound in an ordered list is dropped if earlier rules cover everything beyond it, and a
-          value of a category if an earlier rule covers all rows with it.
+          value of a categorical feature if an earlier rule covers all rows with this value.
+        - In an M-of-N condition, two conditions on a feature are united if only one can hold.
 
-        A rule is kept if its check needs too many box subtractions. Conditions that are not
-        intervals are kept. Categorical features are assumed to have values that are not listed. If
-        the fallback is the nearest rule, only bounds at the border of the domain are dropped, and
-        only neighbors in the list are merged.
+        A rule is kept if its check needs too many box subtractions. Linear conditions are kept.
+        Categorical features are assumed to have values that are not listed. If the fallback is the
+        nearest rule, only bounds at the border of the domain are dropped, and only neighbors in the
+        list are merged; nothing changes if a rule tests whether a value is missing.
 
         With X, predictions for other rows may change. The search is greedy: it first takes steps
         that change no prediction, then those that remove the most rules and comparisons per changed
         prediction. A step removes a rule, drops a condition, or replaces two rules by the smallest
-        box around both. In regression their outputs may differ, and the merged rule gets the mean
+        box around both. In regression, their outputs may differ; the merged rule gets the mean
         prediction. A row that becomes covered or uncovered counts as changed, even if its
-        prediction is the same; in regression it counts at least as much as an error of one standard
-        deviation. Rules declared disjoint remain disjoint.
+        prediction is the same; in regression, it counts at least as much as an error of one
+        standard deviation. Rules declared disjoint remain disjoint.
 
         With X, a rule whose assigned rows change keeps only their number as statistics. In an
         unordered set whose rules may overlap, all statistics are kept, because they determine the
@@ -810,9 +828,9 @@ class RuleSet(Sequence[Rule]):
 
         Notes
         -----
-        Predictions may change only for missing values of features for which neither the domain nor
-        a condition mentions missing values. For such a row, a standalone ``age > 30`` does not
-        hold, whereas ``ELSE`` does.
+        Predictions may change only for rows with missing values of features for which neither the
+        domain nor a condition mentions missing values. For such a row, a standalone ``age > 30``
+        does not hold, whereas ``ELSE`` does.
 
         Examples
         --------
@@ -913,12 +931,13 @@ class RuleSet(Sequence[Rule]):
         Notes
         -----
         The distance of a change is :math:`\sum_j |x'_j - x_j| / r_j`, where :math:`r_j` is the
-        range of the feature in the domain, or 1 without a domain. Changing a category and filling a
-        missing value have the distance 1. Three kinds of changes are tried: all changes of one
+        range of the feature in the domain, or 1 without a domain. A changed category and a filled
+        missing value each have the distance 1. Three kinds of changes are tried: all changes of one
         feature that affect an interval or a list of values; the smallest change that satisfies each
-        rule; and pairs of such changes if no single one suffices. Linear conditions are not solved.
-        In regression, a prediction counts as changed if it comes from other rules and differs by
-        more than rounding errors. New values lie slightly inside open bounds and have few digits.
+        rule; and, if none of these suffices, pairs of them. No changes are derived from linear
+        conditions. In regression, a prediction counts as changed if it comes from other rules and
+        differs by more than rounding errors. New values lie slightly inside open bounds and have
+        few digits.
 
         References
         ----------
@@ -943,7 +962,7 @@ class RuleSet(Sequence[Rule]):
         return explain(self, x)
 
     def domain_around(self, X: Any, sample_weight: Any = None) -> Domain:
-        """Return the smallest domain that contains all given rows.
+        """Return the domain around rows, with a margin of 1e-9 of each feature's range.
 
         Use it for rules of other libraries, which do not store the range of their training rows:
         ``rules.replace(domain=rules.domain_around(X))``.
@@ -964,7 +983,7 @@ class RuleSet(Sequence[Rule]):
         Raises
         ------
         ValueError
-            If X has no rows, or rules compare a column of text with numbers.
+            If X has no rows, all weights are 0, or rules compare a column of text with numbers.
 
         Examples
         --------
@@ -1017,8 +1036,8 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         limit : int, optional
-            Largest number of rules to write, followed by the number of further rules; by default
-            all.
+            Largest number of rules to write; the number of further rules is stated after them. By
+            default, all rules are written.
         """
         return to_text(self, limit)
 
@@ -1161,8 +1180,8 @@ class RuleSet(Sequence[Rule]):
         title : str, optional
             Title of the page; by default a description of the rules.
         limit : int, optional
-            Largest number of rules to write, followed by the number of further rules; by default
-            all.
+            Largest number of rules to write; the number of further rules is stated after them. By
+            default, all rules are written.
 
         Returns
         -------
@@ -1197,10 +1216,10 @@ class RuleSet(Sequence[Rule]):
         -------
         pandas.DataFrame
             Indexed by rule number from 1, with the columns ``premise``, ``output``, ``conditions``
-            and ``rows``. In classification, ``purity`` is the share of the rule's class among the
-            labels of the `reference`, and ``correctness`` its share among the target, if counted
-            separately. In regression, further columns are ``mean`` and ``standard_deviation`` of
-            the labels, ``model_error`` and ``target_error``.
+            (their number) and ``rows``. In classification, ``purity`` is the share of the rule's
+            class among the labels of the `reference`, and ``correctness`` its share in the target,
+            if the target was counted separately. In regression, further columns are ``mean`` and
+            ``standard_deviation`` of the labels, ``model_error`` and ``target_error``.
         """
         from skescore.rules.exporters import to_frame
 
@@ -1414,7 +1433,7 @@ class RuleSet(Sequence[Rule]):
         dialect : str, optional
             ``"duckdb"``, ``"postgres"`` and ``"sqlite"`` are written directly; other dialects of
             sqlglot (``"spark"``, ``"bigquery"``, ``"snowflake"``, ``"tsql"``, ``"mysql"``,
-            ...) need the extra ``sql``. By default standard SQL.
+            ...) require the extra ``sql``. By default, standard SQL is written.
         table : str or sequence of str, optional
             Table to query, or its path such as ``("schema", "table")``. By default only the
             expression is written, which can be used in any query.
@@ -1431,14 +1450,14 @@ class RuleSet(Sequence[Rule]):
             Features with BOOLEAN columns. Because few databases compare these with numbers, they
             are converted to 0 and 1 in conditions such as ``smoker > 0.5``. Other columns are
             compared with 1 and 0 instead of True and False. By default, in databases that do not
-            compare the two types (such as PostgreSQL), columns are BOOLEAN if rules compare them
-            only with True and False.
+            compare the two types (such as PostgreSQL), columns are assumed to be BOOLEAN if rules
+            compare them only with True and False.
         exact : bool, default=False
             Whether columns may contain NaN in addition to NULL, or have 32 bits (FLOAT, REAL).
             False: write plain comparisons such as ``"age" > 30.5``, which are readable and allow
             databases to use indices. They are correct for DOUBLE, DECIMAL and integer columns whose
-            missing values are NULL. But NaN satisfies them in databases that sort NaN above all
-            numbers, and DuckDB rounds bounds to the 32 bits of a FLOAT column.
+            missing values are NULL. But in databases that sort NaN above all numbers, NaN satisfies
+            ``>``, and DuckDB rounds bounds to the 32 bits of a FLOAT column.
 
         Returns
         -------
@@ -1459,16 +1478,16 @@ class RuleSet(Sequence[Rule]):
         NULL and the floating-point NaN are missing values, which satisfy only ``or missing`` and
         ``is missing``. Many databases sort NaN above all numbers; with ``exact=True``, ``x > 2.5``
         is then written as ``0e0 - x < -2.5e0``, which NaN does not satisfy. Uncovered rows get the
-        fallback's output. The prediction is NULL without a fallback, if rules for regression
-        abstain, and if a required value is missing.
+        fallback's prediction. It is NULL if there is no fallback, or if rules for regression
+        abstain. The prediction is also NULL if a linear output depends on a missing value.
 
         Outputs and summands have an exponent (``2.5e0``), which makes them floating-point numbers
         in standard SQL. The same is true of bounds with more than 15 digits and, with
         ``exact=True``, of all bounds that are not whole. Rules compare DECIMAL and BIGINT columns
-        as DOUBLE; in a database that compares them exactly, a value with more than 15 digits close
-        to a bound may fall on its other side. Columns that rules compare with numbers must be
-        numeric or listed in `booleans`. Texts must be equal only if they are identical (choose a
-        binary collation in MySQL and SQL Server).
+        as DOUBLE; in a database that compares them exactly, a value with more than 15 digits may
+        fall on the other side of a bound close to it. Columns that rules compare with numbers must
+        be numeric or listed in `booleans`. The database must treat texts as equal only if they are
+        identical; choose a binary collation in MySQL and SQL Server.
 
         Additions have the order of :meth:`predict`, so sums are identical. Sums of more than 900
         rules are added in blocks, because databases limit the depth of expressions, and may differ
@@ -1562,7 +1581,7 @@ class RuleSet(Sequence[Rule]):
           every locale; only comments contain other letters.
         - SWI-Prolog computes with floats like Python, so predictions are bit-identical; it raises
           an error if a sum overflows. tuProlog computes with decimals: pass numbers in the shortest
-          form, like Python's repr. Sums of features or weights may differ in the last digits.
+          form, like Python's repr. Its sums of features or weights may differ in the last digits.
 
         Examples
         --------

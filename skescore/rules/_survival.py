@@ -363,7 +363,7 @@ class SurvivalRules:
         Raises
         ------
         TypeError
-            If `ruleset` has no rules, or `y` is in another format.
+            If `ruleset` cannot be converted to rules, or `y` is in another format.
         ValueError
             If the outcomes do not match the rows, or no event happened, so all curves would be 1.
         """

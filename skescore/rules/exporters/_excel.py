@@ -231,8 +231,8 @@ def to_excel_formula(ruleset: RuleSet, row: int = 2) -> str:
     -----
     Empty cells, and texts that rules compare with numbers, are missing values. ``TRUE`` and
     ``FALSE`` are 1 and 0 in features that conditions compare only with numbers from 0 to 1, and
-    missing values in others. Without a prediction, the value is ``#N/A``. Excel computes with 15
-    significant digits: longer bounds are rounded, and values that differ from a bound only in
+    missing values in others. If there is no prediction, the value is ``#N/A``. Excel computes with
+    15 significant digits: longer bounds are rounded, and values that differ from a bound only in
     further digits may be on its other side.
 
     Examples

@@ -120,9 +120,9 @@ def readable_outputs(ruleset: RuleSet, predictions: np.ndarray) -> RuleSet:
     ruleset : RuleSet
         Rules for regression.
     predictions : ndarray of float, shape (n_rows,)
-        Predictions from which the rules were learned. Constants keep at least four digits, and the
-        decimals that distinguish 1/1000 of the predictions' range. Functions change by at most
-        about 1/1000 of their own range.
+        Predictions from which the rules were learned. Constants keep at least four significant
+        digits, and enough decimals to distinguish 1/1000 of the predictions' range. Functions
+        change by at most about 1/1000 of their own range.
 
     Returns
     -------

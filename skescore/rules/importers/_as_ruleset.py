@@ -45,8 +45,9 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
       wittgenstein, skope-rules (1.0.1, or ``SkopeRules`` of :mod:`skescore.compat`) and
       decision-rules;
     - tables of conditions, see :meth:`RuleSet.to_conditions`;
-    - scikit-learn's searches over any of these, its FrozenEstimator, and Pipelines that end in one.
-      Scalers of a Pipeline are inverted, so the rules are in the units of the Pipeline's input.
+    - scikit-learn's searches over any of these models, a FrozenEstimator that contains one, and
+      Pipelines that end in one. Scalers of a Pipeline are inverted, so the rules are in the units
+      of the Pipeline's input.
       A condition includes missing values if it holds for the value that an imputer inserts.
 
     Add other kinds of models with ``@as_ruleset.register(TheirClass)``.
@@ -72,9 +73,10 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
 
     Notes
     -----
-    Rules predict exactly like the model. Their bounds therefore equal the model's, often with many
-    digits (scikit-learn's trees round rows to 32 bits: ``x ≤ 0.8000000417232512``).
-    :meth:`RuleSet.shorten` rounds them without moving rows of the data to the other side.
+    Rules predict exactly like the model, unless the notes of its reader state otherwise. Their
+    bounds therefore equal the model's, often with many digits (scikit-learn's trees round rows to
+    32 bits: ``x ≤ 0.8000000417232512``). :meth:`RuleSet.shorten` rounds them without moving rows of
+    the data to the other side.
 
     Examples
     --------
@@ -197,8 +199,15 @@ def options_from_rows(model: Any, X: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        Options of :func:`as_ruleset`: ``missing=True`` for scikit-learn's trees if values are
-        missing, and the rows for models of CatBoost and LightGBM with categories.
+        Options of :func:`as_ruleset`: ``missing=True`` for scikit-learn's trees and forests if
+        values are missing, and the rows for models of CatBoost, and for models of LightGBM whose
+        categorical columns are those of the rows.
+
+    Raises
+    ------
+    ValueError
+        If X is a sparse matrix and the model is from XGBoost, which treats absent entries as
+        missing.
 
     Examples
     --------

@@ -223,9 +223,9 @@ def read_decision_rules(
         that are compared with sets of numbers (``DiscreteSetCondition``). ``NominalCondition``
         converts all values to text, so its numbers must be passed here.
     zero_bounds : {"evaluated", "written"}, default="evaluated"
-        decision-rules 1.9 ignores lower bounds if a bound is exactly 0: ``<0, 5)`` is evaluated as
-        ``x < 5``. ``"evaluated"`` converts such conditions as they are evaluated, so that the
-        predictions are the same; ``"written"`` as they are written.
+        decision-rules 1.9 ignores the lower bound of a condition if its lower or upper bound is
+        exactly 0: ``<0, 5)`` is evaluated as ``x < 5``. ``"evaluated"`` converts such conditions as
+        they are evaluated, so that the predictions are the same; ``"written"`` as they are written.
     domain : Domain, optional
         Box for which the rules are intended.
 
@@ -254,9 +254,9 @@ def read_decision_rules(
     -----
     - Of labels with equal votes, the one that sorts first is predicted, as in decision-rules. A
       disabled default conclusion becomes an abstaining fallback: ``""``, or NaN in regression.
-    - decision-rules truncates a default label that is longer than all labels it predicts, treats
-      missing values as the text ``nan``, and evaluates ``!=`` of two features as true if one is
-      missing. The converted rules do not.
+    - decision-rules truncates a default label that is longer than all other predicted labels,
+      treats missing values as the text ``nan``, and evaluates ``!=`` of two features as true if one
+      is missing. The converted rules do not.
     - In decision-rules, votes that cancel each other out to within 1e-8 do not count.
     - In regression, decision-rules adds in another order, so predictions are only nearly equal.
 

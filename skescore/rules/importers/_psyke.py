@@ -1086,8 +1086,8 @@ def read_psyke(
       that feature. It also rescales labels that are not text. The rules do neither, with a warning.
     - CART prints rules with thresholds of 6 decimals and with ``a <= x < b`` instead of ``a < x <=
       b``, and explains predictions by them. The rules are those that predict uses.
-    - In PSyKE, a missing value satisfies an open bound, and reaches some leaf of a tree. Here it
-      satisfies no condition.
+    - In PSyKE, a missing value satisfies an interval without a lower or an upper bound, and reaches
+      some leaf of a tree. Here it satisfies no condition.
     - In PSyKE, affine rules use the columns of a frame by position, and bounds use them by name.
       Here names are used.
     - In PSyKE, a constant of a discretization represents all numbers within a relative 1e-9. Here,

@@ -146,9 +146,9 @@ def tree_to_ruleset(
         earlier rules make redundant; its last rule always holds.
     missing : bool, optional
         Whether conditions state to which side the tree sends missing values: ``age ≤ 30 or
-        missing``. By default True for the features with missing values in the domain. If there are
-        none, True if the tree must have been fitted on missing values, and for a list without a
-        domain; see Notes.
+        missing``. By default, True for the features with missing values in the domain. If the
+        domain has none, True for all features if the tree must have been fitted on missing values,
+        or if ``simplify=True`` and there is no domain; see Notes.
     **settings
         Other parameters of :class:`RuleSet`.
 
@@ -157,11 +157,17 @@ def tree_to_ruleset(
     RuleSet
         The leaves, in order of node numbers.
 
+    Raises
+    ------
+    ValueError
+        If the tree has several outputs, or `feature_names` does not name all features.
+
     Notes
     -----
     A tree sends missing values to one side of every split. Without missing values in training, this
-    is the side of most rows. A tree does not store whether it was fitted on missing values. This
-    follows only from a domain, or from a split that sends missing values to the side of fewer rows.
+    is the side of most rows. A tree does not store whether it was fitted on missing values. Only a
+    domain reveals it, or a split that sends missing values to the side of fewer rows or separates
+    them from all numbers.
 
     With ``missing=True``, rules predict like the tree for every row, but have longer conditions.
     With ``False``, no rule holds for rows with a missing value at a split on their path. If it is
@@ -428,7 +434,7 @@ def read_boosted(
     Raises
     ------
     ValueError
-        If the model starts from another model, or its loss has no log odds.
+        If gradient boosting starts from the predictions of another model.
     TypeError
         If the model is of another kind, or boosts models other than trees.
     """

@@ -28,6 +28,11 @@ def read_skope_rules(model: Any) -> RuleSet:
     -------
     RuleSet
         Rules for class 1, in the order of ``rules_``; the fallback is class 0.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        If the model is not fitted.
     """
     check_is_fitted(model, "rules_without_feature_names_")
     names = getattr(model, "feature_names", None)

@@ -89,11 +89,11 @@ def read_table(
     domain : Domain, optional
         Box for which the rules are intended.
     ordered : bool, optional
-        Whether the first rule that holds predicts; by default True unless rules vote.
+        Whether the first rule that holds predicts; by default, True unless `voting` is set.
     fallback : Fallback, optional
         Fallback that replaces the one in the table.
     voting : str, optional
-        Method of voting, see :class:`RuleSet`; required if the table has weights.
+        Method of voting, see :class:`RuleSet`; required if the table has weights other than 1.
 
     Returns
     -------
@@ -103,7 +103,9 @@ def read_table(
     Raises
     ------
     ValueError
-        If the table cannot be read; the message names the row, counted from 1.
+        If the table cannot be read; the message names the row, counted from 1, or the rule.
+    TypeError
+        If the table is neither a DataFrame nor consists of mappings.
 
     Examples
     --------

@@ -32,6 +32,11 @@ def read_wittgenstein(model: Any) -> RuleSet:
     RuleSet
         Rules for ``True``, which is the class `pos_class` of the model; the fallback is ``False``.
         Predictions are those of ``model.predict``; ``with_class_names`` renames the classes.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        If the model is not fitted.
     """
     if not hasattr(model, "ruleset_"):  # check_is_fitted does not support these classes
         raise NotFittedError(

@@ -1,4 +1,4 @@
-"""Fewer and shorter rules: exactly the same predictions, or a tolerance on given rows."""
+"""Simplification of rules, without changed predictions or within a tolerance on given rows."""
 
 from __future__ import annotations
 
