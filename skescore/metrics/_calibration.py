@@ -34,8 +34,8 @@ class RuleCalibration:
     observed : ndarray of shape (n_rules,)
         Share of the rule's rows with its class, or the mean of their labels; NaN without rows.
     low, high : ndarray of shape (n_rules,)
-        Bounds of the confidence interval of `observed`: 0 and 1 without rows; infinite for at most
-        one row in regression.
+        Bounds of the confidence interval of `observed`. In classification, 0 and 1 without rows; in
+        regression, infinite for at most one row.
     rows : ndarray of shape (n_rules,)
         Total weight of the rows that the rule predicts.
     unit : float
@@ -58,7 +58,10 @@ class RuleCalibration:
 
     @property
     def error(self) -> float:
-        """Mean distance between printed and observed values, weighted by rows; may be NaN."""
+        """Mean distance between printed and observed values, weighted by rows, in units of `unit`.
+
+        NaN if no rule has both values.
+        """
         is_measured = (self.rows > 0) & np.isfinite(self.printed) & np.isfinite(self.observed)
         if not is_measured.any():
             return math.nan
@@ -120,7 +123,8 @@ def rule_calibration(
         Confidence level of the interval of each single rule, in (0, 1).
     reference : {"data", "black_box"}, optional
         Whether `y` is the target (``"data"``) or predictions of the black box. For the target, the
-        printed accuracy of a rule is compared if there is one; in all other cases its purity.
+        printed share of correct predictions is compared if there is one. In all other cases, the
+        printed purity is compared.
 
     Returns
     -------
@@ -129,9 +133,9 @@ def rule_calibration(
     Raises
     ------
     TypeError
-        If X holds counts of rows.
+        If X is a :class:`RuleCounts`.
     ValueError
-        If there are no rows, or labels or weights do not fit.
+        If there are no rows, or labels or weights do not match them.
 
     Notes
     -----

@@ -214,8 +214,8 @@ def instance_completeness(
 ) -> float:
     """Compute the share of rows that at least one rule covers.
 
-    Use it to learn how many similar rows the rules cover, or where a volume means little, such as
-    with categorical features.
+    Use it to learn what share of similar rows the rules cover, or if a volume means little, for
+    example with categorical features.
 
     Parameters
     ----------
@@ -238,8 +238,8 @@ def instance_completeness(
 
     Notes
     -----
-    The share is the weight of the covered rows divided by the weight of all rows. A row with
-    missing values counts as covered if some rule does not need them.
+    The share is the weight of the covered rows divided by the weight of all rows. Missing values
+    satisfy only conditions that include them.
 
     Examples
     --------

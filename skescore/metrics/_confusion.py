@@ -199,9 +199,9 @@ def confusion(
     *,
     assigned: bool = False,
 ) -> RuleConfusion:
-    r"""Count the positive and negative rows of every rule, both covered ones and all.
+    r"""Count the positive and negative rows that every rule covers, and those of all rows.
 
-    Use it to judge each rule by itself: all measures of rules start from these counts.
+    Use it to judge each rule by itself: all measures of rules are computed from these counts.
 
     Parameters
     ----------

@@ -154,9 +154,9 @@ def decide_rows(
     model_predictions : array-like of shape (n_rows,), optional
         Predictions of the model.
     error_tolerances, model_tolerances : array-like of shape (n_rules + 1,), optional
-        Regression: largest absolute difference from the label, and from the prediction of the
-        model, that is not an error; one per rule, and a last one for uncovered rows. Required in
-        regression with labels or predictions.
+        Regression: largest absolute difference from the label, or from the prediction of the
+        model, that is not an error. One number per rule, and a last one for uncovered rows.
+        Required in regression with `y` or `model_predictions`.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def decide_rows(
 
     Notes
     -----
-    The outcome of uncovered rows is unknown unless the fallback predicts a default.
+    The outcome of uncovered rows is unknown unless the fallback has the policy ``"default"``.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def _checked_tolerances(name: str, tolerances: Any, n_rules: int) -> NDArray[np.
 def compare_labels(
     ruleset: RuleSet, name: str, predicted: Any, labels: Any, widths: Any
 ) -> NDArray[np.int8]:
-    """Return 0 for rows whose prediction agrees with the label, 1 for others, -1 without label.
+    """Return 0 for rows whose prediction agrees with the label, 1 for others, -1 without a label.
 
     Parameters
     ----------

@@ -233,12 +233,12 @@ def rows_off_data(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows to start from, at least one.
     where : {"jittered", "interpolated", "uniform", "boundary"}
-        ``"jittered"`` adds to every number a normal deviate of `scale` times the standard deviation
-        of its column, within the column's range, and takes a random row's category with probability
-        `scale`. ``"interpolated"`` draws rows on the line between two rows, with the categories of
-        one or the other. ``"uniform"`` draws every value independently from the range of its
-        column. ``"boundary"`` draws rows close to the point where the prediction changes on the
-        line between two rows with different predictions.
+        ``"jittered"`` adds a normal deviate to every number, with `scale` times the standard
+        deviation of its column, within the column's range. It replaces a category by that of a
+        random row with probability `scale`. ``"interpolated"`` draws rows on the line between two
+        rows, with the categories of one or the other. ``"uniform"`` draws every value independently
+        from the range, or the categories, of its column. ``"boundary"`` draws rows close to the
+        point where the prediction changes on the line between two rows with different predictions.
     n_rows : int, default=1000
         Number of rows to draw.
     black_box : fitted model or callable, optional
@@ -543,7 +543,9 @@ def group_fidelity(
     In classification :math:`f_g` is the share of a group's rows with equal predictions. In
     regression it is :math:`1 - \frac{\mathrm{mean}_g |b - r|}{\mathrm{mean} |b - \bar b|}`, with
     the same denominator for all groups: 1 at best, and over all rows 0 for rules that always
-    predict the mean. The overall :math:`f` is the mean of the groups, weighted by their rows.
+    predict the mean. If the black box predicts a constant, a row has the value 1 if the rules
+    predict it, too, otherwise minus infinity. The overall :math:`f` is the mean of the groups,
+    weighted by their rows.
 
     The gap :math:`f - \min_g f_g` is the "maximum fidelity gap from average" of Balagopalan and
     others; the mean gap :math:`\frac{2}{G(G - 1)} \sum_{g < h} |f_g - f_h|` is their "mean fidelity

@@ -44,8 +44,8 @@ def fire_score(
 ) -> float | NDArray[np.float64]:
     r"""Compute FiRe: loss times a function of the number of rules; 0 is perfect.
 
-    Use it to rank rule sets by fidelity and readability if all of them predict the same rows, as it
-    ignores completeness. Smaller is better. Arguments broadcast against each other.
+    Use it to rank rule sets by errors and readability if all of them predict the same rows, because
+    it ignores completeness. Smaller is better. Arguments broadcast against each other.
 
     Parameters
     ----------
@@ -396,7 +396,7 @@ def score_slopes(
 ) -> dict[str, float | NDArray[np.float64]]:
     r"""Compute the partial derivatives of a score.
 
-    Use it to see whether a point of accuracy or one more rule changes the score more.
+    Use it to see whether one point of accuracy or one rule changes the score more.
 
     Parameters
     ----------
@@ -416,7 +416,7 @@ def score_slopes(
     dict of str to float or ndarray of float
         Partial derivatives by argument: ``"loss"`` or ``"performance"``, ``"n_rules"``,
         ``"completeness"`` and the weights. FiRe's derivatives by `n_rules` and `psi` are NaN where
-        their quotient is an integer, as the number of steps jumps there.
+        their quotient is an integer, because the number of steps jumps there.
 
     Raises
     ------

@@ -63,7 +63,7 @@ class RuleOverlap:
     overlap : float
         Share of the rows that two or more rules cover.
     negative_overlap : float
-        Share of the rows that rules with different conclusions cover.
+        Share of the rows that two rules with different conclusions both cover.
     uncovered : float
         Share of the rows that no rule covers.
 
@@ -120,7 +120,7 @@ class RuleOverlap:
 def rule_overlap(
     rules: Any, X: Any, sample_weight: ArrayLike | None = None, *, pairs: bool = True
 ) -> RuleOverlap:
-    r"""Measure the shares of rows on which rules overlap, contradict each other, or are absent.
+    r"""Measure the shares of rows on which rules overlap, contradict each other, or do not hold.
 
     Use it before people read rules one by one: FiRe and ICE evaluate only the predictions of the
     whole list, not rules that another rule overrides.
@@ -159,7 +159,7 @@ def rule_overlap(
     with different conclusions cover; all lie between 0 and 1, and 0 is best. In regression,
     different outputs are different conclusions. The mean over pairs, :math:`\frac{2}{K(K - 1)}
     \sum_{i < j} P(i \text{ and } j \text{ hold})`, is the "fraction overlap" of Lakkaraju and
-    others; it shrinks as the number of rules grows.
+    others; it tends to shrink as the number of rules grows.
 
     In an ordered list, the first matching rule predicts. The negative overlap is then the share of
     rows for which a later rule, read by itself, contradicts the list.

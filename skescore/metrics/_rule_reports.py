@@ -223,8 +223,8 @@ def characteristics(
         ``n_rules``
             Number of rules.
         ``conditions_per_rule``, ``literals_per_rule``
-            Mean number of different features in a premise, and of comparisons (two for a two-sided
-            interval).
+            Mean number of different features in a premise, and of literals, see
+            :attr:`skescore.rules.Rule.n_literals`.
         ``avg_rule_coverage``, ``avg_rule_precision``, ``avg_rule_quality``
             Means of (p + n) / (P + N), of p / (p + n) and of the measure.
         ``avg_pvalue``, ``avg_fdr_pvalue``, ``avg_fwer_pvalue``

@@ -95,7 +95,8 @@ class Rationales:
         Returns
         -------
         sequence of int
-            Number of features of each rationale that is not empty.
+            Number of features of each rationale. Empty rationales are omitted unless
+            ``by="score"``.
         """
         n = len(scores)
         if self.by == "score":

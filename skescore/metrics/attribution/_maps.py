@@ -142,8 +142,8 @@ def jensen_shannon_divergence(
         Base of the logarithm: 2 gives bits and a maximum of 1, ``math.e`` gives nats and a
         maximum of ln 2.
     zero : {"max", "uniform", "nan"}, default="max"
-        Divergence between a map without positive entries and another map: the largest value, the
-        divergence from equal shares, or NaN.
+        Divergence between a map without positive entries and a map with them: the largest value,
+        the divergence from equal shares, or NaN.
     signed : {"clip", "abs"}, default="clip"
         Whether negative entries count as 0 or by their absolute value.
 
@@ -261,7 +261,8 @@ def top_k_accuracy(
     Returns
     -------
     ndarray of shape (n_rows,)
-        1 for a hit, 0 for no hit, NaN if no feature is relevant.
+        1 for a hit, 0 for no hit, NaN if no feature is relevant. With ``ties="expected"``, the
+        probability of a hit for rows with ties.
 
     Raises
     ------
@@ -376,7 +377,8 @@ def attribution_agreement(
     Returns
     -------
     ndarray of shape (n_rows,)
-        1 for complete agreement; the correlation is NaN for a constant map.
+        1 for complete agreement. The correlation is NaN for a constant map, and the correlation and
+        the pairs are NaN for a single feature.
 
     Raises
     ------

@@ -57,8 +57,8 @@ def plausibility(
     empty : {"nan", "ferret"}, default="nan"
         Value of ``auprc`` if nothing is marked: NaN, or 0.5 as in ferret.
     average : {"macro", "micro"}, default=None
-        Return single numbers: means over the rows, ignoring NaN, or the measures of the summed
-        counts of all rows. By default, one value per row.
+        Return single numbers: ``"macro"`` is the mean over the rows, ignoring NaN, and ``"micro"``
+        the measures of the summed counts of all rows. By default, one value per row.
 
     Returns
     -------
