@@ -143,7 +143,7 @@ def _is_refused(column: pd.Series) -> bool:
 
 
 def load_mlflow_rules(path: str | os.PathLike[str]) -> RuleSet:
-    """Load the rules of a model of :func:`save_mlflow_model`.
+    """Load the rules of a model that :func:`save_mlflow_model` saved.
 
     Parameters
     ----------

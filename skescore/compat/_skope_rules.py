@@ -169,6 +169,16 @@ class SkopeRules(BaseEstimator):
         -------
         SkopeRules
             The fitted model.
+
+        Raises
+        ------
+        ValueError
+            If y contains a single class, or texts, or a parameter is invalid.
+
+        Warns
+        -----
+        UserWarning
+            If y contains other labels than 0 and 1.
         """
         given_names = getattr(X, "columns", None)
         X, y = validate_data(self, X, y)

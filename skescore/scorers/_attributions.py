@@ -153,7 +153,7 @@ def make_attribution_scorer(
     ValueError
         If there is no such measure.
     TypeError
-        If `explainer` is not callable, or an option is set by the scorer.
+        If `explainer` is not callable, or an option is one that the scorer sets itself.
 
     Examples
     --------

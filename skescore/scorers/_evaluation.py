@@ -195,9 +195,10 @@ class RuleEvaluation:
         return self._predicted(prediction_loss, metric, uncovered)
 
     def agreement(self, metric: str) -> float:
-        """Return the performance of all predictions, also of the fallback (1 is best).
+        """Return the performance of all predictions, including the fallback's (1 is best).
 
-        If the rules have no fallback or abstain, uncovered rows count as wrong.
+        If the rules have no fallback or abstain, uncovered rows count as wrong (classification) or
+        as predicted by `default` (regression).
         """
         fallback = self.ruleset.fallback
         if self.covered.all() or fallback is None or fallback.policy == "abstain":
@@ -205,7 +206,7 @@ class RuleEvaluation:
         return replace(self, covered=np.ones_like(self.covered)).performance(metric, "ignore")
 
     def size(self, kind: Size) -> float:
-        """Return the size of the rule set."""
+        """Return the size of the rule set; at least 1 if there are rules."""
         if callable(kind):
             return float(kind(self.ruleset))
         n_rules = len(self.ruleset)
@@ -216,7 +217,10 @@ class RuleEvaluation:
 
     @cached_property
     def volume(self) -> float:
-        """Share of the domain's volume that at least one rule covers."""
+        """Share of the domain's volume that at least one rule covers.
+
+        Rules without a domain use the box around the rows.
+        """
         ruleset = self.ruleset
         if ruleset.domain is None:
             if isinstance(self.X, RuleCounts):
@@ -344,7 +348,7 @@ def evaluate_rules(
         A rule set, a fitted extractor, or an estimator that contains one.
     X : array-like or DataFrame of shape (n_rows, n_features), or RuleCounts
         The rows; or counts of rows, which contain labels and weights.
-    y : array-like of shape (n_rows,)
+    y : array-like of shape (n_rows,), optional
         True values; ignored with ``reference="black_box"``.
     reference : {"data", "black_box"}, default="data"
         Whether to compare with y, or with the black box's predictions (fidelity).

@@ -260,8 +260,8 @@ def make_performance_scorer(
     reference : {"data", "black_box"}, default="data"
         Whether to compare with y, or with the predictions of an extractor's black box (fidelity).
     undefined : float, default=NaN
-        Score if the measure is undefined, such as the specificity without negatives; not negated. A
-        score of NaN comes with an ``UndefinedMetricWarning``.
+        Score if the measure is undefined, such as the specificity without negatives. It is not
+        negated. A score of NaN comes with an ``UndefinedMetricWarning``.
     **options
         Options of the measure: ``pos_label`` of binary measures, required unless labels are 0 and
         1, or -1 and 1; ``harmonic``, ``zero`` and ``clip``, each for a few measures.
@@ -281,13 +281,13 @@ def make_performance_scorer(
 
     Notes
     -----
-    All rows count with the predictions of the model, including uncovered ones; a bare rule set
-    needs a fallback for them. Columns of probabilities have the order of the model's classes. Rows
-    with labels unknown to the model raise an error for measures of probabilities; stratified folds
-    avoid them. Infinite losses remain infinite, for example the cross-entropy if a single error has
-    probability 0. For searches, prefer scikit-learn's ``"neg_log_loss"``. ``rules_per_example`` and
-    the voting conflicts require rules; ``rules_per_example`` is neither good nor bad, so use it
-    only in ``cross_validate``.
+    All rows count, including uncovered ones, with the predictions of the model; a bare rule set
+    needs a fallback for them. Columns of probabilities have the order of the model's classes.
+    Measures of probabilities raise an error for labels that are unknown to the model; stratified
+    folds avoid this. Infinite losses remain infinite, for example the cross-entropy if a single
+    true class has probability 0. For searches, prefer scikit-learn's ``"neg_log_loss"``.
+    ``rules_per_example`` and the voting conflicts require rules. For ``rules_per_example``, neither
+    larger nor smaller values are better, so use it only in ``cross_validate``.
 
     Examples
     --------

@@ -614,7 +614,8 @@ def make_rule_scorer(
 ) -> RuleScorer:
     """Create a scorer of the quality of single rules, such as their mean or the worst.
 
-    Use it if people read the rules one by one. It ignores the numbers of rules and uncovered rows.
+    Use it if people read the rules one by one. The score ignores the number of rules and uncovered
+    rows.
 
     Parameters
     ----------
@@ -806,7 +807,7 @@ SET_SCORERS: dict[str, RuleScorer] = {
 def register_score(spec: ScoreSpec) -> None:
     """Register a score of rule sets for scorers, searches, benchmarks, command line and reports.
 
-    Register it before the runs that use it, since they record its measure of the prediction.
+    Register it before the runs that use it, because they record its measure of the prediction.
 
     Parameters
     ----------

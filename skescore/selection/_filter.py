@@ -32,8 +32,8 @@ def select_rules(
 ) -> RuleSet:
     """Keep the rules for which a measure reaches a threshold.
 
-    Use it to drop weak rules. Rows of dropped rules get the prediction of the fallback, or of a
-    later rule if the rules are ordered.
+    Use it to drop weak rules. Rows of dropped rules get the prediction of another rule that holds,
+    otherwise that of the fallback.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def select_rules(
     Returns
     -------
     RuleSet
-        Remaining rules in order, possibly none; the fallback then predicts all rows.
+        Remaining rules, in order. If none remain, the fallback predicts all rows.
 
     Raises
     ------
@@ -130,8 +130,8 @@ def significant_rules(
     Returns
     -------
     RuleSet
-        Remaining rules in order, possibly none; the fallback then predicts all rows. Rules that
-        cannot be tested are dropped.
+        Remaining rules, in order. Rules that cannot be tested are dropped. If no rules remain, the
+        fallback predicts all rows.
 
     Raises
     ------

@@ -486,11 +486,12 @@ def prune(
     In every step the following changes are tried, and the one with the best score is chosen (the
     first if scores are equal):
 
-    - merge two rules with the same output into the smallest box that contains both, in the place of
-      either; at most 200 pairs, first adjacent boxes, then those whose hull grows least;
+    - merge two rules with the same output into the smallest box that contains both, at the position
+      of either rule; at most 200 pairs, first adjacent boxes, then those whose common box exceeds
+      them least;
     - remove a rule;
-    - drop a bound, an interval or another condition of a rule; at most the 2000 that gain most
-      rows.
+    - drop a bound, an interval or another condition of a rule; at most the 2000 changes that add
+      the most rows to their rule.
 
     If the rules are declared disjoint, boxes that would overlap a third rule are skipped;
     ``ruleset.replace(ordered=True, disjoint=False)`` allows them.
