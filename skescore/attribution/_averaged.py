@@ -87,7 +87,7 @@ def averaged_responsibility(
 ) -> AveragedResponsibility:
     """Average degrees of responsibility over the nearest rows with another decision.
 
-    Unlike a single contrast, it shows by standard deviations which degrees depend on the contrast.
+    The standard deviations show which degrees depend on the choice of the contrast.
 
     Parameters
     ----------
@@ -98,11 +98,11 @@ def averaged_responsibility(
     background : array-like or DataFrame, shape (n_background, n_features)
         Candidates for contrasts, such as the training rows.
     n_contrasts : int, default=10
-        Maximum number of contrasts per row, the nearest ones.
+        Maximum number of contrasts per row; the nearest rows are used.
     max_batch : int, default=8192
         Maximum number of rows per query of the model.
     random_state : int, Generator, SeedSequence or RandomState, optional
-        Seed of the flip search that replaces trying all flips of wide rows, see the Notes.
+        Seed of the flip search for contrasts that differ in more than 12 features, see the Notes.
 
     Returns
     -------

@@ -74,18 +74,18 @@ def random_formula(
     Returns
     -------
     Formula
-        A formula in which each input that occurs affects some row; other draws are rejected.
+        A formula in which each input that occurs affects the value of some row; other draws are
+        rejected.
 
     Raises
     ------
     ValueError
-        If an argument is invalid, arguments contradict each other, or no formula was found in which
-        every input affects some row.
+        If an argument is invalid, arguments contradict each other, or no such formula was found.
 
     Notes
     -----
-    The paper states the numbers of variables of its formulas, but not how they were drawn. These
-    defaults reproduce the divergences that it reports for B-ReX.
+    The paper states the numbers of variables of its formulas, but not how the formulas were drawn.
+    The defaults of this function reproduce the divergences that the paper reports for B-ReX.
 
     References
     ----------
@@ -224,9 +224,9 @@ _PAPER = {
 
 
 def paper_formula(name: str, *, n_inputs: int = 12) -> Formula:
-    """Return one of the four small formulas of the paper.
+    """Return one of the four small formulas of Armoni-Friedmann et al.
 
-    Use it to reproduce Table 5 of the paper.
+    Use it to reproduce Table 5 of their paper.
 
     Parameters
     ----------
@@ -263,9 +263,9 @@ def paper_formula(name: str, *, n_inputs: int = 12) -> Formula:
 def chain_formula(
     arity: int, *, family: str = "non-monotone", n_inputs: int | None = None
 ) -> Formula:
-    """Return a chain of the paper: two alternating operators, grouped from the left.
+    """Return a chain of two alternating operators, grouped from the left.
 
-    Use it to reproduce Tables 1 and 2 of the paper.
+    Use it to reproduce Tables 1 and 2 of the paper (see References).
 
     Parameters
     ----------

@@ -134,7 +134,8 @@ class BReX(BaseEstimator):
         Number of random subsets of a mask that are flipped to estimate whether it keeps the
         decision, for ``masking="sampled"`` with presets other than ``"certified"``.
     threshold : float, optional
-        Minimum probability of a decision; a row below it has the separate decision "undecided".
+        Minimum probability of a decision; rows with a smaller probability have the separate
+        decision "undecided".
     max_batch : int, default=8192
         Maximum number of rows per query of the model. Results do not depend on it.
     random_state : int, Generator, SeedSequence or RandomState, optional
@@ -158,8 +159,9 @@ class BReX(BaseEstimator):
     flip set are drawn around features that are in no flip set yet, and reduced to minimal flip
     sets. All subsets of flip sets of up to four features are tested.
 
-    Plain baselines are misleading for models that were fitted on complete rows, as a masked row may
-    be unlike any training row. Prefer a contrast or a background with ``masking="sampled"``.
+    Plain baselines are misleading for models that were fitted on complete rows, because a masked
+    row may be unlike any training row. Prefer a contrast or a background with
+    ``masking="sampled"``.
 
     References
     ----------

@@ -490,16 +490,17 @@ class Formula:
 
     @cached_property
     def is_read_once(self) -> bool:
-        """Return whether every input occurs at most once."""
+        """Whether every input occurs at most once."""
         counts = Counter(left for operator, left, _ in self.gates if operator == "var")
         return max(counts.values()) == 1
 
     @cached_property
     def is_monotone(self) -> bool:
-        """Return whether changing an input from 0 to 1 never changes the value from 1 to 0.
+        """Whether changing an input from 0 to 1 never changes the value from 1 to 0.
 
-        This is a property of the function, not of its notation: ``~(~x1 | ~x2)`` is monotone. With
-        other operators than ``and`` and ``or``, at most 24 variables are possible (truth table).
+        This is a property of the function, not of its notation: ``~(~x1 | ~x2)`` is monotone.
+        Formulas with other operators than ``and`` and ``or`` require the truth table, and therefore
+        at most 24 variables.
         """
         if {operator for operator, _, _ in self.gates} <= {"var", "and", "or"}:
             return True
@@ -511,7 +512,7 @@ class Formula:
         """Indices of the inputs that change the value of some row, sorted.
 
         In read-once formulas, these are all inputs that occur. Other formulas require the truth
-        table and so at most 24 variables.
+        table, and therefore at most 24 variables.
         """
         if self.is_read_once:
             return self.variables

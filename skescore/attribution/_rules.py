@@ -642,10 +642,11 @@ def rule_attribution(
         Regression: numbers differ if their difference is larger. If positive, rules must predict
         constants.
     beyond_domain : bool, default=False
-        Whether features may move out of the rules' domain, if it is known. Often no rule covers
-        that region, so every feature would be responsible.
+        Whether features may move out of the domain of the rules, if it is known. Often no rule
+        covers the region outside, so every feature would be responsible.
     max_steps : int, default=20000
-        Maximum number of changes tested per row; `resolved` marks values that remain uncertain.
+        Maximum number of changes tested per row; `resolved` is False for values that remain
+        uncertain.
 
     Returns
     -------
@@ -669,13 +670,14 @@ def rule_attribution(
     and Halpern 2004).
 
     Uncovered rows also have a prediction, by the fallback, or a separate value if the fallback
-    abstains or does not exist. Missing values satisfy only conditions that mention them; features
-    move out of them, but never into them. If exactly one rule applies and premises consist of
-    conditions on one feature and counts (M-of-N), values are exact: the search follows the premises
-    of rules with other predictions instead of testing rows. Otherwise (votes, linear conditions,
-    nearest boxes) it tests changes of one feature, of two, and so on. This takes up to some tenths
-    of a second per row and leaves values of forests with many thresholds open. Linear conditions
-    are tested at their bounds and at the bounds of the domain, or of the rows.
+    abstains or does not exist. Missing values satisfy only conditions that mention them; a missing
+    value may become observed, but not the other way around. If a single rule predicts each row and
+    premises consist of conditions on one feature and counts (M-of-N), values are exact: the search
+    follows the premises of rules with other predictions instead of testing rows. Otherwise (votes,
+    linear conditions, nearest boxes) it tests changes of one feature, of two, and so on. This takes
+    up to some tenths of a second per row, and values of forests with many thresholds may remain
+    uncertain. Linear conditions are tested at their bounds and at the bounds of the domain, or of
+    the rows.
 
     A change within a cell never counts, so a feature that only a linear output uses has value 0.
 
@@ -847,8 +849,8 @@ def local_faithfulness(
     reference : array-like or DataFrame, optional
         Rows from which named replacements are computed; by default `X`.
     uncovered : {"ignore", "explain"}, default="ignore"
-        Treatment of uncovered rows: the measures are NaN, or the features whose change leads to the
-        prediction of a rule are the explanation.
+        Treatment of uncovered rows. ``"ignore"``: the measures are NaN. ``"explain"``: the
+        explanation consists of the features whose change leads to the prediction of a rule.
     **options
         Further options of `faithfulness`, such as ``measures`` and ``max_batch``.
 
@@ -868,7 +870,8 @@ def local_faithfulness(
     -----
     The measures are for the class that the black box predicts, with the responsibilities of
     :func:`rule_attribution` as the explanation. A row whose prediction depends on no feature (one
-    rule for everything) has comprehensiveness 0 and sufficiency 1, the worst values.
+    rule for everything) has comprehensiveness 0 and sufficiency 1, the worst values. In regression,
+    its sufficiency is NaN.
 
     Examples
     --------

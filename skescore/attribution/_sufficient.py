@@ -136,8 +136,8 @@ def sufficient_subsets(
         Rows whose values the other features take; required unless `model` is a formula or
         `neutral` is set.
     neutral : array-like of shape (n_features,), optional
-        Values of the other features, instead of rows of X. As in B-ReX, a subset then suffices if
-        the row with its values and these values has the same prediction.
+        Values of the other features, instead of rows of X. A subset then suffices if the prediction
+        stays the same when all other features take these values, as in B-ReX.
     confidence : float, default=0.95
         Smallest share of generated rows with the subset's values that get the same prediction.
     n_subsets : int, optional
@@ -174,9 +174,13 @@ def sufficient_subsets(
 
     References
     ----------
-    Definition 3 of: Attributing predictions with B-ReX, arXiv:2509.09982, 2025. A. Darwiche,
-    A. Hirth: On the reasons behind decisions. ECAI 2020. M. T. Ribeiro, S. Singh, C. Guestrin:
-    Anchors: high-precision model-agnostic explanations. AAAI 2018.
+    S. Armoni-Friedmann, H. Chockler, D. A. Kelly: Evaluation of black-box XAI approaches for
+    predictors of values of Boolean formulas. 2025, arXiv:2509.09982, Definition 3.
+
+    A. Darwiche, A. Hirth: On the reasons behind decisions. ECAI 2020.
+
+    M. T. Ribeiro, S. Singh, C. Guestrin: Anchors: high-precision model-agnostic explanations. AAAI
+    2018.
 
     Examples
     --------
