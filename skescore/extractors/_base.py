@@ -1188,7 +1188,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def completeness_(self) -> float:
         """Share of the domain box's volume that some rule covers.
 
-        See :func:`skescore.metrics.volume_completeness` for its error bar.
+        See :func:`skescore.metrics.volume_completeness` for its confidence interval.
         """
         check_is_fitted(self, "rules_")
         return float(volume_completeness(self.rules_))
@@ -1255,10 +1255,10 @@ SAMPLING = """\
 sampling : str, callable or None, default=None
     Generator of the rows that the black box is queried for in addition to the training rows:
     "permute", "permute-near", "permute-mixed", "interpolate", "boundary" or "uniform", see
-    :class:`RowGenerator`. None: no further rows, as in the paper. A callable ``f(X, n_rows,
-    random_state)`` gets the training rows and returns rows with the same columns. The statistics of
-    the rules count training rows only. "out-of-fold" generates no rows: clones of an unfitted black
-    box, fitted on the other folds, label the training rows.
+    :class:`RowGenerator`. None: no further rows, as in the published algorithms. A callable ``f(X,
+    n_rows, random_state)`` gets the training rows and returns rows with the same columns. The
+    statistics of the rules count training rows only. "out-of-fold" generates no rows: clones of an
+    unfitted black box, fitted on the other folds, label the training rows.
 n_queries : int, default=8000
     Number of rows that `sampling` generates.
 """

@@ -52,16 +52,16 @@ class CARTExtractor(BaseExtractor):
     """Rules from a decision tree that imitates the black box.
 
     Try this extractor first: it is fast, covers all rows, and queries the black box once.
-    Trepan is often more faithful with as many rules, but its M-of-N conditions are longer.
-    Categorical and text columns of a DataFrame are split into sets of values.
+    Trepan is often more faithful with the same number of rules, but its M-of-N conditions are
+    longer. Categorical and text columns of a DataFrame are split into sets of values.
 
     Parameters
     ----------
     {estimator}
     max_leaf_nodes : int, None or "auto", default="auto"
         Largest number of leaves, each of which is a rule, at least 1; the tree grows best first.
-        None: limited only by `max_depth`. "auto": None if `max_depth` is set, otherwise the number
-        of classes, but at least 6 and at most 8.
+        None: limited only by `max_depth`. "auto": None if `max_depth` is set; otherwise the number
+        of classes, but at least 6 and at most 8, and 6 in regression.
     max_depth : int or None, default=None
         Largest number of splits on a path to a leaf; None for no limit.
     n_features_to_select : int or None, default=100
@@ -98,9 +98,9 @@ class CARTExtractor(BaseExtractor):
     Notes
     -----
     The values of a categorical feature are ordered once: by the black box's mean prediction or,
-    with more than two classes, along the first principal component of their shares of classes.
-    The tree splits their indices in this order. Values that did not occur in training satisfy only
-    conditions that exclude other values ("color ≠ red").
+    with more than two classes, along the first principal component of their class shares. The tree
+    splits the values by their indices in this order. Values that did not occur in training satisfy
+    only conditions that exclude other values ("color ≠ red").
 
     References
     ----------

@@ -720,7 +720,8 @@ class OptimalListExtractor(BaseOptimalExtractor):
     and the lower bound. If the tree of :class:`CARTExtractor` with `max_rules` leaves can be
     written as a list of rules with at most `max_conditions` tests each, the result has at most this
     loss; otherwise ``status_`` states whether the tree is better. The last rule has no conditions
-    and counts as a rule. The black box is queried once. Categories and missing values are allowed.
+    and counts as a rule. The black box is queried once. Categories and missing values are
+    supported.
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ class Oracle:
         and a scikit-learn model without this attribute gets an array. Any other black box gets a
         DataFrame if `like` is one, and otherwise the rows unchanged.
     feature_names : sequence of str, optional
-        Column names of arrays that are converted to data frames.
+        Column names for arrays that are converted to data frames.
     batch_size : int, optional
         Largest number of rows in one call; by default all rows.
 

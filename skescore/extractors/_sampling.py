@@ -266,7 +266,7 @@ class RowGenerator:
         Parameters
         ----------
         n_rows : int
-            Number of queries. The points of all steps of each bisection are returned.
+            Number of points. The points of all steps of each bisection are returned.
         query : callable
             Returns the predictions of the black box for rows.
 

@@ -828,8 +828,9 @@ class ITERExtractor(BaseExtractor):
         Step size as a share of each feature's range, above 0 and at most 1. Smaller steps find more
         precise borders and need more iterations.
     n_points : int, default=3
-        Number of initial boxes, at least 1: around one row of each of the first classes, or around
-        rows whose predictions are evenly spaced. There are fewer if the boxes would overlap.
+        Number of initial boxes, at least 1: around one row of each of the first `n_points` classes,
+        or, in regression, around rows whose predictions are evenly spaced. There are fewer if the
+        boxes would overlap.
     n_features_to_select : int or None, default=5
         {selection}
     max_rules : int or None, default=16

@@ -1683,13 +1683,13 @@ class TrepanExtractor(BaseExtractor):
     skipped if more than `max_leaf_nodes` leaves would then remain.
 
     *Instances.* A node with fewer than `min_sample` rows draws the missing instances from a model
-    with independent features. Numbers have the mean of normal densities around m rows, with
-    standard deviation ``s / sqrt(m)`` for values of standard deviation s, truncated at the limits
-    of the training rows. Categories, and numbers with at most 10 distinct values, have the
-    frequencies of the rows. All instances satisfy the tests on the path, without rejection. A node
-    gets its own model if its rows differ significantly from the model of its parent
-    (Kolmogorov-Smirnov or chi-squared test per feature, Bonferroni correction); otherwise it keeps
-    the model and instances of its parent. Models use at most 10 000 rows.
+    with independent features. Numbers follow an equal mixture of normal densities around the values
+    of m rows. Each has the standard deviation ``s / sqrt(m)``, where s is that of the values, and
+    is truncated at the limits of the training rows. Categories, and numbers with at most 10
+    distinct values, have the frequencies of the rows. All instances satisfy the tests on the path,
+    without rejection. A node gets its own model if its rows differ significantly from the model of
+    its parent (Kolmogorov-Smirnov or chi-squared test per feature, Bonferroni correction);
+    otherwise it keeps the model and instances of its parent. Models use at most 10 000 rows.
 
     *Tests.* The seed is the test of one feature with the largest information gain: a cut halfway
     between neighboring values where the class changes (at most 255 cuts), or a set of categories.

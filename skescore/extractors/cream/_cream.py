@@ -269,7 +269,7 @@ class CREAMExtractor(BoxExtractor):
     rules must therefore not be changed.
 
     Linear models of few rows overfit. Their mean absolute residual is therefore multiplied by
-    ``n_rows / (n_rows - n_coefficients)``, and splits that would increase the result are omitted.
+    ``n_rows / (n_rows - n_coefficients)``, and splits that would increase this product are omitted.
 
     References
     ----------

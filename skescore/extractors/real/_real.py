@@ -78,8 +78,8 @@ class REALExtractor(BaseExtractor):
     discretizer_ : Discretizer or None
         The fitted discretizer; None if no feature is numeric.
     n_rules_made_ : int
-        Number of grown rules. The black box is called once, and at most once per row from which the
-        growth of a rule was tried.
+        Number of grown rules. The black box is called once for the rows, and at most once for each
+        row from which the growth of a rule was tried.
     {fitted}
 
     Notes
