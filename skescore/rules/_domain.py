@@ -48,8 +48,8 @@ class Domain:
     Raises
     ------
     ValueError
-        If a bound is not finite or exceeds its upper bound, or categories or shares do not match
-        the bounds.
+        If a bound is not finite, a lower bound exceeds the upper bound, or categories or shares do
+        not match the bounds.
 
     Examples
     --------

@@ -629,7 +629,9 @@ class RuleSet(Sequence[Rule]):
         ndarray of shape (n_rows, n_classes)
             Probabilities in the order of ``classes``. A rule without counts predicts its class with
             probability 1. If rules vote, the sums of the classes are normalized, by a softmax for
-            ``voting="logistic"``. Uncovered rows get equal probabilities if the rule set abstains.
+            ``voting="logistic"``; if this is impossible, for example because a sum is negative, the
+            predicted class has probability 1. Uncovered rows get equal probabilities if the rule
+            set abstains.
 
         Raises
         ------
@@ -649,8 +651,8 @@ class RuleSet(Sequence[Rule]):
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features), optional
             Rows whose predictions must not change beyond the tolerance. By default, no prediction
-            in the domain may change or, without a domain, no prediction for any row, even with
-            missing values.
+            in the domain may change or, without a domain, no prediction for any row, including rows
+            with missing values.
         tolerance : float, default=0.0
             Largest share of the rows of X whose predictions may change, at least 0 and less than 1.
             In regression, largest 1 - R² with respect to the predictions of the original rules.
@@ -1456,8 +1458,8 @@ class RuleSet(Sequence[Rule]):
             Whether columns may contain NaN in addition to NULL, or have 32 bits (FLOAT, REAL).
             False: write plain comparisons such as ``"age" > 30.5``, which are readable and allow
             databases to use indices. They are correct for DOUBLE, DECIMAL and integer columns whose
-            missing values are NULL. But in databases that sort NaN above all numbers, NaN satisfies
-            ``>``, and DuckDB rounds bounds to the 32 bits of a FLOAT column.
+            missing values are NULL. But NaN satisfies ``>`` in databases that sort NaN above all
+            numbers, and DuckDB rounds bounds to the 32 bits of a FLOAT column.
 
         Returns
         -------

@@ -33,7 +33,7 @@ def to_dbt(
     ruleset : RuleSet
         The rules.
     model : str
-        Model with the rows, as in ``ref``; ``"source.table"`` is a table of a source.
+        Name of the model with the rows, as in ``ref``; ``"source.table"`` is a table of a source.
     dialect : str, default="duckdb"
         Database of the project, see :meth:`skescore.rules.RuleSet.to_sql`.
     kind : {"predict", "assign"}, default="predict"

@@ -165,9 +165,9 @@ def tree_to_ruleset(
     Notes
     -----
     A tree sends missing values to one side of every split. Without missing values in training, this
-    is the side of most rows. A tree does not store whether it was fitted on missing values. Only a
-    domain reveals it, or a split that sends missing values to the side of fewer rows or separates
-    them from all numbers.
+    is the side of most rows. A tree does not store whether it was fitted on missing values. This is
+    known only from a domain, or from a split that sends missing values to the side of fewer rows or
+    separates them from all numbers.
 
     With ``missing=True``, rules predict like the tree for every row, but have longer conditions.
     With ``False``, no rule holds for rows with a missing value at a split on their path. If it is
