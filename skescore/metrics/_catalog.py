@@ -839,8 +839,8 @@ def performance_report(
     labels : array-like of shape (n_classes,), optional
         The classes of the columns of `y_prob`; by default the labels of `y_true` in order.
     pos_label : label, optional
-        Positive class of two, by default 1. Metrics of two classes are omitted if there are more
-        classes, or if the positive class is unknown.
+        Positive class of two; by default 1 if the labels are 0 and 1, or -1 and 1. Without it,
+        metrics of two classes are omitted for other labels.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows, zero or positive.
     undefined : float, default=NaN
@@ -855,7 +855,8 @@ def performance_report(
     Raises
     ------
     ValueError
-        If there is no such task, or the arguments do not match in shape or labels.
+        If there is no such task, arguments do not match in shape or labels, `pos_label` is passed
+        for more than two classes, or an argument is for classification only.
     TypeError
         If an argument has the wrong type.
 

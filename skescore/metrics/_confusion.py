@@ -199,7 +199,7 @@ def confusion(
     *,
     assigned: bool = False,
 ) -> RuleConfusion:
-    r"""Count the positive and negative rows that every rule covers, and those of all rows.
+    r"""Count the positive and negative rows that each rule covers, and those in total.
 
     Use it to judge each rule by itself: all measures of rules are computed from these counts.
 

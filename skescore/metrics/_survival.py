@@ -274,10 +274,10 @@ def integrated_brier_score(
     y : structured array, or pair (time, event)
         Outcomes of the rows, at least one event; see :func:`skescore.rules.read_outcomes`.
     times : array-like of float, shape (n_times,), optional
-        At least two time points of the comparison. They must not precede the first time of the
-        scored rows and must precede the last time of both the scored and the training rows. By
-        default 100 equidistant points between the 10 % and 90 % quantiles of the times of the
-        scored rows, clipped to this range. Pass them to compare scores of different rows.
+        Time points of the comparison, at least two. They must not precede the first time of the
+        scored rows, and must precede the last time of both the scored and the training rows. By
+        default, 100 equidistant points between the 10 % and 90 % quantiles of the times of the
+        scored rows, clipped to this range. Pass `times` to compare scores of different rows.
     y_train : structured array, or pair (time, event), optional
         Outcomes from which censoring is estimated; by default, the training rows.
     uncovered : {"penalize", "ignore"}, default="penalize"
@@ -295,7 +295,8 @@ def integrated_brier_score(
     TypeError
         If `rules` are not SurvivalRules, or the outcomes have an unknown format.
     ValueError
-        If the outcomes do not fit, there is no observed event, or `times` are out of range.
+        If the outcomes do not fit, there is no observed event, `times` are out of range, or the
+        outcomes have fewer than three different times and no `times` are passed.
 
     Notes
     -----

@@ -142,8 +142,8 @@ def jensen_shannon_divergence(
         Base of the logarithm: 2 gives bits and a maximum of 1, ``math.e`` gives nats and a
         maximum of ln 2.
     zero : {"max", "uniform", "nan"}, default="max"
-        Divergence between a map without positive entries and a map with them: the largest value,
-        the divergence from equal shares, or NaN.
+        Divergence between a map without positive entries and a map with positive entries: the
+        largest value, the divergence from equal shares, or NaN.
     signed : {"clip", "abs"}, default="clip"
         Whether negative entries count as 0 or by their absolute value.
 
