@@ -237,9 +237,9 @@ def make_score_scorer(
     score : str or ScoreSpec
         A name in :data:`SCORE_SPECS`, or a user-defined score.
     metric : str or callable, default="auto"
-        Measure of the prediction; by default, the score determines it for each task. Or a name of
-        :data:`skescore.metrics.PREDICTION_METRICS` (a performance x becomes the loss 1 - x), or
-        ``metric(y_true, y_pred)`` with the best value 0 for a loss, 1 for a performance.
+        Measure of the prediction: a name of :data:`skescore.metrics.PREDICTION_METRICS` (a
+        performance x becomes the loss 1 - x), or ``metric(y_true, y_pred)`` with the best value 0
+        for a loss, 1 for a performance. "auto": the score determines it for each task.
     completeness : {"volume", "instances"} or callable, default="volume"
         Share of the domain's volume or of the rows; a callable gets the RuleSet and the rows.
         Ignored by scores without completeness.
@@ -260,6 +260,13 @@ def make_score_scorer(
     -------
     RuleScorer
         Scorer for which greater is better; losses are negated.
+
+    Raises
+    ------
+    ValueError
+        If there is no such score, metric or option, or a weight is out of its range.
+    TypeError
+        If the score has no such weight, or a weight is not a number.
 
     Examples
     --------
@@ -314,6 +321,13 @@ def make_fire_scorer(
     -------
     RuleScorer
         Scorer with values of at most 0; greater is better.
+
+    Raises
+    ------
+    ValueError
+        If there is no such metric or option, or `psi` is not above 0.
+    TypeError
+        If `psi` is not a number.
 
     References
     ----------
@@ -377,6 +391,11 @@ def make_q_scorer(
     RuleScorer
         Scorer with values of at most 0; greater is better.
 
+    Raises
+    ------
+    ValueError
+        If there is no such metric or option.
+
     References
     ----------
     F. Sabbatini, R. Calegari: On the evaluation of the symbolic knowledge extracted from black
@@ -432,6 +451,13 @@ def make_ice_scorer(
     -------
     RuleScorer
         Scorer with values from 0 to less than 1; greater is better.
+
+    Raises
+    ------
+    ValueError
+        If there is no such metric or option, or a weight is not above 0.
+    TypeError
+        If a weight is not a number.
 
     References
     ----------
@@ -528,6 +554,13 @@ def make_knowledge_scorer(
         ``performance`` (of ICE, on covered rows), ``loss`` (of FiRe, with uncovered rows penalized)
         and ``loss_q`` (of Q, on covered rows); ``n_rules``, ``completeness_volume`` (NaN if no
         score needs it and it cannot be computed) and ``completeness_instances``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such metric or option, or a weight is out of its range.
+    TypeError
+        If no score has such a weight, or a weight is not a number.
 
     Examples
     --------
