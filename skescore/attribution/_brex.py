@@ -103,12 +103,15 @@ class BReX(BaseEstimator):
         `baseline`. ``"background"``: it takes the values of `background` rows in turn, most of
         which must keep the decision. The notes describe ``"auto"``.
     n_blocks : int, optional
-        Number of blocks into which features are divided, at most 8; by default set by the preset.
+        Number of blocks into which features are divided, from 2 to 8; by default 2 for
+        ``"certified"``, otherwise 4.
     n_iterations : int, optional
-        Number of passes, or their maximum for the certified preset; by default set by the preset.
+        Number of passes, or their maximum for the certified preset; by default 30 for
+        ``"certified"``, 1 for ``"paper"`` and 20 for ``"literal"``.
     context : {"witness", "original"}, optional
-        Whether the masks that make the decision depend on a block remain active while it is
-        refined (``"witness"``).
+        Whether the masks that make the decision depend on a block remain active while it is refined
+        (``"witness"``) or not (``"original"``); by default ``"original"`` for ``"literal"``,
+        otherwise ``"witness"``. The certified preset requires ``"witness"``.
     patience : int, optional
         Number of passes without a new query after which a row is finished; by default 6 for
         ``"certified"``, and no limit for other presets. To find every relevant feature, use 20 with

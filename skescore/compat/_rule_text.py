@@ -22,6 +22,11 @@ class Rule:
     args : object, optional
         Object associated with the rule; ``tuple(rule)`` is the text and this object.
 
+    Raises
+    ------
+    ValueError
+        If the text does not consist of such comparisons.
+
     Examples
     --------
     >>> str(Rule("b > 3 and a <= 12 and a <= 10"))

@@ -173,7 +173,7 @@ class SkopeRules(BaseEstimator):
         Raises
         ------
         ValueError
-            If y contains a single class, or texts, or a parameter is invalid.
+            If y contains a single class or labels that are not numbers, or a parameter is invalid.
 
         Warns
         -----
