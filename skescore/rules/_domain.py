@@ -244,7 +244,8 @@ class Fallback:
     def abstention(self, classes: Sequence[Any]) -> Any:
         """Return the prediction of an abstaining rule set in classification.
 
-        A ValueError is raised if the default label is one of the classes.
+        A ValueError is raised if there is no `abstain_label`, and the default label is one of the
+        classes or all classes are booleans.
         """
         if self.abstain_label is not None:
             return self.abstain_label

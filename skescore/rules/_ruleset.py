@@ -691,7 +691,7 @@ class RuleSet(Sequence[Rule]):
         A rule is kept if its check needs too many box subtractions. Linear conditions are kept.
         Categorical features are assumed to have values that are not listed. If the fallback is the
         nearest rule, only bounds at the border of the domain are dropped, and only neighbors in the
-        list are merged; nothing changes if a rule tests whether a value is missing.
+        list are merged. In this case, nothing changes if a rule tests whether a value is missing.
 
         With X, predictions for other rows may change. The search is greedy: it first takes steps
         that change no prediction, then those that remove the most rules and comparisons per changed
