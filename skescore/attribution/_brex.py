@@ -81,9 +81,9 @@ _PRESETS = {
 class BReX(BaseEstimator):
     """Explain decisions of a classifier by the features whose masking changes them.
 
-    Use it to find the features that a single prediction depends on, and how much: a feature has
-    degree 1 if it alone changes the decision, and 1/(1+k) if k others must be masked (or flipped)
-    first. There is no ``fit``; the queries for all rows share batches.
+    Use it to find the features that a single prediction depends on, and how much. A feature has
+    degree 1 if it alone changes the decision, and 1/(1+k) if k other features must be masked (or
+    flipped) first. There is no ``fit``; the queries for all rows share batches.
 
     Parameters
     ----------
@@ -148,11 +148,11 @@ class BReX(BaseEstimator):
     Notes
     -----
     ``masking="auto"`` selects ``"baseline"`` if `baseline` is given. Otherwise, with the certified
-    preset, it selects ``"supervaluation"`` if all flips are affordable: one table of 2**d
-    predictions serves all rows of d <= 16 two-valued features, if that is no more than the expected
-    queries without it (2 d per row for a read-once formula, 16 d for others). Otherwise it selects
-    ``"kleene"`` for models with ``evaluate_kleene`` on which it is exact (whose ``is_read_once`` is
-    not False), and ``"sampled"`` for all others.
+    preset, it selects ``"supervaluation"`` if all flips are affordable. A table of 2**d predictions
+    then serves all rows of d <= 16 two-valued features. It is affordable if it is not larger than
+    the expected number of queries without it (2 d per row for a read-once formula, 16 d for other
+    models). Otherwise, ``"auto"`` selects ``"kleene"`` for models with ``evaluate_kleene`` on which
+    this is exact (whose ``is_read_once`` is not False), and ``"sampled"`` for all other models.
 
     The certified preset differs from the algorithm in the paper. Passes with two blocks end in
     certificates: masks that keep the decision until one more feature is masked. The size of a mask

@@ -1695,7 +1695,7 @@ class TrepanExtractor(BaseExtractor):
     between neighboring values where the class changes (at most 255 cuts), or a set of categories.
     The beam search extends m-of-n to m-of-(n+1) or (m+1)-of-(n+1) by a further condition, if the
     gain rises significantly: for N instances, ``2 N ln(2) (gain' - gain)`` must exceed the
-    chi-squared quantile with (classes - 1) degrees of freedom at the level `significance`, divided
+    chi-squared quantile with (classes - 1) degrees of freedom. Its level is `significance` divided
     by the number of possible extensions. No feature occurs twice in an M-of-N test, or in two such
     tests on one path. The negation of "at least m of n hold" is written as "at least n - m + 1 of
     the n opposites hold".

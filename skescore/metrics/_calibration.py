@@ -141,9 +141,9 @@ def rule_calibration(
     -----
     A rule is evaluated on the rows assigned to it, or on all rows that it covers if rules vote. In
     classification, the interval of a rule with :math:`k` of :math:`n` rows of its class is the
-    Clopper-Pearson interval, and the error :math:`\sum_i \frac{n_i}{n} |\pi_i - k_i / n_i|` of
-    printed purities :math:`\pi_i` is the expected calibration error with rules as bins: 0 at best,
-    1 at worst. In regression, the mean prediction of a rule is compared with the mean label of its
+    Clopper-Pearson interval. The error :math:`\sum_i \frac{n_i}{n} |\pi_i - k_i / n_i|` of the
+    printed shares :math:`\pi_i` is the expected calibration error with rules as bins: 0 at best, 1
+    at worst. In regression, the mean prediction of a rule is compared with the mean label of its
     rows and Student's t interval, and the error is measured in standard deviations of all labels.
     With weights, the effective number of rows is :math:`n = (\sum w)^2 / \sum w^2`. Shares that
     were printed for weighted rows are undefined (NaN) without `sample_weight`.

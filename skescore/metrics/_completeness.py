@@ -112,9 +112,10 @@ def volume_completeness(
     of values is one interval or several.
 
     If a share :math:`m` of the training rows lacks a feature (`missing` of the domain), its
-    interval has the weight :math:`1 - m` and the atom *missing* the weight :math:`m`: a side such
-    as ``age ≤ 30`` measures :math:`1 - m` times its share of the interval, and ``or missing`` adds
-    :math:`m`. The measure of the domain is the product, as if values were missing at random.
+    interval has the weight :math:`1 - m`, and missing values have the weight :math:`m`. A condition
+    such as ``age ≤ 30`` then measures :math:`1 - m` times its share of the interval, and ``or
+    missing`` adds :math:`m`. The measure of a box is the product over the features, as if their
+    values were missing independently.
 
     The volume of a union of boxes is exact unless many boxes overlap in many dimensions. With
     conditions other than intervals, the volume has two bounds: the volume of the rules that have

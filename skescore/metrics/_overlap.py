@@ -154,12 +154,12 @@ def rule_overlap(
 
     Notes
     -----
-    If :math:`k(x)` rules cover a row, :math:`o = P(k(x) \ge 2)` is the overlap, :math:`u = P(k(x) =
-    0)` the uncovered share, and the negative overlap :math:`o^- \le o` the share of rows that rules
-    with different conclusions cover; all lie between 0 and 1, and 0 is best. In regression,
-    different outputs are different conclusions. The mean over pairs, :math:`\frac{2}{K(K - 1)}
-    \sum_{i < j} P(i \text{ and } j \text{ hold})`, is the "fraction overlap" of Lakkaraju and
-    others; it tends to shrink as the number of rules grows.
+    If :math:`k(x)` rules cover a row, the overlap is :math:`o = P(k(x) \ge 2)`, and the uncovered
+    share is :math:`u = P(k(x) = 0)`. The negative overlap :math:`o^- \le o` is the share of rows
+    that two rules with different conclusions both cover. All lie between 0 and 1, and 0 is best. In
+    regression, different outputs are different conclusions. The mean over pairs,
+    :math:`\frac{2}{K(K - 1)} \sum_{i < j} P(i \text{ and } j \text{ hold})`, is the "fraction
+    overlap" of Lakkaraju and others; it tends to shrink as the number of rules grows.
 
     In an ordered list, the first matching rule predicts. The negative overlap is then the share of
     rows for which a later rule, read by itself, contradicts the list.

@@ -73,11 +73,11 @@ def with_weights(
     Notes
     -----
     With weights :math:`w_i = q(p_i, n_i, P_i, N_i)`, a row gets the class with the largest sum
-    :math:`\sum_i w_i` over the matching rules of that class (the first if sums are equal); in
-    regression, it gets the mean :math:`\sum_i w_i v_i / \sum_i w_i` of their outputs. A signed
-    measure gives negative weights to rules that are worse than chance, which then vote against
-    their class. A symmetric measure (``RuleMeasure.symmetric``) gives such rules large weights, and
-    RuleKit lets them vote with these weights.
+    :math:`\sum_i w_i` over the matching rules of that class (the first if sums are equal). In
+    regression, it gets the mean :math:`\sum_i w_i v_i / \sum_i w_i` of the outputs :math:`v_i` of
+    the matching rules. A signed measure gives negative weights to rules that are worse than chance,
+    which then vote against their class. A symmetric measure (``RuleMeasure.symmetric``) gives such
+    rules large weights, and RuleKit lets them vote with these weights.
 
     If all sums are 0, or no rule matches, RuleKit predicts the class whose name sorts first. Here,
     uncovered rows get the fallback's prediction.

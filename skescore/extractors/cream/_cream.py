@@ -260,10 +260,11 @@ class CREAMExtractor(BoxExtractor):
 
     The faces of the box around a part lie halfway to the next row outside. A side with no rows
     beyond it has no face. Because the outermost rows of a cluster depend on chance, the faces are
-    then moved, one feature at a time, among 31 positions with equally many rows between them, as
-    long as this reduces the scatter of the target inside and outside by at least 0.2 % of the total
-    (Gini impurity for labels, standard deviation for numbers, times the number of rows). Faces that
-    exclude no row are removed. The box with the smallest impurity inside and outside is used.
+    then moved, one feature at a time, among 31 positions with equally many rows between them. This
+    continues as long as a move reduces the scatter of the target inside and outside by at least
+    0.2 % of the total. The scatter is the Gini impurity of labels, or the standard deviation of
+    numbers, times the number of rows. Faces that exclude no row are removed. The box with the
+    smallest impurity inside and outside is used.
 
     The boxes overlap, and each rule means "in this box and in no earlier one". The order of the
     rules must therefore not be changed.

@@ -83,8 +83,8 @@ class GridRExExtractor(GridExExtractor):
     are constant in a box get the coefficient 0; identical features get equal coefficients.
 
     A model of few points overfits. In a box with d varying features and n < 2·(d + 2) points, the
-    intercept a and the slopes b therefore minimize the mean of (z - a - b·x)² + (d/n)·v·(b·b) for
-    predictions z, where the features x are in units of their range in the training rows and v is
+    intercept a and the slopes b therefore minimize the mean of (z - a - b·x)² + (d/n)·v·(b·b). Here
+    z is the prediction, the features x are in units of their range in the training rows, and v is
     their mean variance in the box. The effects for `coefficient_tolerance` are measured across the
     part of the box in the domain. Everything else is as in :class:`GridExExtractor`.
 
