@@ -1334,17 +1334,6 @@ coverage_ : float
 completeness_ : float
     Share of the domain's volume that some rule covers.
 """,
-    "proof": """
-frontier_ : Frontier
-    Lower bound of the loss and best rules found for each number of rules.
-lower_bounds_ : ndarray of shape (n_sizes,)
-    Lower bounds of the training loss of rule sets with at most 1, 2, ... rules.
-gap_ : float
-    Difference between the training loss and its lower bound at the largest size; 0 if the rules are
-    proven optimal.
-status_ : str
-    "optimal", or the limit that ended the search: "node_limit", "time_limit" or "memory_limit".
-""",
     "fitted": """
 estimator_ : estimator
     The fitted black box.
