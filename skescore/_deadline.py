@@ -48,7 +48,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     ...         CARTExtractor(KNeighborsClassifier(9)).fit(X, y)
     ... except ExtractionTimeoutError as error:
     ...     print(error)
-    The time limit is over and the extraction was stopped. Allow more time, or fewer rules.
+    The extraction reached the time limit and was stopped. Raise the time limit, or allow fewer rules.
     """
     outer = _DEADLINE.get()
     deadline = None if seconds is None else time.monotonic() + seconds

@@ -955,7 +955,7 @@ class RuleSet(Sequence[Rule]):
         ...     fallback=Fallback("versicolor"),
         ... )
         >>> print(rules.explain({"length": 4.5, "width": 1.5}))
-        prediction: versicolor, by the fallback, since no rule holds
+        prediction: versicolor, by the fallback, because no rule holds
         nearest other prediction: virginica, by rule 2, if
           width were 1.76 instead of 1.5
         """

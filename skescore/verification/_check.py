@@ -152,9 +152,9 @@ def check_verification(
     ...     task="classification",
     ... )
     >>> print(check_verification(verify(rules, model, X).to_json(), model, X))
-    confirmed: 2 witnesses by the model, all 3 cells of the domain
-    not checked: ruleset, radius, confidence (the statements are about these rules and choices)
-    not checked: n_queries, seconds (they describe the work, which is not repeated)
+    confirmed: compared with the model on 2 witnesses and all 3 cells of the domain
+    not checked: ruleset, radius, confidence (inputs of the verification)
+    not checked: n_queries, seconds (the work is not repeated)
     """
     check_integer("max_cells", max_cells, 1)
     check_integer("n_rows", n_rows, 2)
