@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -119,7 +121,8 @@ def check_arena_coverage(page: Page, rows: list[Row]) -> None:
         " combinations were measured",
     )
     page.claim("Machine: ", "AMD EPYC", ", ", 2, " cores")
-    page.name("Linux-6.18.44-fc-v595-x86_64-with-glibc2.36")
+    machine = json.loads(Path(__file__).with_name("machine.json").read_text(encoding="utf-8"))
+    page.name(machine["machine"]["platform"])
     head = ["suite", "black box", "split", "tables", "methods", "cells", "with rules"]
     groups = group_by([row for row in rows if not is_sized(row)], "suite", "black_box", "seed")
     page.table(
