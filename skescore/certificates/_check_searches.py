@@ -107,7 +107,7 @@ class TreeSearch(_Search):
             np.add.at(stats, point, np.column_stack([w, w * y, w * y * y]))
             largest = w * np.maximum((y - y.min()) ** 2, (y.max() - y) ** 2)
             self.max_costs = np.bincount(point, largest, n)
-        else:  # medians require the rows, sorted by target
+        else:  # medians require single rows, sorted by target
             row_of_point = np.argsort(y, kind="stable")
             self.y, stats = y[row_of_point], w[row_of_point, None]
             self.max_costs = stats[:, 0] * np.maximum(self.y - y.min(), y.max() - self.y)
@@ -116,7 +116,7 @@ class TreeSearch(_Search):
         self.min_costs = (
             np.zeros(len(stats)) if loss == "absolute_error" else self._loss_of_sums(stats)
         )
-        #: Bound for each set of points and size, and whether it is the smallest loss.
+        #: Lower bound by set of points and number of rules, and whether it is the smallest loss.
         self.cache: dict[tuple[bytes, int], tuple[float, bool]] = {}
         self.n_cached_bytes = 0
 

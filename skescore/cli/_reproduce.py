@@ -333,8 +333,10 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
     number, splits = output.number, table["settings"]["n_splits"]
     printer.line(
         "FiRe, Table 1: iris, 9-NN. Accuracy is measured on the rows that a rule covers. "
-        "'Recomputed' is FiRe of the printed accuracy and number of rules. Values on halves are "
-        f"means over {plural(splits, 'split')}, with the lowest and highest accuracy."
+        "The columns psi contain FiRe with this parameter. 'Recomputed' is FiRe of the printed "
+        "accuracy and number of rules. For halves, rules are extracted from one half of the rows "
+        f"and evaluated on the other. The values are means over {plural(splits, 'split')}; the "
+        "lowest and highest accuracy are in parentheses."
     )
     printer.heading("Printed and measured values")
     box = table["black_box"]

@@ -570,7 +570,7 @@ def _calibration(e: RuleEvaluation, y: Any, reference: str) -> list[Any]:
 
 
 def _printed_reference(ruleset: RuleSet) -> str | None:
-    """Return the reference of the printed shares: "data", "black_box", or None if unknown."""
+    """Return what the printed shares compare rules with: "data", "black_box", or None (unknown)."""
     has_correctness = any(
         rule.correctness(ruleset.output_index(rule)) is not None for rule in ruleset.rules
     )

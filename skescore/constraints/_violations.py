@@ -214,7 +214,7 @@ class _Context:
 
 
 def conditions_on(rule: Rule, feature: int) -> Iterator[Condition]:
-    """Yield the conditions of a rule on a feature, also within M-of-N conditions."""
+    """Yield the conditions of a rule on a feature, including those within M-of-N conditions."""
     pending = list(rule.conditions)
     while pending:
         condition = pending.pop(0)

@@ -266,20 +266,21 @@ def chosen_features(features: Any, names: Sequence[str]) -> np.ndarray:
     if isinstance(features, str | bytes) or not isinstance(features, Sequence | np.ndarray):
         raise TypeError(
             f"features must be None or a sequence of names or indices, got {features!r}. Pass a "
-            "single one as features=['age']."
+            "single feature as features=['age']."
         )
     names = [str(name) for name in names]
     chosen = set()
-    for one in features:
-        if isinstance(one, str):
-            if one not in names:
+    for feature in features:
+        if isinstance(feature, str):
+            if feature not in names:
                 raise ValueError(
-                    f"features holds {one!r}, which is not in X. {did_you_mean(one, names)}"
+                    f"features contains {feature!r}, which is not in X. "
+                    f"{did_you_mean(feature, names)}"
                 )
-            chosen.add(names.index(one))
+            chosen.add(names.index(feature))
         else:
-            check_integer("features", one, 0, len(names) - 1, remedy="Pass names or indices.")
-            chosen.add(int(one))
+            check_integer("features", feature, 0, len(names) - 1, remedy="Pass names or indices.")
+            chosen.add(int(feature))
     if not chosen:
         raise ValueError("features must name at least one feature, got none. Pass None for all.")
     return np.array(sorted(chosen), dtype=np.intp)

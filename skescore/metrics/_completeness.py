@@ -526,16 +526,16 @@ def _satisfying_values(condition: OneOf, values: tuple[Any, ...]) -> NDArray[np.
 
 
 def _rows_of_points(ruleset: RuleSet) -> Callable[[Floats], Any]:
-    """Return a function that turns points of the domain into rows with names of categories."""
+    """Return a function that converts points of the domain to rows, and codes to categories."""
     assert ruleset.domain is not None
     categories = ruleset.domain.categories
     if not categories:
         return lambda points: points
 
-    def named(points: Floats) -> pd.DataFrame:
+    def to_rows(points: Floats) -> pd.DataFrame:
         columns: dict[int, Any] = dict(enumerate(points.T))
         for feature, values in categories:
-            # NumPy's minimum propagates NaN.
+            # Missing values remain NaN, which np.minimum propagates.
             code = np.minimum(points[:, feature], len(values) - 0.5)
             code = np.where(np.isnan(code), -1, code).astype(np.intp)
             columns[feature] = pd.Categorical.from_codes(code, categories=pd.Index(values))
@@ -543,4 +543,4 @@ def _rows_of_points(ruleset: RuleSet) -> Callable[[Floats], Any]:
         frame.columns = list(ruleset.feature_names)
         return frame
 
-    return named
+    return to_rows

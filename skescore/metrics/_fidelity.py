@@ -531,26 +531,28 @@ def group_fidelity(
     Returns
     -------
     GroupFidelity
-        Groups without weight are omitted.
+        Fidelity of each group; groups whose rows all have weight 0 are omitted.
 
     Raises
     ------
     ValueError
-        If the arrays differ in length, or a regression has no groups.
+        If the arrays differ in length or are empty, or `groups` is None in regression.
 
     Notes
     -----
-    In classification :math:`f_g` is the share of a group's rows with equal predictions. In
-    regression it is :math:`1 - \frac{\mathrm{mean}_g |b - r|}{\mathrm{mean} |b - \bar b|}`, with
-    the same denominator for all groups: 1 at best, and over all rows 0 for rules that always
-    predict the mean. If the black box predicts a constant, a row has the value 1 if the rules
-    predict it, too, otherwise minus infinity. The overall :math:`f` is the mean of the groups,
-    weighted by their rows.
+    In classification, the fidelity :math:`f_g` of a group is the share of its rows with equal
+    predictions. In regression, let :math:`b` be the predictions of the black box and :math:`r`
+    those of the rules. Then :math:`f_g` is
+    :math:`1 - \frac{\mathrm{mean}_g |b - r|}{\mathrm{mean} |b - \bar b|}`, where the denominator is
+    computed on all rows. The best value is 1. Rules that always predict the mean have the value 0
+    on all rows together. If the black box predicts a constant, rows for which the rules predict the
+    same constant have the value 1, and other rows minus infinity. The overall :math:`f` is the mean
+    of the groups, weighted by their numbers of rows.
 
     The gap :math:`f - \min_g f_g` is the "maximum fidelity gap from average" of Balagopalan and
     others; the mean gap :math:`\frac{2}{G(G - 1)} \sum_{g < h} |f_g - f_h|` is their "mean fidelity
-    gap amongst subgroups". Both are at least 0, and at most 1 for classes. Small groups differ by
-    chance, so check the number of rows.
+    gap amongst subgroups". Both are at least 0, and in classification at most 1. Small groups
+    differ by chance, so check the number of rows.
 
     References
     ----------
@@ -572,8 +574,8 @@ def group_fidelity(
     box, rules = check_labels("y_black_box", y_black_box), one_dimension("y_rules", y_rules)
     if box.ndim != 1 or box.shape != rules.shape or not len(box):
         raise ValueError(
-            "y_black_box and y_rules must hold one prediction per row, at least one, got shapes "
-            f"{box.shape} and {rules.shape}."
+            "y_black_box and y_rules must be one-dimensional, equally long and not empty, got "
+            f"shapes {box.shape} and {rules.shape}."
         )
     weights = np.ones(len(box)) if sample_weight is None else row_weights(sample_weight, len(box))
     if not weights.any():
@@ -594,7 +596,7 @@ def group_fidelity(
         box, rules = finite_numbers("y_black_box", box), finite_numbers("y_rules", rules)
         scale = np.average(np.abs(deviations_from_mean(box, weights)), weights=weights)
         error = np.abs(box - rules)
-        # A constant target is predicted exactly or not at all.
+        # A constant has no scale, so only exact predictions agree with it.
         values = 1 - error / scale if scale > 0 else np.where(error == 0, 1.0, -math.inf)
     rows = np.bincount(codes, weights, len(group_names)).astype(np.float64)
     means = np.bincount(codes, weights * values, len(group_names)) / rows

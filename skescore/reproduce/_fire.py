@@ -52,9 +52,9 @@ class FiReRow(NamedTuple):
 
 
 _CLUSTERING = (
-    "The paper does not name this clustering; ExACT is used here. Our implementation clusters "
-    "standardized columns and selects the number of components by BIC. PSyKE clusters raw columns "
-    "and uses BIC divided by the number of components."
+    "The paper does not name its clustering extractor; ExACT is used here. Our implementation "
+    "clusters standardized columns and selects the number of components by BIC. PSyKE clusters raw "
+    "columns and uses BIC divided by the number of components."
 )
 _CLUSTERS = {"depth": 2, "error_threshold": 0.1}
 #: Parameters for which grids keep all cells, as in the paper.
@@ -73,21 +73,21 @@ FIRE_ROWS: Mapping[str, FiReRow] = {
     "CART": FiReRow(
         "cart",
         {"max_depth": 3, "max_leaf_nodes": 3},
-        "The same algorithm with PSyKE's defaults.",
+        "Our implementation uses the same algorithm as PSyKE, with PSyKE's defaults.",
     ),
     "ITER": FiReRow(
         "iter",
         {"n_points": 1, "min_examples": 75, "min_update": 0.07, "max_iterations": 600},
-        "The paper does not state the threshold. PSyKE compares majority classes, so nearly all "
-        "steps are ties, which the hash seed of the process breaks. Our implementation compares "
-        "class probabilities, and breaks ties by the number of rows.",
+        "The paper does not state the error threshold. PSyKE compares majority classes, so nearly "
+        "all steps are ties, whose order depends on Python's hash seed. Our implementation "
+        "compares class probabilities, and breaks ties by the number of rows.",
     ),
     "clustering, 4 features": FiReRow("exact", _CLUSTERS, _CLUSTERING),
     "clustering, 2 features": FiReRow(
         "exact",
         _CLUSTERS | {"ignore_threshold": 0.5},
-        _CLUSTERING + " The two features with an importance of at least 0.5 remain in the rules, "
-        "which then get the predictions of their new boxes.",
+        _CLUSTERING + " Only the two features with an importance of at least 0.5 remain in the "
+        "rules, whose predictions are then computed again.",
     ),
     "GridEx, 8 slices": FiReRow(
         "gridex", {"n_slices": 8, "importance_threshold": 0.99, "depth": 1} | _GRID, _CELLS
@@ -211,7 +211,7 @@ def reproduce_fire(
         "0.5, random_state=0). On this split, rows outside the box around the training rows count "
         "as uncovered, except for CART, whose tree has no outer bounds.",
         "The iris data come from scikit-learn, where rows 35 and 38 have the values that "
-        "Fisher published. They differ in the UCI file that the paper cites.",
+        "Fisher published. The UCI file that the paper cites has other values in these rows.",
     ]
     return {
         "table": "FiRe, Table 1",
@@ -411,8 +411,9 @@ def _measured_text(printed: Any, measured: Mapping[str, Any], halves: Mapping[st
             return "Reproduced on all rows."
         errors = round((1 - measured["accuracy"]) * 2 * _HALF)
         return (
-            "On all rows, the accuracy and the number of rules are as printed, but the score of "
-            f"{errors} errors in {2 * _HALF} rows differs for psi = {', '.join(other)}."
+            "On all rows, the accuracy and the number of rules are as printed, but the scores for "
+            f"psi = {', '.join(other)}, which follow from {errors} errors in {2 * _HALF} rows, "
+            "differ."
         )
     if low <= accuracy["max"] and accuracy["min"] < high:
         inside = "within the range measured on halves"

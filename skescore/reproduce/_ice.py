@@ -38,8 +38,8 @@ _REASONS = {
     "cream": "our implementation standardizes columns and weights both sides of a split by "
     "their numbers of rows; PSyKE does neither",
     "iter": "our implementation compares class probabilities, breaks ties by numbers of rows and "
-    "keeps no box without rows; PSyKE compares majority classes, and its hash seed breaks the many "
-    "ties",
+    "keeps no box without rows; PSyKE compares majority classes, and breaks the many ties in an "
+    "order that depends on Python's hash seed",
     "gridex": "the number of rules and completeness depend mainly on how often each feature is "
     "cut, which the paper does not state",
     "cart": "the algorithm is the same",

@@ -65,9 +65,9 @@ class PublicRow(NamedTuple):
 PUBLIC_ROWS: Mapping[str, PublicRow] = {
     "CART": PublicRow(is_tree=True),
     "ITER": PublicRow(
-        "nearly all steps tie, and PSyKE breaks ties by the order of the features, which its hash "
-        "seed determines (15 of the 24 orders give this row; here: sepal length, sepal width, "
-        "petal width, petal length); " + _BOX,
+        "nearly all steps tie, and PSyKE breaks ties by the order of the features, which depends "
+        "on Python's hash seed (15 of the 24 orders give this row; used here: sepal length, sepal "
+        "width, petal width, petal length); " + _BOX,
         "Our implementation breaks ties by class probabilities and cuts elsewhere. " + _NEEDS_PSYKE,
         feature_order=(0, 1, 3, 2),
     ),

@@ -95,7 +95,7 @@ def format_label(label: Any) -> str:
 
 
 def feature_name(names: Sequence[str] | None, feature: int) -> str:
-    """Return the name of a feature; ``x0``, ``x1``, ... without names."""
+    """Return the name of a feature, quoted if ambiguous; without names, ``x0``, ``x1``, ..."""
     return f"x{feature}" if names is None else _quote_ambiguous(str(names[feature]), ",;{}<>=≤≥≠")
 
 

@@ -354,7 +354,7 @@ class _Volumes:
 
 
 class _RuleBoxes:
-    """Boxes that represent a rule; `pure` if they describe it completely."""
+    """Boxes of a rule; `pure` if their union is exactly the region that the rule covers."""
 
     def __init__(self, lower: np.ndarray, upper: np.ndarray, pure: bool) -> None:
         self.lower, self.upper, self.pure = lower, upper, pure

@@ -118,7 +118,7 @@ _NAMES_OF_POSTGRESQL: Mapping[str, ColumnType] = {
 
 
 def type_of_postgresql(name: str, *, is_enum: bool = False) -> ColumnType:
-    """Return the type of a PostgreSQL column; CHAR(n), which ignores blanks, is not supported."""
+    """Return the type of a PostgreSQL column; CHAR(n), which pads values, is not supported."""
     if is_enum:
         return ColumnType("text", name, _TEXT + '"C"')
     return _NAMES_OF_POSTGRESQL.get(name, ColumnType("other", name))

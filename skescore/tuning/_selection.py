@@ -49,29 +49,30 @@ def tree_path(
     Parameters
     ----------
     prototype : CARTExtractor
-        Extractor whose other parameters, including the seed, are used.
+        Extractor whose parameters are used, including the seed, unless the results replace them.
     folds : sequence of Fold
-        The folds.
+        Folds on which the trees are compared.
     samplings : sequence
-        Generators of query rows to try, including None.
+        Generators of query rows to compare; None generates no rows.
     reference : {"data", "black_box"}
         Labels with which predictions are compared.
     max_rules : float, optional
-        Largest number of rules. The tree with the fewest errors within this limit is included.
+        Largest number of rules, as a rounded mean over the folds.
     timeout : float, optional
-        Seconds after which no further generator is tried; the first one is not limited.
+        Seconds after which generators that are not measured yet are omitted. The first generator
+        is always measured.
     measure_folds : callable, optional
-        Calls a function of an extractor and a fold for every fold, for example in several
+        Function that calls ``function(extractor, fold)`` for every fold, for example in several
         processes, and returns the results. By default, this process makes all calls.
 
     Returns
     -------
     list of dict
         Parameters of CART, ordered by size. A smaller tree dominates a larger one unless the larger
-        one has at least 2 % fewer errors on average over the folds. A tree with up to six rules is
-        dominated only if it has more errors than a smaller one, by more than 2 % of the errors of
-        the constant. The constant, which is the smallest tree, and the smallest tree with the
-        fewest errors are included.
+        one has over 2 % fewer errors, on average over the folds. Trees with up to six rules are
+        also included if they have more errors than a smaller tree by less than 2 % of the errors of
+        the tree with one leaf. This tree and the smallest tree with the fewest errors are always
+        included, except for trees with more than `max_rules` rules.
     """
     errors: dict[tuple[Any, int], float] = {}
     sizes: dict[tuple[Any, int], float] = {}
@@ -114,7 +115,7 @@ def tree_path(
         is_best = errors[key] <= min_errors + 1e-12 < smallest_errors
         limit = (1 - _MIN_GAIN) * smallest_errors - 1e-12
         if sizes[key] <= _MAX_RULES_OF_SMALL_TREES:
-            # Bounds are rounded separately for each size, so the errors differ by a few rows.
+            # Thresholds are rounded for each size separately, so a few rows may change sides.
             limit = smallest_errors + _MIN_GAIN * errors[order[0]]
         if is_best or errors[key] < limit:
             candidates.append(key)

@@ -153,7 +153,7 @@ def test_rows_equal_psyke(name, accuracy, n_rules, completeness, rows):
 
 def test_scores_differ_with_printed_inputs(rows):
     # 7 errors in 150 rows, 3 rules: 0.148, 0.099, 0.049; printed 0.17, 0.11, 0.06.
-    text = "the score of 7 errors in 150 rows differs for psi = 1, 2, 3."
+    text = "psi = 1, 2, 3, which follow from 7 errors in 150 rows, differ."
     assert text in rows["CART"]["difference"]
 
 

@@ -46,7 +46,7 @@ def test_tree_path_keeps_undominated_trees(load):
     measured = error_by_size(folds, range(1, 13), merge_leaves=True)
     for size, (error, _) in measured.items():
         smaller = [measured[k][0] for k in sizes if k <= size and k in measured]
-        # Bounds are rounded for each size separately, which may move a row.
+        # Thresholds are rounded for each size separately, so a row may change sides.
         assert min(smaller) <= error + 0.02
 
 
