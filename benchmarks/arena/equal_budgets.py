@@ -62,26 +62,26 @@ KEYS = ["budget", "data", "method"]
 INTRO = """
 # Fidelity with equal budgets
 
-This page compares the default search with other methods that are tuned for the same amount of time.
-It is written by `python benchmarks/arena/equal_budgets.py` from
+This page compares the search, with its default settings, with other methods that are tuned for the
+same amount of time. It is written by `python benchmarks/arena/equal_budgets.py` from
 [equal_budgets.csv](equal_budgets.csv); do not edit either file by hand.
 
-**Cells.** The tables are the odd half of the tables of the [fidelity](fidelity.md) page, which also
-defines the limit of rules, the ratios and the columns. No default of the search was tuned on
-this half. There is one black box, a random forest, and one split. The *budget* starts when the
-black box has been fitted, and does not include the final fit on all training rows. Each method has
-one thread. Means and medians are over the tables that the method completed; ratios compare the
-search with the method on the tables that both completed.
+**Cells.** The tables are every second table of the [fidelity](fidelity.md) page: its *odd* half, on
+which no default of the search was tuned. That page also defines the limit on the number of rules,
+the ratios and the columns. There is one black box, a random forest, and one split. The *budget*
+starts when the black box has been fitted, and does not include the final fit on all training rows.
+Each method has one thread. Means and medians are over the tables that the method completed; ratios
+compare the search with the method on the tables that both completed.
 
 **Methods.** *search* is `ExtractorSearchCV` with fidelity as its score, at most as many rules as
-the limit, and the budget as `timeout`. *Trepan alone* is the same search with one extractor; it
-fails if not even one trial ends in time. Optuna's default sampler tunes the other methods; it
-starts with the default parameters and maximizes the mean agreement with the black box on five
-held-out folds. It tunes CART (leaves, rows per leaf, criterion, complexity penalty), CART on
+the limit, and the budget as `timeout`. *Trepan alone* is the same search with Trepan as its only
+extractor; it fails if no trial ends in time. Optuna's default sampler tunes the other methods; it
+starts with the default parameters and maximizes the mean agreement with the black box in five-fold
+cross-validation. It tunes CART (leaves, rows per leaf, criterion, complexity penalty), CART on
 queries (also the number of interpolated rows that the black box labels), FIGS (splits, trees,
 impurity decrease), pycontree (depth) and pystreed (depth, leaves, complexity penalty, rows per
-leaf, cut points per feature). For pycontree and pystreed, the budget is the time limit of the final
-fit, and a tenth of it is the time limit of each fit in a trial.
+leaf, cut points per feature). The time limit of the final fit of pycontree and pystreed equals the
+budget, and each fit in a trial may take a tenth of it.
 """
 
 

@@ -3,7 +3,8 @@ Read the rules of a forest
 ==========================
 
 A random forest is equivalent to a set of rules that vote: each leaf is a rule. The example
-compares the ICE of small forests with the ICE of short rule lists that CART extracts from them.
+compares small forests with short rule lists that CART extracts from them. The score ICE combines
+accuracy, number of rules and completeness; greater is better.
 """
 
 import matplotlib.pyplot as plt

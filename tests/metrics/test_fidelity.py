@@ -108,7 +108,7 @@ def test_group_fidelity_of_constant_predictions_is_1_or_infinite() -> None:
 def test_group_fidelity_rejects_invalid_input() -> None:
     with pytest.raises(ValueError, match="In regression, groups must state the group of each row"):
         group_fidelity([1.0], [1.0], task="regression")
-    with pytest.raises(ValueError, match=r"one prediction per row.*got shapes \(2,\) and \(1,\)"):
+    with pytest.raises(ValueError, match=r"equally long.*got shapes \(2,\) and \(1,\)"):
         group_fidelity([1, 2], [1], task="classification")
     with pytest.raises(ValueError, match="sample_weight must hold a positive number"):
         group_fidelity([1], [1], task="classification", sample_weight=[0])
