@@ -18,7 +18,7 @@ Rewrite = Callable[[Any], "list[Condition] | None"]
 
 
 def rewrite(conditions: Iterable[Condition], change: Rewrite) -> list[Condition] | None:
-    """Rewrite all conditions, also within M-of-N conditions.
+    """Rewrite all conditions, including those within M-of-N conditions.
 
     Parameters
     ----------

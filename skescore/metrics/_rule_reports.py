@@ -186,7 +186,7 @@ def characteristics(
 ) -> dict[str, float]:
     """Compute averages over the rules of a set, and how rules overlap on rows.
 
-    Use it to compare rule sets, also with models of RuleKit.
+    Use it to compare rule sets with each other or with models of RuleKit.
 
     Parameters
     ----------

@@ -207,8 +207,8 @@ class TrainingRows:
         target = whole_labels("y", y) if loss == "errors" else finite_numbers("y", y)
         if n_rows == 0 or target.shape != (n_rows,):
             raise ValueError(
-                f"y must hold one value for each of the {n_rows} rows of X, at least one, got "
-                f"shape {target.shape}."
+                f"y must hold one value for each of the {n_rows} rows of X, and X at least one, "
+                f"got y of shape {target.shape}."
             )
         weights = np.ones(n_rows) if sample_weight is None else row_weights(sample_weight, n_rows)
         if loss != "errors":

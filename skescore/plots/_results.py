@@ -173,7 +173,7 @@ def _from_mapping(results: Mapping[Any, Any], plain: tuple[str, ...]) -> pd.Data
             | dict(zip(plain, values.tolist(), strict=True))
         )
     if not records:
-        raise ValueError("The dict of points must hold at least one, got none.")
+        raise ValueError("The dict must hold at least one point, got an empty dict.")
     table = pd.DataFrame(records)
     if "size" not in table and "n_rules" in table:
         table["size"] = table["n_rules"]

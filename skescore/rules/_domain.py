@@ -109,8 +109,8 @@ class Domain:
                 )
             if not values or len(set(values)) != len(values):
                 raise ValueError(
-                    f"categories must hold different values, at least one, got {list(values)!r} "
-                    f"for feature {feature}."
+                    f"categories must hold at least one value and no duplicates, got "
+                    f"{list(values)!r} for feature {feature}."
                 )
             if (self.lower[feature], self.upper[feature]) != (0.0, float(len(values))):
                 raise ValueError(

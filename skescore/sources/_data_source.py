@@ -524,7 +524,5 @@ def feature_names(features: Any) -> list[str] | None:
         return None
     names = [features] if isinstance(features, str) else list(features)
     if not names or not all(isinstance(name, str) for name in names):
-        raise ValueError(
-            f"features must name columns of the source, at least one, got {features!r}."
-        )
+        raise ValueError(f"features must name at least one column of the source, got {features!r}.")
     return names

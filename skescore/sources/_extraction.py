@@ -571,7 +571,7 @@ def extract_source(
 
     See Also
     --------
-    score_source : Compute exact scores of rules, also of those from a sample, on all rows.
+    score_source : Compute exact scores on all rows, including for rules from a sample.
 
     Notes
     -----

@@ -809,7 +809,7 @@ def check_missing_values(name: str, extractor: Any) -> None:
         copied = with_rules(around(extractor, tree(task)).fit(X, y))
         y_pred = np.asarray(copied.predict(X))
         is_complete = y_pred.shape == (len(X),) and bool((y_pred == y_pred).all())
-        expect(is_complete, name, "predict must return one prediction per row, also with NaN.")
+        expect(is_complete, name, "predict must return a prediction for every row, even with NaN.")
         X, _ = sample(task)
         copied = with_rules(around(extractor, tree(task)).fit(X, y))
         for column in range(X.shape[1]):

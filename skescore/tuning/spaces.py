@@ -251,7 +251,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         Parameters
         ----------
         **values : int, float, bool, str or None
-            Values by name, also of new parameters. They remain part of every candidate.
+            Values by name, including those of new parameters. They remain part of every candidate.
 
         Returns
         -------

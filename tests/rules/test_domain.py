@@ -192,7 +192,7 @@ def test_domain_gives_categories_unit_length():
     ("categories", "message"),
     [
         ([(0, [])], "at least one"),
-        ([(0, ["a", "a"])], "different values"),
+        ([(0, ["a", "a"])], "no duplicates"),
         ([(0, ["a", "b"])], r"bounds of feature 0 must be 0 and its number of categories, 2"),
         ([(5, ["a", "b", "c"])], r"each of the 1 features at most once"),
         ([(0, ["a", "b", "c"]), (0, ["a", "b", "c"])], "at most once"),
