@@ -23,7 +23,7 @@ from skescore._text import listed
 from skescore.bench._configuration import BenchConfig, BlackBoxEntry, ExtractorEntry
 from skescore.black_boxes import BlackBoxError, check_matches
 from skescore.datasets import Dataset, load_dataset
-from skescore.registry import extractor_spec, suitable_extractors
+from skescore.registry import DEFAULT_EXTRACTORS, extractor_spec, suitable_extractors
 from skescore.rules import RuleSet
 from skescore.suspicions import TableFacts, find_suspicions
 
@@ -203,7 +203,8 @@ def _add_extractor(plan: Plan, entry: ExtractorEntry) -> None:
             plan.not_applicable[label, entry.label] = "not requested"
         elif why := _why_unsuitable(entry, dataset, ruleset):
             plan.not_applicable[label, entry.label] = reasons[label] = why
-    if len(reasons) == len(requested):
+    is_default = tuple(e.name for e in plan.config.extractors) == DEFAULT_EXTRACTORS
+    if len(reasons) == len(requested) and not is_default:
         example = next(iter(reasons))
         raise ValueError(
             f"The extractor {entry.label!r} fits none of the data sets: on {example}, "

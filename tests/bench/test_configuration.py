@@ -15,6 +15,7 @@ from skescore.bench import (
     suite_config,
 )
 from skescore.datasets import load_dataset
+from skescore.registry import DEFAULT_EXTRACTORS
 
 BASE = {"data": ["iris"], "black_boxes": ["knn"], "extractors": ["cart"]}
 TOML = """
@@ -204,6 +205,14 @@ def test_plan_skips_unsuitable_extractors():
     ]
     with pytest.raises(ValueError, match="'gridrex' fits none of the data sets: on iris"):
         make_plan(config_from(BASE | {"extractors": ["gridrex"]}))
+
+
+def test_plan_skips_default_extractors_of_another_task():
+    defaults = {key: value for key, value in BASE.items() if key != "extractors"}
+    plan = make_plan(config_from(defaults | {"data": ["iris"]}))
+    names = {cell.extractor for cell in plan.cells}
+    assert names == set(DEFAULT_EXTRACTORS) - {"gridrex"}
+    assert "gridrex is skipped on iris: it is for regression only" in plan.notes
 
 
 def test_plan_rejects_more_folds_than_rows():
