@@ -156,7 +156,9 @@ def _check(options: argparse.Namespace) -> str:
         text = options.rules.read_text(encoding="utf-8")
         data = json_of(text)
         about, weighted = data["rows"]["reference"], data["rows"]["weighted"]
-        ruleset = RuleSet.from_json(json.dumps(data["frontiers"][0]["rules"][0]))
+        best_rules = data["frontiers"][0]["rules"]
+        # The domain of the given rules lists the categories, but not every certificate has them.
+        ruleset = RuleSet.from_json(json.dumps(data["given"]["rules"] or best_rules[-1]))
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {options.rules}; name a certificate.") from None
     except (KeyError, TypeError, ValueError, IndexError) as error:

@@ -6,9 +6,13 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 from skescore.certificates import Certificate
 from skescore.cli import main
+from skescore.extractors import CARTExtractor
 from skescore.rules import Rule, RuleSet
 
 FAST = ["--seconds", "20", "--cuts", "2", "--max-rules", "3"]
@@ -82,6 +86,23 @@ def test_certify_writes_and_checks_a_certificate(folder, run, tmp_path):
     code, out, _ = run("certify", "--check", file, "iris", "--format", "json")
     assert code == 1
     assert json.loads(out)["verdict"] == "rejected"
+
+
+def test_certify_check_reads_text_columns(run, tmp_path):
+    colors, sizes = ["red", "green", "blue"] * 20, ["small", "large"] * 30
+    rows = pd.DataFrame({"color": colors, "size": sizes})
+    rows["good"] = np.where((rows["color"] == "red") & (rows["size"] == "small"), "yes", "no")
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    extractor = CARTExtractor(
+        make_pipeline(OneHotEncoder(), DecisionTreeClassifier(random_state=0))
+    )
+    extractor = extractor.fit(rows[["color", "size"]], rows["good"])
+    extractor.rules_.save(tmp_path / "rules.json")
+    data = [tmp_path / "rows.csv", "--target", "good"]
+    file = tmp_path / "certificate.json"
+    assert run("certify", tmp_path / "rules.json", *data, *FAST, "--output", file)[0] == 0
+    code, out, _ = run("certify", "--check", file, *data)
+    assert (code, out.splitlines()[-1]) == (0, "verdict: confirmed")
 
 
 def test_certify_prints_readable_json(folder, run):
