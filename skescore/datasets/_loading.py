@@ -722,8 +722,8 @@ def load_dataset(
     labels = rows[target].dropna()
     if len(labels) < 2:
         problems.check()
-    rows, times = order_by_time(rows, raw, reading, findings)
     n_dropped, preparation = len(table.frame) - len(rows), table.preparation
+    rows, times = order_by_time(rows, raw, reading, findings)
     new_names = reading.labels or preparation.labels
     y, resolved = _target_of(
         rows[target].dropna(), origin.task, new_names, reading.preparation is None, problems

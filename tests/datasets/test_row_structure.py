@@ -124,6 +124,7 @@ def test_since_parameter_omits_earlier_rows(style: str) -> None:
         dataset = load_dataset(shuffled, target="y", time="day", since=since, features=["x"])
         assert dataset.X["x"].tolist() == expected
         assert f"48 rows before {since} are left out" in dataset.findings
+        assert dataset.n_rows_dropped == 0  # no value is missing
 
 
 @pytest.mark.parametrize(
