@@ -366,6 +366,7 @@ _SEARCH_OPTIONS = (
     "features",
     "outputs",
     "measures",
+    "max_rules",
 )
 _ROW_OPTIONS = (
     "missing",

@@ -237,6 +237,7 @@ def test_fresh_option_discards_an_earlier_run(commands, unbroken, tmp_path):
         ("--performance", "accuracy"),
         ("--class-weight", "balanced"),
         ("--features", "petal width (cm)"),
+        ("--max-rules", "3"),
     ],
 )
 def test_cached_search_does_not_affect_another(other, commands, tmp_path):
