@@ -195,9 +195,10 @@ def _read_catboost(content: bytes, where: str) -> Any:
             f"{where} has the loss function {loss!r} of a ranking, but a black box must predict "
             f"labels or numbers. {WRAP}"
         )
-    is_classifier = len(model.classes_) > 0
-    estimator = (catboost.CatBoostClassifier if is_classifier else catboost.CatBoostRegressor)()
-    return estimator.load_model(blob=content)
+    if len(model.classes_):
+        return catboost.CatBoostClassifier().load_model(blob=content)
+    # CatBoost reads no parameters from bytes, but a Poisson model predicts logarithms without them.
+    return catboost.CatBoostRegressor(loss_function=loss or "RMSE").load_model(blob=content)
 
 
 def _suspicious_size(content: bytes) -> int:

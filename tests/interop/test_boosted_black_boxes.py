@@ -80,6 +80,18 @@ def test_load_black_box_reads_files_of_save_model(
         assert list(loaded.classes_) == list(model.classes_)
 
 
+@pytest.mark.parametrize(
+    "loss", ["Poisson", "Tweedie:variance_power=1.5", "RMSEWithUncertainty", "Quantile:alpha=0.3"]
+)
+def test_load_black_box_predicts_in_the_units_of_the_target(loss: str, tmp_path: Any) -> None:
+    catboost = pytest.importorskip("catboost")
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    settings = {"iterations": 5, "verbose": 0, "allow_writing_files": False}
+    model = catboost.CatBoostRegressor(loss_function=loss, **settings).fit(X, np.exp(X[:, 0]))
+    model.save_model(str(tmp_path / "model.cbm"))
+    assert np.array_equal(load_black_box(tmp_path / "model.cbm").predict(X), model.predict(X))
+
+
 @pytest.mark.parametrize("objective", ["multi:softmax", "rank:pairwise", "binary:logitraw"])
 def test_load_black_box_rejects_objectives_without_labels(objective: str, tmp_path: Any) -> None:
     xgboost = pytest.importorskip("xgboost")
