@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skescore._text import listed
+from skescore._text import listed, plural
 from skescore.black_boxes._catalog import ModelCategories
 from skescore.black_boxes._errors import BlackBoxError
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from skescore.datasets import Dataset
 
 _DROP = "drop (on the command line: --drop)"
+#: Maximum number of categories of a column that are compared with those of CatBoost.
+_MAX_COMPARED = 200
 
 
 def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | None = None) -> None:
@@ -124,6 +127,8 @@ def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
 def _check_categories(black_box: BaseEstimator, dataset: Dataset) -> None:
     """Raise an error if the table lost the leading zeros of categories of the model."""
     model = black_box.estimator if isinstance(black_box, FrozenEstimator) else black_box
+    if hasattr(model, "get_cat_feature_indices"):
+        _check_hashed_categories(model, dataset.X)
     if not (isinstance(model, Pipeline) and isinstance(model[0], ModelCategories)):
         return
     for name, column in zip(model[0].feature_names_in_, dataset.X.columns, strict=True):
@@ -135,6 +140,50 @@ def _check_categories(black_box: BaseEstimator, dataset: Dataset) -> None:
                 "was read as numbers, which have no leading zeros. Pass "
                 f"categories=[{str(column)!r}] (on the command line: --category {column})."
             )
+
+
+def _check_hashed_categories(model: Any, X: pd.DataFrame) -> None:
+    """Raise an error if categories are missing, or written in another way than for CatBoost.
+
+    CatBoost stores only hashes of categories, but a category that it knows changes predictions.
+    """
+    indices = model.get_cat_feature_indices()
+    for name in X.columns[indices]:
+        if n_missing := int(X[name].isna().sum()):
+            raise BlackBoxError(
+                f"{name!r} is missing in {plural(n_missing, 'row')}, but CatBoost accepts no "
+                "missing categories. Fill them in the table as before the training, or leave out "
+                "these rows with missing='drop' (on the command line: --missing drop)."
+            )
+    for name in X.columns[indices]:
+        rows = X[~X[name].duplicated()][:_MAX_COMPARED].astype({name: object})
+        is_numeric = pd.api.types.is_numeric_dtype(X[name].dtype)
+        cells = [str(cell).removesuffix(".0" if is_numeric else "") for cell in rows[name]]
+        unknown = _predict_category(model, rows, name, ["\x00"] * len(cells))
+        is_unused = _predict_category(model, rows, name, cells) == unknown
+        for forms in zip(*map(_other_forms, cells), strict=True):
+            is_known = _predict_category(model, rows, name, forms) != unknown
+            if (first := np.flatnonzero(is_unused & is_known)[:1].tolist()) != []:
+                parameter, option = ("categories", "category") if is_numeric else ("numeric",) * 2
+                raise BlackBoxError(
+                    f"The black box knows the category {forms[first[0]]!r} of {name!r}, but the "
+                    f"table was read as {cells[first[0]]!r}. Pass {parameter}=[{name!r}] (on the "
+                    f"command line: --{option} {name})."
+                )
+
+
+def _other_forms(cell: str) -> list[str]:
+    """Return a category as an integer, a boolean, a decimal number, and with leading zeros."""
+    digits = {"true": "1", "false": "0"}.get(cell.lower(), cell.removesuffix(".0"))
+    truth = {"0": "False", "1": "True"}.get(digits, digits)
+    return [digits.lstrip("0") or digits, truth, f"{digits}.0", *map(digits.zfill, range(1, 7))]
+
+
+def _predict_category(model: Any, rows: pd.DataFrame, name: str, cells: Sequence[str]) -> Any:
+    """Return the scores of rows as texts, with other cells in a categorical column."""
+    rows = rows.assign(**{name: pd.Series(list(cells), rows.index, dtype=object)})
+    scores = model.predict(rows, prediction_type="RawFormulaVal")
+    return np.array([str(score) for score in scores.tolist()])
 
 
 def _fitted_names(black_box: BaseEstimator) -> Any:

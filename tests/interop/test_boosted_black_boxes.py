@@ -92,6 +92,39 @@ def test_load_black_box_predicts_in_the_units_of_the_target(loss: str, tmp_path:
     assert np.array_equal(load_black_box(tmp_path / "model.cbm").predict(X), model.predict(X))
 
 
+@pytest.mark.parametrize(
+    ("trained", "written", "options", "remedy"),
+    [
+        (["01", "02", "10"], ["01", "02", "10"], {}, "--category shop"),
+        (["True", "False", "True"], [True, False, True], {}, "--category shop"),
+        ([1, 2, 10], ["01", "02", "10"], {"categories": ["shop"]}, "--numeric shop"),
+        (["1", "2", "NA"], ["1", "2", ""], {}, "--missing drop"),
+    ],
+)
+def test_check_matches_rejects_other_forms_of_hashed_categories(
+    trained: Any, written: Any, options: Any, remedy: str, tmp_path: Any
+) -> None:
+    catboost = pytest.importorskip("catboost")
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, 200)
+    X = pd.DataFrame({"n": rng.normal(size=200)})
+    X["shop"] = pd.Series([trained[code] for code in codes], dtype=type(trained[0]))
+    settings = {"iterations": 10, "verbose": 0, "allow_writing_files": False}
+    y = X["n"] + 2 * (codes % 2)
+    model = catboost.CatBoostRegressor(cat_features=["shop"], **settings).fit(X, y)
+    model.save_model(str(tmp_path / "model.cbm"))
+    table = X.assign(shop=[written[code] for code in codes], y=y)
+    table.to_csv(tmp_path / "table.csv", index=False)
+    loaded = load_black_box(tmp_path / "model.cbm")
+    with pytest.raises(BlackBoxError, match=remedy):
+        check_matches(loaded, load_dataset(tmp_path / "table.csv", target="y", **options))
+    if "missing" not in remedy:
+        option = {"numeric" if options else "categories": ["shop"]}
+        data = load_dataset(tmp_path / "table.csv", target="y", **option)
+        check_matches(loaded, data)
+        assert np.array_equal(loaded.predict(data.X), model.predict(X))
+
+
 @pytest.mark.parametrize("objective", ["multi:softmax", "rank:pairwise", "binary:logitraw"])
 def test_load_black_box_rejects_objectives_without_labels(objective: str, tmp_path: Any) -> None:
     xgboost = pytest.importorskip("xgboost")
