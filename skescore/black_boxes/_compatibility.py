@@ -86,6 +86,15 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | N
                 "Write the labels as they were when the model was trained (on the command line: "
                 "--labels OLD=NEW,...)."
             )
+        inner = black_box.estimator if isinstance(black_box, FrozenEstimator) else black_box
+        inner = inner[-1] if isinstance(inner, Pipeline) else inner
+        unknown = [label for label in labels if label not in known_classes]
+        if unknown and type(inner).__module__.startswith("xgboost"):  # stores codes, not labels
+            raise BlackBoxError(
+                f"The black box of XGBoost has the classes {listed(known_classes)}, but the target "
+                f"{dataset.y.name!r} of {dataset.name} also has {listed(unknown)}. Replace "
+                "the labels in the table by the codes with which the model was trained."
+            )
 
 
 def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:

@@ -125,6 +125,17 @@ def test_check_matches_rejects_other_forms_of_hashed_categories(
         assert np.array_equal(loaded.predict(data.X), model.predict(X))
 
 
+def test_check_matches_rejects_labels_that_are_no_codes_of_xgboost(tmp_path: Any) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    X = pd.DataFrame({"n": np.arange(90.0)})
+    stars = np.repeat([1, 2, 3], 30)
+    xgboost.XGBClassifier(n_estimators=3).fit(X, stars - 1).save_model(tmp_path / "model.ubj")
+    loaded = load_black_box(tmp_path / "model.ubj")
+    with pytest.raises(BlackBoxError, match=r"has the classes 0, 1, 2, but .* also has 3"):
+        check_matches(loaded, load_dataset(X.assign(stars=stars), target="stars"))
+    check_matches(loaded, load_dataset(X.assign(stars=stars - 1), target="stars"))
+
+
 @pytest.mark.parametrize("objective", ["multi:softmax", "rank:pairwise", "binary:logitraw"])
 def test_load_black_box_rejects_objectives_without_labels(objective: str, tmp_path: Any) -> None:
     xgboost = pytest.importorskip("xgboost")
