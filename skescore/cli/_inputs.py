@@ -266,7 +266,8 @@ def read_table(
     """Read the columns of a built-in data set or a file without any conversion.
 
     Words for missing values that are among `classes` are kept. With `keeps_zeros`, columns with
-    numbers such as 01 and 12e4 are texts. With a `preparation`, numbers may have a decimal comma.
+    numbers such as 01 and 12e4, or of 16 digits, are texts. With a `preparation`, numbers may have
+    a decimal comma.
     """
     from skescore.datasets import ReadingOptions, load_dataset
     from skescore.datasets._reading import read_cells
@@ -347,8 +348,8 @@ def as_text(column: pd.Series) -> pd.Series:
     return pd.Series(values, index=column.index, dtype=object)
 
 
-#: Pattern of codes that would be read as other numbers.
-_CODE = r"0\d|\d+[eE]\d+$"
+#: Pattern of codes that would be read as other numbers; long ones are rounded if some are missing.
+_CODE = r"0\d|\d+[eE]\d+$|\d{16}"
 #: Smallest number of labels for which it is an error that none of them is a class.
 _MIN_LABELS = 5
 

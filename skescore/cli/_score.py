@@ -24,6 +24,8 @@ from skescore.cli._rule_files import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from skescore.datasets import Dataset
     from skescore.rules import RuleSet
     from skescore.scorers import RuleEvaluation, ScoreSpec
@@ -300,7 +302,7 @@ def run(options: argparse.Namespace) -> str:
     )
     groups = None
     if options.group:  # read separately, since it need not be a feature
-        groups = inputs.data_from(options, task=ruleset.task, features=[options.group]).X
+        groups = _read_groups(options, ruleset)
     with notes.instead_of_warnings():
         queries = None if in_place else _queries(model, X)
         evaluation = evaluate_rules(ruleset, X, y, black_box=queries)
@@ -485,6 +487,17 @@ def _load(options: argparse.Namespace, ruleset: RuleSet, model: Any = None) -> D
             f"{error} The rules in {options.rules} have these features; score them on data with "
             "the same columns."
         ) from error
+
+
+def _read_groups(options: argparse.Namespace, ruleset: RuleSet) -> pd.DataFrame:
+    """Return the column of --group as texts, for the rows with a label."""
+    from skescore.datasets import ColumnReading
+
+    column = ColumnReading(options.group, "category")
+    preparation = replace(preparation_of(options.rules, ruleset), columns=(column,))
+    return inputs.data_from(
+        options, task=ruleset.task, features=[options.group], preparation=preparation
+    ).X
 
 
 def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:

@@ -775,6 +775,25 @@ def test_more_option_omits_class_measures_in_regression(write, tmp_path, run):
     assert score["more"]["fidelity_gap"] >= 0
 
 
+def test_group_option_keeps_all_groups_of_rules_with_a_class_na(tmp_path, write, run):
+    rows = pd.DataFrame({"a": np.arange(60.0), "town": [f"{k % 30:03d}" for k in range(60)]})
+    rows["y"] = np.where(rows["a"] < 30, "NA", "oak")
+    rules = RuleSet(
+        [Rule([Interval(0, upper=30)], "NA")],
+        ["a"],
+        task="classification",
+        fallback=Fallback("oak"),
+        classes=["NA", "oak"],
+    )
+    model = tmp_path / "model.joblib"
+    joblib.dump(DecisionTreeClassifier().fit(rows[["a"]], rows["y"]), model)
+    words = ("--target", "y", "--black-box", model, "--trust", "--group", "town")
+    code, out, err = run(write(rules, "na.json"), write(rows, "na.csv"), *words, "--format", "json")
+    assert code == 0, err
+    groups = {one["group"]: one["rows"] for one in json.loads(out)["fidelity_by_group"]}
+    assert groups == {f"{k:03d}": 2 for k in range(30)}
+
+
 def test_more_option_skips_ablation_of_many_voting_rules(write, kinds, run):
     rule = CLASSES[0]
     votes = CLASSES.replace(rules=[rule] * 600, ordered=False, disjoint=False, voting="votes")
