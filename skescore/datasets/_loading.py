@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -553,8 +554,8 @@ class Dataset:
         """Number of rows per class, in the order of the labels; empty for regression."""
         if self.task == "regression":
             return {}
-        labels, counts = np.unique(self.y.to_numpy(), return_counts=True)
-        return dict(zip(labels.tolist(), counts.tolist(), strict=True))
+        counts = Counter(self.y.tolist())  # later rows may have texts among numbers
+        return dict(sorted(counts.items(), key=lambda item: (isinstance(item[0], str), item[0])))
 
     @property
     def singleton_classes(self) -> tuple[Any, ...]:

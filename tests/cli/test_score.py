@@ -775,6 +775,23 @@ def test_more_option_omits_class_measures_in_regression(write, tmp_path, run):
     assert score["more"]["fidelity_gap"] >= 0
 
 
+def test_score_counts_texts_among_labels_of_numbers_as_wrong(write, run):
+    rules = RuleSet(
+        [Rule([Interval(0, upper=3)], 0)],
+        ["a"],
+        task="classification",
+        fallback=Fallback(1),
+        classes=[0, 1],
+    )
+    rows = pd.DataFrame({"a": range(8), "y": [0, 0, 0, "maybe", 1, 1, 1, 1]})
+    words = ("--target", "y", "--format", "json")
+    code, out, err = run(write(rules, "r.json"), write(rows, "r.csv"), *words)
+    assert code == 0, err
+    result = json.loads(out)
+    assert result["prediction"]["accuracy"]["covered_rows"] == 0.75
+    assert any("'maybe'" in note for note in result["notes"])
+
+
 def test_group_option_keeps_all_groups_of_rules_with_a_class_na(tmp_path, write, run):
     rows = pd.DataFrame({"a": np.arange(60.0), "town": [f"{k % 30:03d}" for k in range(60)]})
     rows["y"] = np.where(rows["a"] < 30, "NA", "oak")
