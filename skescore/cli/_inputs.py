@@ -260,16 +260,18 @@ def read_table(
     options: argparse.Namespace,
     classes: Collection[str] = (),
     *,
+    texts: Collection[str] = (),
     keeps_zeros: bool = False,
     preparation: Preparation | None = None,
 ) -> pd.DataFrame:
     """Read the columns of a built-in data set or a file without any conversion.
 
-    Words for missing values that are among `classes` are kept. With `keeps_zeros`, columns with
-    numbers such as 01 and 12e4, or of 16 digits, are texts. With a `preparation`, numbers may have
-    a decimal comma.
+    Words for missing values that are among `classes`, or in columns of text among `texts`, are
+    kept. With `keeps_zeros`, columns with numbers such as 01 and 12e4, or of 16 digits, are texts.
+    With a `preparation`, numbers may have a decimal comma.
     """
     from skescore.datasets import ReadingOptions, load_dataset
+    from skescore.datasets._files import NULL_CELLS
     from skescore.datasets._reading import read_cells
 
     if data in DATA_SET_TASKS:
@@ -289,6 +291,9 @@ def read_table(
     except FileNotFoundError:
         raise FileNotFoundError(no_data_text(data)) from None
     frame = table.frame.apply(table.with_words, words=classes) if classes else table.frame
+    for name in texts:
+        if name in frame.columns and frame[name].dtype.kind not in "biufM":
+            frame = frame.assign(**{name: table.with_words(frame[name], NULL_CELLS)})
     frame.attrs = table.frame.attrs
     if not keeps_zeros or table.texts is None:
         return frame

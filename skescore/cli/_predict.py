@@ -203,7 +203,7 @@ def _passed_columns(options: argparse.Namespace, n_rows: int) -> dict[str, pd.Se
     """Return the columns of the table that are written with the predictions."""
     if not options.keep:
         return {}
-    table = read_table(options.data, options, keeps_zeros=True)
+    table = read_table(options.data, options, texts=options.keep, keeps_zeros=True)
     columns = list(map(str, table.columns))
     table.columns = columns
     for name in options.keep:

@@ -216,14 +216,18 @@ def test_strict_accepts_missing_values_that_the_domain_states(tmp_path, capsys) 
     assert main(["predict", *files, "--strict"]) == 0, capsys.readouterr().err
 
 
-def test_keep_option_writes_codes_and_long_numbers_unchanged(files, capsys, tmp_path) -> None:
+def test_keep_option_writes_codes_words_and_long_numbers_unchanged(files, capsys, tmp_path) -> None:
     rules, _ = files
     lines = TABLE.splitlines()
-    codes = ["007", "00501", "12e4", "7"]
-    numbers = ["9007199254740993", "", "1108167037421256833", "5"]
-    added = [f"{line},{code},{n}" for line, code, n in zip(lines[1:], codes, numbers, strict=True)]
+    kept = [
+        ["007", "9007199254740993", "NA"],
+        ["00501", "", "DE"],
+        ["12e4", "1108167037421256833", ""],
+        ["7", "5", "None"],
+    ]
+    added = [",".join([line, *cells]) for line, cells in zip(lines[1:], kept, strict=True)]
     path = tmp_path / "codes.csv"
-    path.write_text("\n".join([f"{lines[0]},code,account", *added]), encoding="utf-8")
-    assert main(["predict", rules, str(path), "--keep", "code,account"]) == 0
-    kept = [line.split(",")[:2] for line in capsys.readouterr().out.splitlines()[1:]]
-    assert kept == [[code, n] for code, n in zip(codes, numbers, strict=True)]
+    path.write_text("\n".join([f"{lines[0]},code,account,land", *added]), encoding="utf-8")
+    assert main(["predict", rules, str(path), "--keep", "code,account,land"]) == 0
+    output = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[:3] for line in output[1:]] == kept
