@@ -392,7 +392,8 @@ class Preparation:
         numbers = _read_prepared(column, replace(reading, name=name), self.na_values, None, [])[
             name
         ]
-        texts = column[numbers.isna() & column.notna()].astype(str)
+        texts = column[numbers.isna() & column.notna()].astype(str).str.strip()
+        texts = texts[texts != ""]
         texts = texts[~texts.str.lower().isin(NULL_WORDS) & ~texts.isin(self.na_values)]
         if len(texts):
             raise DatasetError(
@@ -2092,7 +2093,8 @@ def _target(
         reader.note_separator(name, cells.texts[number_mask].tolist(), style)
         numbers = _number_series(cells.per_row(values, np.nan), column.index)
         return numbers, ColumnReading(name, "number", *style)
-    quantities = reader.quantities(name, cells)
+    # The unit of an earlier target did not fit, so another unit must not replace it.
+    quantities = None if is_earlier else reader.quantities(name, cells)
     if quantities is not None:
         values, reading = quantities
         return _number_series(cells.per_row(values, np.nan), column.index), reading

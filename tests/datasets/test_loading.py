@@ -346,3 +346,12 @@ def test_drop_duplicates_removes_rows_with_their_groups(write):
     assert data.groups.tolist() == ["p", "q", "s", "t"]
     assert data.n_rows_dropped == 0  # no value is missing
     assert any(text.startswith("2 of 6 rows are left out") for text in data.findings)
+
+
+def test_later_target_must_have_the_unit_of_the_earlier_one() -> None:
+    numbers = [f"${1000 + 10 * k:,}.50" for k in range(30)]
+    first = load_dataset(pd.DataFrame({"a": range(30), "y": numbers}), target="y")
+    later = pd.DataFrame({"a": range(30), "y": [f"{1 + 0.01 * k:.3f}k" for k in range(30)]})
+    with pytest.raises(DatasetError, match=r"1\.000k"):
+        load_dataset(later, target="y", task="regression", preparation=first.preparation)
+    assert first.preparation.read_target(pd.Series(["$5", " ", ""], name="y"))[1:].isna().all()
