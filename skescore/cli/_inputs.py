@@ -271,7 +271,6 @@ def read_table(
     With a `preparation`, numbers may have a decimal comma.
     """
     from skescore.datasets import ReadingOptions, load_dataset
-    from skescore.datasets._files import NULL_CELLS
     from skescore.datasets._reading import read_cells
 
     if data in DATA_SET_TASKS:
@@ -293,7 +292,7 @@ def read_table(
     frame = table.frame.apply(table.with_words, words=classes) if classes else table.frame
     for name in texts:
         if name in frame.columns and frame[name].dtype.kind not in "biufM":
-            frame = frame.assign(**{name: table.with_words(frame[name], NULL_CELLS)})
+            frame = frame.assign(**{name: table.with_words(frame[name])})
     frame.attrs = table.frame.attrs
     if not keeps_zeros or table.texts is None:
         return frame

@@ -226,10 +226,10 @@ class FileTable:
         words = written[column.isna().to_numpy()].dropna().astype(str).str.strip()
         return words[words != ""]
 
-    def with_words(self, column: pd.Series, words: Collection[str]) -> pd.Series:
-        """Return a column in which the given words are texts instead of missing values."""
+    def with_words(self, column: pd.Series, words: Collection[str] | None = None) -> pd.Series:
+        """Return a column in which the given, or all, words are texts instead of missing values."""
         texts = self.missing_texts(column)
-        texts = texts[texts.isin(words)]
+        texts = texts if words is None else texts[texts.isin(words)]
         if not len(texts):
             return column
         restored = column.astype(object)
