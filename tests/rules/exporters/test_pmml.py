@@ -5,7 +5,16 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from skescore.rules import Fallback, Interval, LinearOutput, Rule, RuleSet
+from skescore.rules import (
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+)
 from skescore.rules.exporters import to_pmml
 
 
@@ -71,3 +80,26 @@ def test_pmml_suggests_formats_for_linear_outputs():
     assert {"dmn", "excel", "python", "sql"} <= set(formats)
     for name in {*formats} - {"onnx", "excel"}:  # these need further packages
         assert rules.to(name)
+
+
+def test_pmml_record_count_is_exact():
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], 1.0, RuleStatistics(1_234_567, mean=1.0))],
+        ["x"],
+        task="regression",
+        fallback=Fallback(0.5),
+    )
+    assert 'recordCount="1234567"' in to_pmml(rules)
+
+
+def test_pmml_reads_flags_that_are_compared_with_numbers_as_numbers():
+    for condition in (Interval(0, upper=0.5), Linear([(0, 2.0)], upper=1)):
+        rules = RuleSet(
+            [Rule([OneOf(0, [True])], "a"), Rule([condition], "b")],
+            ["vip"],
+            task="classification",
+            fallback=Fallback("c"),
+        )
+        document = to_pmml(rules)
+        assert '<DataField name="vip" optype="continuous" dataType="double" />' in document
+        assert '<SimplePredicate field="vip" operator="equal" value="1.0" />' in document

@@ -196,6 +196,23 @@ def test_onnx_states_the_rule():
     assert session.run(["prediction"], nothing)[0].shape == (0,)
 
 
+def test_onnx_features_have_the_names_of_internal_nodes():
+    require("onnx")
+    import onnxruntime
+
+    names = ["constant_0", "Gather_1", "prediction"]
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1), Interval(1, lower=2)], LinearOutput(1.0, [(2, 2.0)]))],
+        names,
+        task="regression",
+        fallback=Fallback(0.5),
+    )
+    X = pd.DataFrame([[1.0, 3.0, 4.0], [2.0, 3.0, 4.0]], columns=names)
+    session = onnxruntime.InferenceSession(to_onnx(rules))
+    feeds = {name: X[[name]].to_numpy() for name in names}
+    assert session.run(["prediction_"], feeds)[0].tolist() == rules.predict(X).tolist()
+
+
 def test_onnx_example_feeds_columns_of_every_type():
     require("onnx")
     rules = RuleSet(

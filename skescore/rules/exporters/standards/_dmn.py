@@ -87,7 +87,8 @@ class _DecisionTable:
         self.variables: dict[int, str] = {}
         for feature, entry in self.fields.items():
             self.variables[feature] = self._variable(check_xml_text(entry.name), feature)
-        #: Expression, type and label of each column, by feature and repetition or by expression.
+        #: Expression, type and label of each column, by feature or sum and repetition, or by
+        #: expression.
         self.inputs: dict[Any, tuple[str, str, str]] = {}
 
     def _variable(self, name: str, feature: int) -> str:
@@ -159,26 +160,28 @@ class _DecisionTable:
         return table
 
     def _cells(self, conditions: Sequence[Condition]) -> dict[Any, str]:
-        """Write the tests of a rule by column; further conditions on a feature get a new column."""
+        """Write the tests of a rule by column; further tests of the same value get a new column."""
         cells: dict[Any, str] = {}
         for condition in conditions:
             key: Any
-            if isinstance(condition, Linear):
-                key = self.linear(None, condition.terms)
-                self.inputs.setdefault(key, (key, "number", key))
-                cells[key] = _within(condition)
-            elif isinstance(condition, AtLeast):
+            if isinstance(condition, AtLeast):
                 key = self.expression(condition)
                 label = condition.to_text(self.ruleset.feature_names)
                 self.inputs.setdefault(key, (key, "boolean", label))
                 cells[key] = "true"
+                continue
+            if isinstance(condition, Linear):
+                value: Any = self.linear(None, condition.terms)
+                self.inputs.setdefault((value, 0), (value, "number", value))
+                test = _within(condition)
             else:
-                feature, count = condition.feature, 0
-                while (feature, count) in cells:
-                    count += 1
-                key = (feature, count)
-                self.inputs.setdefault(key, self.inputs[feature, 0])
-                cells[key] = self.unary_test(condition)
+                value, test = condition.feature, self.unary_test(condition)
+            count = 0
+            while (value, count) in cells:
+                count += 1
+            key = (value, count)
+            self.inputs.setdefault(key, self.inputs[value, 0])
+            cells[key] = test
         return cells
 
     # --- tests and expressions --------------------------------------------------------------------

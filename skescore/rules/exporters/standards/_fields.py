@@ -35,6 +35,8 @@ class Field:
         Whether its values are texts instead of numbers.
     is_number : bool
         Whether its values are numbers or flags; False if the rules and the domain do not show it.
+    is_computed : bool
+        Whether intervals or sums use it as a number.
     values : list
         Values that conditions list, in the order of the rules.
     bounds : list of float
@@ -44,13 +46,15 @@ class Field:
     name: str
     is_text: bool = False
     is_number: bool = False
+    is_computed: bool = False
     values: list[Any] = field(default_factory=list)
     bounds: list[float] = field(default_factory=list)
 
     @property
     def is_flag(self) -> bool:
         """True if rules compare the feature only with true and false."""
-        return bool(self.values) and all(isinstance(value, bool) for value in self.values)
+        has_flags = bool(self.values) and all(isinstance(value, bool) for value in self.values)
+        return has_flags and not self.is_computed
 
     @property
     def may_be_flag(self) -> bool:
@@ -92,6 +96,7 @@ def used_fields(ruleset: RuleSet, language: str) -> dict[int, Field]:
         elif isinstance(condition, OneOf) and condition.feature in fields:
             fields[condition.feature].values += condition.values
     for feature, entry in fields.items():
+        entry.is_computed = feature in numeric
         entry.is_text = _holds_texts(ruleset, feature, entry, feature in numeric, language)
         domain = ruleset.domain
         in_numeric_domain = domain is not None and domain.values_of(feature) is None

@@ -8,7 +8,7 @@ holds, or follows from sums of votes. The number of nodes does not depend on the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -47,17 +47,18 @@ _ALWAYS = (-math.inf, math.inf)
 
 
 class _Graph:
-    """Graph under construction: nodes and constants."""
+    """Graph under construction: nodes and constants, whose names differ from the inputs."""
 
-    def __init__(self, onnx: Any) -> None:
+    def __init__(self, onnx: Any, inputs: Iterable[str]) -> None:
         self.onnx = onnx
+        self.inputs = set(inputs)
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def constant(self, values: Any, dtype: Any = None) -> str:
         """Add a constant and return its name."""
         array = np.asarray(values, dtype=dtype)
-        name = f"constant_{len(self.constants)}"
+        name = self._name(f"constant_{len(self.constants)}")
         if array.dtype.kind in "OU":
             texts = [str(text).encode() for text in array.ravel()]
             strings = self.onnx.TensorProto.STRING
@@ -69,11 +70,16 @@ class _Graph:
 
     def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         """Add a node and return the name of its output."""
-        name = f"{operator}_{len(self.nodes)}"
+        name = self._name(f"{operator}_{len(self.nodes)}")
         node = self.onnx.helper.make_node(
             operator, list(inputs), [name], name=name, domain=domain, **attributes
         )
         self.nodes.append(node)
+        return name
+
+    def _name(self, name: str) -> str:
+        while name in self.inputs:
+            name += "_"
         return name
 
     def gather(self, matrix: str, columns: Sequence[int]) -> str:
@@ -325,11 +331,12 @@ class _Model:
 
     def __init__(self, ruleset: RuleSet, missing: str) -> None:
         self.onnx = import_optional("onnx", extra="onnx", purpose="Writing ONNX")
-        self.ruleset, self.graph = ruleset, _Graph(self.onnx)
+        self.ruleset = ruleset
         check_fallback(ruleset, "ONNX", needs_one=True)
         self.order = rules_in_order(ruleset)
         self.rules = [ruleset.rules[i] for i in self.order]
         self.fields = used_fields(ruleset, "ONNX")
+        self.graph = _Graph(self.onnx, [entry.name for entry in self.fields.values()])
         for entry in self.fields.values():
             if missing in entry.values:
                 raise ValueError(

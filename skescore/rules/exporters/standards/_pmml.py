@@ -17,6 +17,7 @@ from skescore.rules._conditions import (
     truth_table,
 )
 from skescore.rules._rule import LinearOutput
+from skescore.rules._text import exact_number
 from skescore.rules.exporters._common import abstention, class_labels, rules_in_order
 from skescore.rules.exporters.standards._fields import (
     check_fallback,
@@ -165,7 +166,7 @@ class _Pmml:
                 root, "Node", {"id": str(index + 1), "score": self._output(rule.output)}
             )
             if rule.statistics is not None:
-                node.set("recordCount", f"{float(rule.statistics.n_rows):g}")
+                node.set("recordCount", exact_number(rule.statistics.n_rows))
             node.append(self._all([self._predicate(c) for c in rule.conditions]))
         if len(root) == 1 and self._fallback() is None:  # a leaf must have a score
             ET.SubElement(ET.SubElement(root, "Node", {"id": "none"}), "False")
