@@ -131,8 +131,13 @@ def _cell(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name in _COUNTS and math.isfinite(value):
-        return f"{value:g}" if value % 1 else f"{value:.0f}"
+        return _count_text(value)
     return number(value)
+
+
+def _count_text(value: float) -> str:
+    """Write a number of rows; sums of weights may have decimals."""
+    return f"{value:g}" if value % 1 and value < 1e5 else f"{value:.0f}"
 
 
 def _table(
@@ -648,7 +653,7 @@ def _print_calibration(
             number(rule["printed"]),
             number(rule["observed"]),
             f"{number(rule['low'])} to {number(rule['high'])}",
-            f"{rule['rows']:g}",
+            _count_text(rule["rows"]),
             "yes" if rule["within"] else "no",
         ]
         for rule in printed
@@ -689,7 +694,7 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
         if name in result:
             printer.heading(f"agreement with the model by {noun}")
             listed = [
-                [str(one["group"]), f"{one['rows']:g}", number(one["fidelity"])]
+                [str(one["group"]), _count_text(one["rows"]), number(one["fidelity"])]
                 for one in result[name]
             ]
             printer.table([noun, "rows", "fidelity"], listed, left=(noun,))
