@@ -2093,8 +2093,8 @@ def _target(
         reader.note_separator(name, cells.texts[number_mask].tolist(), style)
         numbers = _number_series(cells.per_row(values, np.nan), column.index)
         return numbers, ColumnReading(name, "number", *style)
-    # The unit of an earlier target did not fit, so another unit must not replace it.
-    quantities = None if is_earlier else reader.quantities(name, cells)
+    # An earlier target had another unit or none, so numbers with this unit are not comparable.
+    quantities = None if earlier is not None else reader.quantities(name, cells)
     if quantities is not None:
         values, reading = quantities
         return _number_series(cells.per_row(values, np.nan), column.index), reading

@@ -348,8 +348,11 @@ def test_drop_duplicates_removes_rows_with_their_groups(write):
     assert any(text.startswith("2 of 6 rows are left out") for text in data.findings)
 
 
-def test_later_target_must_have_the_unit_of_the_earlier_one() -> None:
-    numbers = [f"${1000 + 10 * k:,}.50" for k in range(30)]
+@pytest.mark.parametrize("are_plain", [False, True])
+def test_later_target_must_have_the_unit_of_the_earlier_one(are_plain: bool) -> None:
+    numbers: list[object] = [f"${1000 + 10 * k:,}.50" for k in range(30)]
+    if are_plain:
+        numbers = [1000.5 + 10 * k for k in range(30)]
     first = load_dataset(pd.DataFrame({"a": range(30), "y": numbers}), target="y")
     later = pd.DataFrame({"a": range(30), "y": [f"{1 + 0.01 * k:.3f}k" for k in range(30)]})
     with pytest.raises(DatasetError, match=r"1\.000k"):
