@@ -50,6 +50,7 @@ from skescore.cli._output import (
     to_json,
 )
 from skescore.cli._report import _model
+from skescore.cli._score import _count_text
 from skescore.cli._trials import (
     _ROW_OPTIONS,
     _SEARCH_OPTIONS,
@@ -761,3 +762,8 @@ def test_raw_table_keeps_zeros_of_classes(tmp_path) -> None:
     table = raw_table(options, rules, str(path))
     assert table["y"].tolist() == classes
     assert table["x"].tolist() == [1, 2, 3]
+
+
+def test_counts_of_a_million_rows_keep_all_digits():
+    for rows, text in ((1_234_567.0, "1234567"), (1_234_567.5, "1234568"), (12.5, "12.5")):
+        assert _count_text(rows) == text

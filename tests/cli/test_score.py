@@ -23,7 +23,6 @@ from sklearn.metrics import (
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.cli import main
-from skescore.cli._score import _count_text
 from skescore.datasets import load_dataset
 from skescore.metrics import (
     RULE_MEASURES,
@@ -844,8 +843,3 @@ def test_score_rejects_a_model_of_other_columns(rules, kinds, tmp_path, run):
     code, _, err = run(rules, kinds, "--target", "y", "--black-box", path, "--trust")
     assert code == 1
     assert "b" in err
-
-
-def test_counts_of_a_million_rows_keep_all_digits():
-    for rows, text in ((1_234_567.0, "1234567"), (1_234_567.5, "1234568"), (12.5, "12.5")):
-        assert _count_text(rows) == text

@@ -216,7 +216,7 @@ def test_interrupt_before_any_trial_prints_no_results(commands, tmp_path):
     command.end(signal.SIGINT)
     assert (command.code, command.out) == (1, "")
     fitting, ready, interrupted = command.err.splitlines()
-    assert fitting == "fitting decision-tree on 150 rows, and on 2 folds of them ..."
+    assert fitting == "fitting decision-tree on 150 rows, and on 2 folds of these rows ..."
     assert ready.startswith("model ready after ")
     assert interrupted == "skescore: interrupted"
     assert not (tmp_path / "run").exists()

@@ -442,7 +442,7 @@ def test_text_offers_alternatives_of_json(run, result):
     assert out.count("% of held-out rows (data), agrees with the model on ") == len(
         alternatives["lists"]
     )
-    fitting = r"fitting decision-tree on 2201 rows, and on 2 folds of them \.\.\.\n"
+    fitting = r"fitting decision-tree on 2201 rows, and on 2 folds of these rows \.\.\.\n"
     ready = r"model ready after \d+\.\d s\n"
     assert re.match(rf"{fitting}{ready}(.*\n)*first rules: CART with ", err)
 
@@ -454,7 +454,7 @@ def test_tune_states_the_sample_of_rows(run, tmp_path):
     table.to_csv(tmp_path / "rows.csv", index=False)
     code, _, err = run("tune", str(tmp_path / "rows.csv"), "--target", "label", *SHORT)
     assert code == 0
-    start = r"fitting decision-tree on a sample of 5000 of 5100 rows, and on 2 folds of it \.\.\.\n"
+    start = r"on a sample of 5000 of 5100 rows, and on 2 folds of this sample .*\n"
     ready = r"model ready after \d+\.\d s\n"
     later = r"fitting decision-tree on all 5100 rows \.\.\.\nmodel of all rows ready after "
     assert re.search(rf"{start}{ready}(.*\n)*{later}\d+\.\d s\n", err)

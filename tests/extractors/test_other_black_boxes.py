@@ -232,7 +232,7 @@ def test_error_on_missing_values_names_the_remedy():
         r"missing values \(now in 'sepal length \(cm\)', 'petal length \(cm\)'\)"
     )
     with pytest.raises(ValueError, match=message) as caught:
-        fit_black_box(LogisticRegression(), lacking, y)
+        fit_black_box(LogisticRegression(max_iter=1000), lacking, y)
     assert "make_pipeline(SimpleImputer(), LogisticRegression(...))" in str(caught.value)
     assert isinstance(caught.value.__cause__, ValueError)
     model = LogisticRegression(max_iter=1000).fit(X, y)

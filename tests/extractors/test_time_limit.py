@@ -28,7 +28,7 @@ def test_time_limit_stops_between_two_queries() -> None:
         return BLACK_BOX.predict(rows)
 
     extractor = ITERExtractor(CallableClassifier(slow, classes=[0, 1, 2]), random_state=0)
-    with time_limit(0.99), pytest.raises(ExtractionTimeoutError, match="Allow more time"):
+    with time_limit(0.99), pytest.raises(ExtractionTimeoutError, match="Raise the time limit"):
         extractor.fit(X)
     assert len(queries) <= 3
     assert not hasattr(extractor, "rules_")
