@@ -373,11 +373,12 @@ class RuleBlock:
 
     def _columns(self, table: RowTable, rows: slice) -> Iterator[np.ndarray]:
         """Yield the values of each feature, or a mask of missing values if nothing is compared."""
-        for group in self._groups:
-            for bins in group.features:
-                is_compared = len(bins.thresholds) > 0
-                read = table.floats if is_compared else table.missing
-                yield read(bins.feature, rows)
+        bins = [feature for group in self._groups for feature in group.features]
+        compared = [feature.feature for feature in bins if len(feature.thresholds)]
+        values = table.float_columns(compared, rows)
+        for feature in bins:
+            is_compared = len(feature.thresholds) > 0
+            yield next(values) if is_compared else table.missing(feature.feature, rows)
 
     def _look_up_compiled(
         self, kernel: Callable[..., None], table: RowTable, rows: slice
@@ -417,8 +418,9 @@ class RuleBlock:
 
     def _chunks(self, start: int, stop: int, size: int) -> Iterator[slice]:
         """Divide rows into chunks of at most `size` rows."""
-        # Many rules need many words per row, so fewer rows are processed at a time to limit memory.
-        size = max(1, size // min(max(1, self.n_words // 4), 16))
+        # Many rules or features need much memory per row, so fewer rows are processed at a time.
+        shares = min(max(1, self.n_words // 4, len(self._bins) // 32), 16)
+        size = max(1, size // shares)
         return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
 
     def match(self, table: RowTable, rows: slice | None = None) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -17,6 +17,10 @@ from skescore.rules._conditions import Condition, as_numbers, is_missing
 _ARROW_FLOATS = ("double", "float")
 #: Libraries whose tables are not in memory.
 _LAZY_LIBRARIES = ("dask", "dask_expr")
+#: Size of the rows from which columns are copied at a time; they fit into the cache of a core.
+_COPIED_BYTES = 2**19
+#: Smallest number of rows that are copied at a time, which limits the number of NumPy calls.
+_MIN_COPIED_ROWS = 512
 _ARROW_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
 
@@ -221,6 +225,22 @@ class RowTable:
         if values.dtype == np.float32:
             return np.ascontiguousarray(values)
         return self._as_floats(feature, values)
+
+    def float_columns(self, features: Sequence[int], rows: slice) -> Iterator[np.ndarray]:
+        """Yield a range of values of several features as contiguous floats, as in `floats`.
+
+        If most columns of a row-major array are requested, they are copied a few rows at a time,
+        so that each row is read from memory once.
+        """
+        if not self.is_row_major or 2 * len(features) < len(self._names):
+            yield from (self.floats(feature, rows) for feature in features)
+            return
+        block = self.block(rows).T
+        columns = np.empty(block.shape, dtype=block.dtype)
+        size = max(_MIN_COPIED_ROWS, _COPIED_BYTES // block[:, :1].nbytes)
+        for start in range(0, block.shape[1], size):
+            columns[:, start : start + size] = block[:, start : start + size]
+        yield from (columns[feature] for feature in features)
 
     @property
     def is_row_major(self) -> bool:

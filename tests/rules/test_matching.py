@@ -42,6 +42,9 @@ from skescore.rules import (
 from skescore.rules import (
     _matching as kernels,
 )
+from skescore.rules import (
+    _row_table as row_table,
+)
 from skescore.rules._boxes import nearest_box
 from skescore.rules._matching import lowest_bit, pack_bits, unpack_bits
 from skescore.rules._rule import combined
@@ -260,6 +263,28 @@ def test_match_agrees_with_loop_in_chunks(case, chunk):
         patch.setattr(kernels, "_CHUNK", chunk)
         patch.setattr(kernels, "_CHUNK_OF_THREADS", chunk)
         assert_same(*case)
+
+
+@pytest.mark.parametrize("number", [float, np.float32])
+@pytest.mark.parametrize("n_used", [1, 3, 4, 8])
+def test_row_major_columns_that_are_copied_in_pieces_match_like_frames(n_used, number):
+    rng = np.random.default_rng(n_used)
+    X = rng.normal(size=(501, 8)).astype(number)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    used = rng.permutation(8)[:n_used].tolist()
+    rules = [
+        Rule([Interval(j, -1, 1, missing=j % 2 == 0) for j in used[: n_used - i]], i)
+        for i in range(n_used)
+    ]
+    names = [f"x{j}" for j in range(8)]
+    ruleset = RuleSet(rules, names, task="classification", ordered=True, fallback=Fallback(0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels.kernel_loader, "_kernel", None)
+        patch.setattr(kernels.kernel_loader, "_is_decided", True)
+        patch.setattr(row_table, "_COPIED_BYTES", 1)
+        patch.setattr(row_table, "_MIN_COPIED_ROWS", 50)
+        assert_same(ruleset, X)
+    assert_same(ruleset, pd.DataFrame(X, columns=names), rows=X.tolist())
 
 
 @contextmanager
