@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from skescore._validation import python_value
 from skescore.black_boxes import CategoricalColumns, LabelCodingClassifier
-from skescore.rules import Interval, LinearOutput, Missing, OneOf, RuleSet, as_ruleset
-from skescore.rules.importers import options_from_rows
+from skescore.rules import LinearOutput, OneOf, RuleSet, as_ruleset
+from skescore.rules.importers import in_user_units, options_from_rows
 from skescore.verification._grid import CellBoxes, CellGrid, UnreadableModelError
 
 #: Relative rounding error of sums: of float64 numbers, and of float32 numbers per summand.
@@ -104,11 +101,12 @@ def _read_rules(model: Any, X: Any) -> RuleSet:
         return _with_labels(_read_rules(model.estimator_, X), model.classes_)
     if isinstance(model, Pipeline) and len(model) > 1:
         first, remaining_steps = model[0], model[1:]
+        if first is None or first == "passthrough":
+            return _read_rules(remaining_steps, X)
+        rules = _read_rules(remaining_steps, first.transform(X))
         if isinstance(first, CategoricalColumns):
-            rules = _read_rules(remaining_steps, first.transform(X))
             return _with_missing_text(rules) if first.as_text else rules
-        if isinstance(first, ColumnTransformer):
-            return _without_one_hot(first, _read_rules(remaining_steps, first.transform(X)))
+        return in_user_units(rules, first)
     if isinstance(model, Pipeline) and len(model) == 1:
         return _read_rules(model[-1], X)
     return as_ruleset(model, **options_from_rows(model, X))
@@ -134,60 +132,6 @@ def _with_missing_text(ruleset: RuleSet) -> RuleSet:
         ]
         rules.append(replace(rule, conditions=tuple(conditions)))
     return ruleset.replace(rules=rules)
-
-
-def _without_one_hot(transformer: ColumnTransformer, ruleset: RuleSet) -> RuleSet:
-    """Rewrite conditions on one-hot columns as conditions on the encoded columns."""
-    sources: list[tuple[int, Any]] = []
-    for name, part, _ in transformer.transformers_:
-        columns = transformer._transformer_to_input_indices[name]
-        if isinstance(part, OneHotEncoder):
-            if part._infrequent_enabled or part.drop_idx_ is not None:
-                raise UnreadableModelError("The OneHotEncoder merges or drops categories.")
-            for column, values in zip(columns, part.categories_, strict=True):
-                sources += [(int(column), python_value(value)) for value in values]
-        elif part == "passthrough" or (isinstance(part, FunctionTransformer) and part.func is None):
-            sources += [(int(column), _NUMBER) for column in columns]
-        elif part != "drop":
-            raise UnreadableModelError(f"{type(part).__name__} cannot be inverted.")
-    names = [str(name) for name in transformer.feature_names_in_]
-
-    @cache  # deep trees repeat conditions
-    def in_source(condition: Any) -> Any:
-        return _in_source(condition, sources)
-
-    rules = [
-        replace(
-            rule,
-            conditions=tuple(
-                rewritten
-                for condition in rule.conditions
-                if (rewritten := in_source(condition)) is not None
-            ),
-        )
-        for rule in ruleset.rules
-    ]
-    return ruleset.replace(rules=rules, feature_names=names)
-
-
-_NUMBER = object()
-
-
-def _in_source(condition: Any, sources: Sequence[tuple[int, Any]]) -> Any:
-    """Return a condition on a column before one-hot encoding; None if it always holds."""
-    column, value = sources[condition.feature]
-    if value is _NUMBER:
-        return replace(condition, feature=column)
-    if not isinstance(condition, Interval):
-        raise UnreadableModelError(f"The condition `{condition}` tests a one-hot column.")
-    accepts_zero, accepts_one = condition.holds(lambda _: np.array([0.0, 1.0])).tolist()
-    if accepts_zero and accepts_one:
-        return None
-    if isinstance(value, float) and np.isnan(value):
-        return Missing(column, negated=accepts_zero)
-    if not accepts_zero and not accepts_one:
-        raise UnreadableModelError(f"The condition `{condition}` never holds.")
-    return OneOf(column, (value,), negated=accepts_zero, missing=accepts_zero)
 
 
 @dataclass(frozen=True, eq=False)

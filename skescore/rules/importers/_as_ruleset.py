@@ -6,8 +6,8 @@ import warnings
 from functools import singledispatch
 from typing import Any
 
-import numpy as np
 import pandas as pd
+from scipy import sparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -46,9 +46,9 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
       decision-rules;
     - tables of conditions, see :meth:`RuleSet.to_conditions`;
     - scikit-learn's searches over any of these models, a FrozenEstimator that contains one, and
-      Pipelines that end in one. Scalers of a Pipeline are inverted, so the rules are in the units
-      of the Pipeline's input.
-      A condition includes missing values if it holds for the value that an imputer inserts.
+      Pipelines that end in one. Scalers and encoders of a Pipeline are inverted, so the rules are
+      in the units and labels of the Pipeline's input. A condition includes missing values if it
+      holds for the value that an imputer inserts.
 
     Add other kinds of models with ``@as_ruleset.register(TheirClass)``.
 
@@ -148,6 +148,10 @@ def _(model: Pipeline, **options: Any) -> RuleSet:
             f"{error} To read the rules in the units of the last step: as_ruleset(pipeline[-1], "
             "feature_names=pipeline[:-1].get_feature_names_out())."
         ) from error
+    if any(mapping.tables):
+        encoded = before.transform(mapping.input_rows(before, 1, {}))
+        if sparse.issparse(encoded):
+            options_from_rows(model[-1], encoded)  # XGBoost treats absent entries as missing
     if any(mapping.filled[feature] is not None for feature in _features_in_sums(inner)):
         warnings.warn(
             "The Pipeline imputes missing values, but sums of features in its rules have no value "
@@ -156,19 +160,7 @@ def _(model: Pipeline, **options: Any) -> RuleSet:
             UserWarning,
             stacklevel=3,
         )
-    try:
-        return in_user_units(inner, mapping, lambda rows: _transform_numbers(before, rows))
-    except (TypeError, ValueError):  # the transformer also requires columns of text
-        return in_user_units(inner, mapping)
-
-
-def _transform_numbers(transformer: Pipeline, rows: np.ndarray) -> Any:
-    """Transform rows of numbers, with the column names of the fitted transformer."""
-    names = getattr(transformer, "feature_names_in_", None)
-    table = rows.copy() if names is None else pd.DataFrame(rows, columns=names)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fitting has issued the same warnings
-        return np.asarray(transformer.transform(table))
+    return in_user_units(inner, before)
 
 
 def _features_in_sums(ruleset: RuleSet) -> set[int]:

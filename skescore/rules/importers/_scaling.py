@@ -1,18 +1,21 @@
-"""Conversion of rules on scaled columns to the original units.
+"""Conversion of rules on preprocessed columns to the original columns and units.
 
 Transformers that compute ``x * scale + offset`` for each column, or select or reorder columns, are
 inverted: exactly if the transformer is passed, otherwise up to rounding (a row within a relative
-distance of about 1e-15 from a bound may change sides).
+distance of about 1e-15 from a bound may change sides). Encoders replace each label of a column by
+codes, so a condition on a code becomes a condition on the labels whose codes satisfy it.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
@@ -21,20 +24,70 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
     RobustScaler,
     StandardScaler,
+    TargetEncoder,
 )
 
 from skescore._validation import python_value
-from skescore.rules._conditions import AtLeast, Condition, Interval, Missing, OneOf
+from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._domain import Domain
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules._ruleset import RuleSet
 
 
 @dataclass(frozen=True)
+class CodeTable:
+    """Codes that preprocessing computes from the labels of a column.
+
+    Parameters
+    ----------
+    labels : tuple
+        The labels that the encoder knows, without missing values.
+    codes : tuple of float
+        Code of each label.
+    unknown, missing : float or None, default=None
+        Code of all other labels, and of missing values; None if the encoder rejects them. If the
+        encoder knows None or NaN as a label, its code is that of all missing values.
+    """
+
+    labels: tuple[Any, ...]
+    codes: tuple[float, ...] = ()
+    unknown: float | None = None
+    missing: float | None = None
+
+    def accepted(self, condition: Condition) -> np.ndarray:
+        """Return whether a condition on the codes holds for each label, others and missing values.
+
+        The result has two more entries than there are labels.
+        """
+        codes = [*self.codes, *(0.0 if c is None else c for c in (self.unknown, self.missing))]
+        return np.asarray(condition.holds(lambda _: np.array(codes)))
+
+    def to_condition(self, accepted: np.ndarray, source: int) -> Condition | bool:
+        """Return the condition that column `source` has an accepted label.
+
+        Return True or False if this holds for all labels or for none.
+        """
+        inside = [label for label, holds in zip(self.labels, accepted, strict=False) if holds]
+        outside = [label for label, holds in zip(self.labels, accepted, strict=False) if not holds]
+        unknown = None if self.unknown is None else bool(accepted[-2])
+        missing = None if self.missing is None else bool(accepted[-1])
+        if not outside and unknown is not False:
+            return Missing(source, negated=True) if missing is False else True
+        if not inside and unknown is not True:
+            return Missing(source) if missing else False
+        negated = len(outside) < len(inside) if unknown is None else unknown
+        return OneOf(source, tuple(outside if negated else inside), negated, bool(missing))
+
+
+@dataclass(frozen=True)
 class AffineMap:
     """Affine map of columns: output k is ``scale[k] * input[source[k]] + offset[k]``.
+
+    Columns that an encoder computes have a table of codes instead.
 
     Parameters
     ----------
@@ -47,6 +100,9 @@ class AffineMap:
     filled : tuple, default=()
         For each output column, the value by which an imputer replaces missing inputs, or None if
         missing inputs remain missing. By default None for all columns.
+    tables : tuple of CodeTable or None, default=()
+        For each output column, the codes of the input's labels, or None if it is not encoded. By
+        default None for all columns.
 
     Examples
     --------
@@ -61,10 +117,12 @@ class AffineMap:
     offset: np.ndarray
     input_names: tuple[str, ...]
     filled: tuple[Any, ...] = field(default=(), repr=False)
+    tables: tuple[CodeTable | None, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        if not self.filled:
-            object.__setattr__(self, "filled", (None,) * len(self.source))
+        for name in ("filled", "tables"):
+            if not getattr(self, name):
+                object.__setattr__(self, name, (None,) * len(self.source))
 
     @classmethod
     def identity(cls, names: tuple[str, ...]) -> AffineMap:
@@ -76,8 +134,10 @@ class AffineMap:
         """Return the map followed by a further scaling and shift."""
         factors, summands = (np.broadcast_to(v, self.scale.shape).tolist() for v in (scale, offset))
         filled = tuple(
-            None if value is None else value * factor + summand
-            for value, factor, summand in zip(self.filled, factors, summands, strict=True)
+            value if value is None or table else value * factor + summand
+            for value, table, factor, summand in zip(
+                self.filled, self.tables, factors, summands, strict=True
+            )
         )
         return replace(
             self, scale=self.scale * scale, offset=self.offset * scale + offset, filled=filled
@@ -87,8 +147,9 @@ class AffineMap:
         """Return the map followed by a selection of columns."""
         selected = np.arange(len(self.source))[columns]
         filled = tuple(self.filled[k] for k in selected.tolist())
+        tables = tuple(self.tables[k] for k in selected.tolist())
         parts = self.source[selected], self.scale[selected], self.offset[selected]
-        return AffineMap(*parts, self.input_names, filled)
+        return AffineMap(*parts, self.input_names, filled, tables)
 
     def fill(self, values: Sequence[Any]) -> AffineMap:
         """Return the map followed by an imputation with one value per column."""
@@ -98,6 +159,116 @@ class AffineMap:
         )
         return replace(self, filled=tuple(filled))
 
+    def encode(self, labels: Sequence[Any], n_outputs: Sequence[int]) -> AffineMap:
+        """Return the map followed by an encoder; `tabulate` then computes its codes.
+
+        Parameters
+        ----------
+        labels : sequence of array
+            Labels that the encoder knows, one array per column.
+        n_outputs : sequence of int
+            Number of columns that the encoder computes from each column.
+        """
+        is_number = (self.scale == 1) & (self.offset == 0)
+        if not is_number.all() or any(self.tables):
+            raise _not_inverted("An encoder of columns that another step computes")
+        columns = np.repeat(np.arange(len(self.source)), n_outputs)
+        tables = []
+        for column in columns.tolist():
+            known = [python_value(label) for label in labels[column]]
+            if None in known and any(label != label for label in known):
+                raise _not_inverted("An encoder that distinguishes None from NaN")
+            tables.append(CodeTable(tuple(known)))
+        return replace(self.take(columns), tables=tuple(tables))
+
+    def input_rows(self, transformer: Any, n_rows: int, columns: dict[int, Any]) -> Any:
+        """Return rows for a transformer; columns that are not given hold 0 or the first label."""
+        first = {
+            int(source): next(iter(table.labels), np.nan)
+            for source, table in zip(self.source, self.tables, strict=True)
+            if table is not None
+        }
+        values = [
+            columns[j] if j in columns else _repeated(first.get(j, 0.0), n_rows)
+            for j in range(len(self.input_names))
+        ]
+        if hasattr(_first_step(transformer), "feature_names_in_"):
+            return pd.DataFrame(dict(zip(self.input_names, values, strict=True)))
+        return np.column_stack([np.asarray(v, dtype=object if first else float) for v in values])
+
+    def transform_numbers(self, transformer: Any, rows: np.ndarray) -> np.ndarray:
+        """Transform rows of numbers, with the first label in encoded columns."""
+        encoded = {
+            int(j) for j, table in zip(self.source, self.tables, strict=True) if table is not None
+        }
+        numbers = {j: rows[:, j] for j in range(rows.shape[1]) if j not in encoded}
+        return _transform(transformer, self.input_rows(transformer, len(rows), numbers))
+
+    def tabulate(self, transformer: Any) -> AffineMap:
+        """Return the map with the codes that a transformer computes from labels."""
+        tables = list(self.tables)
+        encoded = [k for k, table in enumerate(tables) if table is not None]
+        for source in {int(self.source[k]) for k in encoded}:
+            outputs = [k for k in encoded if self.source[k] == source]
+            known = tables[outputs[0]].labels
+            labels = tuple(label for label in known if not pd.isna(label))
+            missing_value = next((label for label in known if pd.isna(label)), np.nan)
+            is_text = any(isinstance(label, str) for label in labels)
+
+            def codes(
+                values: list[Any], source: int = source, is_text: bool = is_text
+            ) -> np.ndarray:
+                column = np.array(values, dtype=object if is_text else None)
+                rows = self.input_rows(transformer, len(values), {source: column})
+                return _transform(transformer, rows)
+
+            known_codes = codes(list(labels))
+            unknown = _codes_or_none(codes, _unknown_label(labels))
+            missing = _codes_or_none(codes, missing_value)
+            for k in outputs:
+                tables[k] = CodeTable(
+                    labels,
+                    tuple(known_codes[:, k].tolist()),
+                    None if unknown is None else float(unknown[k]),
+                    None if missing is None else float(missing[k]),
+                )
+        return replace(self, tables=tuple(tables))
+
+
+def _repeated(value: Any, n: int) -> np.ndarray:
+    return np.full(n, value, dtype=object if isinstance(value, str) else None)
+
+
+def _unknown_label(labels: Sequence[Any]) -> Any:
+    """Return a label of the same type that is not among the given ones."""
+    if all(isinstance(label, str) for label in labels):
+        return "".join(sorted(labels)[-1:]) + "?"
+    return 2 * max(abs(label) for label in labels if not isinstance(label, str)) + 1
+
+
+def _codes_or_none(codes: Callable[[list[Any]], np.ndarray], label: Any) -> np.ndarray | None:
+    """Return the codes of a label, or None if the encoder rejects it."""
+    try:
+        return np.asarray(codes([label])[0])
+    except (TypeError, ValueError):
+        return None
+
+
+def _transform(transformer: Any, rows: Any) -> np.ndarray:
+    """Return transformed rows as a dense array."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fitting has issued the same warnings
+        result = transformer.transform(rows)
+    dense = result.toarray() if sparse.issparse(result) else result
+    return np.asarray(dense, dtype=float)
+
+
+def _first_step(transformer: Any) -> Any:
+    """Return the first step of a Pipeline that changes rows, or the transformer itself."""
+    while isinstance(transformer, Pipeline):
+        transformer = next((step for step in transformer if not does_nothing(step)), None)
+    return transformer
+
 
 def affine_map(transformer: Any) -> AffineMap:
     """Return the affine map that a fitted transformer applies to the columns.
@@ -105,7 +276,7 @@ def affine_map(transformer: Any) -> AffineMap:
     Parameters
     ----------
     transformer : transformer
-        A fitted scaler, selector or imputer of scikit-learn, or a ``Pipeline`` or
+        A fitted scaler, selector, imputer or encoder of scikit-learn, or a ``Pipeline`` or
         ``ColumnTransformer`` of such transformers.
 
     Returns
@@ -125,13 +296,12 @@ def affine_map(transformer: Any) -> AffineMap:
     >>> affine_map(MinMaxScaler().fit([[10.0], [30.0]]))
     AffineMap(source=array([0]), scale=array([0.05]), offset=array([-0.5]), input_names=('x0',))
     """
-    first = transformer
-    while isinstance(first, Pipeline):
-        first = next((step for step in first if not does_nothing(step)), None)
+    first = _first_step(transformer)
     names = getattr(first, "feature_names_in_", None)
     if names is None:
         names = [f"x{j}" for j in range(first.n_features_in_)]
-    return _apply(transformer, AffineMap.identity(tuple(map(str, names))))
+    mapping = _apply(transformer, AffineMap.identity(tuple(map(str, names))))
+    return mapping.tabulate(transformer) if any(mapping.tables) else mapping
 
 
 def does_nothing(transformer: Any) -> bool:
@@ -160,6 +330,12 @@ def _apply(transformer: Any, so_far: AffineMap) -> AffineMap:
         scale = 1.0 if transformer.scale_ is None else 1 / transformer.scale_
         center = 0.0 if transformer.center_ is None else transformer.center_
         return so_far.then(scale, -center * scale)
+    if isinstance(transformer, OneHotEncoder):
+        return so_far.encode(transformer.categories_, transformer._n_features_outs)
+    if isinstance(transformer, OrdinalEncoder | TargetEncoder):
+        is_repeated = getattr(transformer, "target_type_", None) == "multiclass"
+        n_outputs = len(transformer.classes_) if is_repeated else 1
+        return so_far.encode(transformer.categories_, [n_outputs] * len(transformer.categories_))
     if isinstance(transformer, SelectorMixin):
         return so_far.take(transformer.get_support())
     if (
@@ -174,10 +350,15 @@ def _apply(transformer: Any, so_far: AffineMap) -> AffineMap:
         return so_far
     if isinstance(transformer, ColumnTransformer):
         return _column_transformer(transformer, so_far)
-    raise TypeError(
-        f"{type(transformer).__name__} cannot be inverted, so rules on its output cannot be "
-        "converted to the units of its input. Use scalers, selectors and imputers of NaN, or "
-        "use the attribute rules_ of the extractor, which is in the units of the output."
+    raise _not_inverted(type(transformer).__name__)
+
+
+def _not_inverted(transformer: str) -> TypeError:
+    """Return the error for a transformer that cannot be inverted column by column."""
+    return TypeError(
+        f"{transformer} cannot be inverted, so rules on its output cannot be converted to the "
+        "units of its input. Use scalers, selectors, imputers of NaN and encoders, or use the "
+        "attribute rules_ of the extractor, which is in the units of the output."
     )
 
 
@@ -195,6 +376,7 @@ def _column_transformer(transformer: ColumnTransformer, so_far: AffineMap) -> Af
         np.concatenate([p.offset for p in parts]),
         so_far.input_names,
         tuple(value for p in parts for value in p.filled),
+        tuple(table for p in parts for table in p.tables),
     )
 
 
@@ -287,7 +469,7 @@ def _last(
 
 def in_user_units(
     ruleset: RuleSet,
-    mapping: AffineMap,
+    mapping: Any,
     transform: Callable[[np.ndarray], Any] | None = None,
 ) -> RuleSet:
     """Convert rules on a transformer's output to rules on its input.
@@ -296,11 +478,11 @@ def in_user_units(
     ----------
     ruleset : RuleSet
         The rules.
-    mapping : AffineMap
-        Map of the transformer, see :func:`affine_map`.
+    mapping : AffineMap or transformer
+        The fitted transformer, or its map, see :func:`affine_map`.
     transform : callable, optional
-        Method of the transformer that transforms rows. With it, the conversion is exact. Without
-        it, rows next to a bound may change sides because of rounding.
+        Method of the transformer that transforms rows, if `mapping` is a map. With it, the
+        conversion is exact. Without it, rows next to a bound may change sides because of rounding.
 
     Returns
     -------
@@ -309,6 +491,9 @@ def in_user_units(
 
     Raises
     ------
+    TypeError
+        If the transformer cannot be inverted column by column, or if the rules contain sums with
+        an encoded column.
     ValueError
         If the transformer returns a different number of columns than the rules have features, or
         the scale of a column is 0 or not finite.
@@ -322,6 +507,14 @@ def in_user_units(
     >>> print(in_user_units(scaled, affine_map(MinMaxScaler().fit([[10.0], [30.0]]))))
     1. IF x0 ≤ 20 THEN 1
     """
+    if not isinstance(mapping, AffineMap):
+        transformer, mapping = mapping, affine_map(mapping)
+        try:
+            return in_user_units(
+                ruleset, mapping, lambda rows: mapping.transform_numbers(transformer, rows)
+            )
+        except (TypeError, ValueError):  # the transformer requires text in other columns
+            return in_user_units(ruleset, mapping)
     if len(mapping.source) != ruleset.n_features:
         raise ValueError(
             f"mapping must have one output column per feature of the rules, {ruleset.n_features}, "
@@ -336,8 +529,9 @@ def in_user_units(
     bounds = {} if transform is None else _exact_bounds(ruleset, mapping, transform)
     conversion = _UnitConversion(mapping, bounds)
     domain = ruleset.domain
+    rules = [conversion.convert_rule(rule) for rule in ruleset.rules]
     return ruleset.replace(
-        rules=[conversion.convert_rule(rule) for rule in ruleset.rules],
+        rules=[rule for rule in rules if rule is not None],
         feature_names=mapping.input_names,
         domain=None if domain is None else conversion.convert_domain(domain),
     )
@@ -353,11 +547,27 @@ class _UnitConversion:
 
     mapping: AffineMap
     exact_bounds: dict[tuple[int, float], tuple[float, float]]
+    accepted_labels: dict[Condition, np.ndarray] = field(default_factory=dict)
 
-    def convert_rule(self, rule: Rule) -> Rule:
-        """Convert the conditions, the output and the weight of a rule."""
+    def convert_rule(self, rule: Rule) -> Rule | None:
+        """Convert the conditions, the output and the weight of a rule; None if it never holds."""
+        conditions: list[Condition | bool] = []
+        accepted: dict[int, tuple[CodeTable, np.ndarray]] = {}
+        for condition in rule.conditions:
+            table = self._table(condition)
+            if table is None:
+                conditions.append(self._convert_condition(condition))
+                continue
+            # Conditions on several codes of the same label are one condition on the label.
+            source = self._source(condition.features[0])
+            labels = self._accepted_labels(table, condition)
+            before = accepted.get(source)
+            accepted[source] = table, labels if before is None else labels & before[1]
+        conditions += [table.to_condition(labels, j) for j, (table, labels) in accepted.items()]
+        if any(condition is False for condition in conditions):
+            return None
         return Rule(
-            tuple(self._convert_condition(condition) for condition in rule.conditions),
+            tuple(condition for condition in conditions if not isinstance(condition, bool)),
             self._convert_output(rule.output),
             rule.statistics,
             self._convert_output(rule.weight),
@@ -370,16 +580,35 @@ class _UnitConversion:
         categorical = {feature for feature, _ in domain.categories}
         for feature in range(len(domain.lower)):
             bounds = domain.lower[feature], domain.upper[feature]
+            if self.mapping.tables[feature] is not None:
+                continue
             if feature not in categorical:  # the bounds of categorical columns count values
                 bounds = self._unscale(feature, bounds[0]), self._unscale(feature, bounds[1])
             source = self._source(feature)
             lower[source], upper[source] = min(bounds), max(bounds)
             missing[source] = domain.missing[feature]
-        categories = tuple(
-            (self._source(feature), self._convert_values(feature, values))
+        categories = {
+            self._source(feature): self._convert_values(feature, values)
             for feature, values in domain.categories
-        )
-        return Domain(tuple(lower), tuple(upper), categories, tuple(missing))
+        }
+        for feature, table in enumerate(self.mapping.tables):
+            if table is not None:
+                source = self._source(feature)
+                lower[source], upper[source] = 0.0, len(table.labels)
+                categories[source] = table.labels
+        return Domain(tuple(lower), tuple(upper), tuple(categories.items()), tuple(missing))
+
+    def _table(self, condition: Condition) -> CodeTable | None:
+        """Return the codes of the column that a condition tests; None if it is not encoded."""
+        if isinstance(condition, AtLeast | Linear):
+            return None
+        return self.mapping.tables[condition.feature]
+
+    def _accepted_labels(self, table: CodeTable, condition: Condition) -> np.ndarray:
+        """Return :meth:`CodeTable.accepted`, computed once: leaves of a tree share conditions."""
+        if condition not in self.accepted_labels:
+            self.accepted_labels[condition] = table.accepted(condition)
+        return self.accepted_labels[condition]
 
     def _source(self, feature: int) -> int:
         """Return the input column from which an output column is computed."""
@@ -391,10 +620,18 @@ class _UnitConversion:
     def _convert_values(self, feature: int, values: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(v if isinstance(v, str | bool) else self._unscale(feature, v) for v in values)
 
-    def _convert_condition(self, condition: Condition) -> Condition:
+    def _convert_condition(self, condition: Condition) -> Condition | bool:
+        """Convert a condition; True or False if it has this value for each row."""
         if isinstance(condition, AtLeast):
-            inner = tuple(self._convert_condition(part) for part in condition.conditions)
-            return AtLeast(condition.m, inner)
+            inner = [self._convert_condition(part) for part in condition.conditions]
+            m = condition.m - sum(part is True for part in inner)
+            parts = tuple(part for part in inner if not isinstance(part, bool))
+            return AtLeast(m, parts) if 0 < m <= len(parts) else m <= 0
+        table = self._table(condition)
+        if table is not None:
+            return table.to_condition(
+                table.accepted(condition), self._source(condition.features[0])
+            )
         if isinstance(condition, Interval | OneOf):
             condition = self._accept_imputed(condition)
         if isinstance(condition, Interval):
@@ -404,6 +641,7 @@ class _UnitConversion:
             return replace(condition, feature=self._source(condition.feature), values=values)
         if isinstance(condition, Missing):
             return replace(condition, feature=self._source(condition.feature))
+        self._check_sum(condition.terms)
         scale, offset = self.mapping.scale, self.mapping.offset
         shift = sum(coefficient * offset[feature] for feature, coefficient in condition.terms)
         terms = tuple(
@@ -412,6 +650,20 @@ class _UnitConversion:
         )
         lower, upper = condition.lower - shift, condition.upper - shift
         return replace(condition, terms=terms, lower=lower, upper=upper)
+
+    def _check_sum(self, terms: Iterable[tuple[int, float]]) -> None:
+        """Raise a TypeError if a sum contains an encoded column."""
+        encoded = [
+            self.mapping.input_names[self._source(feature)]
+            for feature, _ in terms
+            if self.mapping.tables[feature] is not None
+        ]
+        if encoded:
+            raise TypeError(
+                f"The rules contain sums with codes of the column {encoded[0]!r}, which cannot be "
+                "stated in its labels. Use the attribute rules_ of the extractor, which is in the "
+                "units of the output of the encoder, or extract rules without sums."
+            )
 
     def _accept_imputed(self, condition: Interval | OneOf) -> Interval | OneOf:
         """Include missing values in a condition if it holds for the value that replaces them."""
@@ -444,6 +696,7 @@ class _UnitConversion:
         """Convert a linear output or weight; return constants as they are."""
         if not isinstance(output, LinearOutput):
             return output
+        self._check_sum(output.terms)
         coefficients: dict[int, float] = {}
         intercept = output.intercept
         for feature, coefficient in output.terms:

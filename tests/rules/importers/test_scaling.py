@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SelectKBest, SelectPercentile, VarianceThreshold
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -20,9 +21,11 @@ from sklearn.preprocessing import (
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
+    OrdinalEncoder,
     QuantileTransformer,
     RobustScaler,
     StandardScaler,
+    TargetEncoder,
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -33,6 +36,7 @@ from skescore.rules import (
     Interval,
     Linear,
     LinearOutput,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -40,6 +44,7 @@ from skescore.rules import (
     as_ruleset,
 )
 from skescore.rules.importers import AffineMap, affine_map, in_user_units
+from skescore.verification import verify
 
 NAMES = ["length", "width", "constant", "area", "größe"]
 
@@ -231,7 +236,7 @@ class Doubler(TransformerMixin, BaseEstimator):
         Doubler(),
         make_pipeline(StandardScaler(), PCA(2)),
         ColumnTransformer([("a", PCA(1), [0, 1])], remainder="passthrough"),
-        ColumnTransformer([("a", OneHotEncoder(), [2])], remainder="passthrough"),
+        make_pipeline(StandardScaler(), OrdinalEncoder()),
     ],
     ids=lambda s: type(s).__name__,
 )
@@ -240,6 +245,136 @@ def test_pipeline_rules_reject_irreversible_steps(step):
     pipeline = make_pipeline(step, DecisionTreeClassifier(max_depth=2)).fit(X, y)
     with pytest.raises(TypeError, match=r"cannot be inverted.*to the units of its input.*rules_"):
         as_ruleset(pipeline)
+
+
+# --- encoders ---------------------------------------------------------------------------------
+
+ENCODERS = {
+    "one-hot": OneHotEncoder(handle_unknown="ignore"),
+    "one-hot, known labels": OneHotEncoder(sparse_output=False),
+    "one-hot, first dropped": OneHotEncoder(drop="first"),
+    "one-hot, infrequent": OneHotEncoder(max_categories=3, handle_unknown="infrequent_if_exist"),
+    "codes": OrdinalEncoder(
+        handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=9
+    ),
+    "means": TargetEncoder(cv=2),
+    "imputed": make_pipeline(
+        SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")
+    ),
+    "scaled": make_pipeline(OneHotEncoder(handle_unknown="ignore"), MaxAbsScaler()),
+}
+
+
+def rows_with_labels(seed, missing):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "color": rng.choice(["blue", "green", "red", "white"], 300, p=[0.4, 0.3, 0.2, 0.1]),
+            "size": rng.normal(size=300),
+            "grade": rng.choice([1, 5, 9], 300),
+        }
+    )
+    if missing:
+        X["color"] = X["color"].astype(object).mask(rng.random(300) < 0.1)
+        X["size"] = X["size"].mask(rng.random(300) < 0.1)
+    y = (X["color"].isin(["blue", "white"]) ^ (X["size"] > 0) ^ (X["grade"] == 5)).astype(int)
+    return X, y + (X["color"] == "red")
+
+
+def other_rows(model, seed, missing):
+    """Return new rows, with unknown labels and missing values if the model accepts them."""
+    X, _ = rows_with_labels(seed, missing)
+    for label in ("unknown", np.nan):
+        changed = X.copy()
+        changed["color"] = changed["color"].astype(object)
+        changed.loc[changed.index % 7 == (label is np.nan), "color"] = label
+        try:
+            model.predict(changed)
+        except ValueError:
+            continue
+        X = changed
+    return X
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeClassifier(max_depth=6, random_state=0),
+        RandomForestClassifier(4, max_depth=5, random_state=0),
+    ],
+    ids=["tree", "forest"],
+)
+def test_rules_on_encoded_labels_predict_like_the_pipeline(model, encoder, missing):
+    X, y = rows_with_labels(0, missing)
+    preprocessing = ColumnTransformer(
+        [("labels", ENCODERS[encoder], ["color", "grade"])],
+        remainder=make_pipeline(SimpleImputer(), StandardScaler()),
+        sparse_threshold=0,
+    )
+    pipeline = make_pipeline(preprocessing, clone(model)).fit(X, y)
+    rules = as_ruleset(pipeline)
+    rows = other_rows(pipeline, 1, missing)
+    assert rules.feature_names == ("color", "size", "grade")
+    assert np.allclose(rules.predict_proba(rows), pipeline.predict_proba(rows), rtol=0, atol=1e-12)
+
+
+def test_verify_reads_encoders_exactly():
+    X, y = rows_with_labels(0, False)
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    model = DecisionTreeClassifier(max_depth=3, random_state=0)
+    pipeline = make_pipeline(encoder, model).fit(X[["color", "grade"]], y)
+    result = verify(as_ruleset(pipeline), pipeline, X[["color", "grade"]])
+    assert result.engine == "leaf boxes", str(result)
+    assert result.volume_disagreement.upper == 0
+
+
+def test_conditions_on_codes_of_one_label_become_one_condition():
+    X = np.array([["a"], ["b"], ["c"], ["d"]] * 5, dtype=object)
+    y = np.isin(X[:, 0], ["b", "d"]).astype(int)
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False).fit(X)
+    pipeline = make_pipeline(encoder, DecisionTreeClassifier(random_state=0)).fit(X, y)
+    premises = [rule.conditions for rule in as_ruleset(pipeline)]
+    assert (OneOf(0, ["b", "d"], negated=True, missing=True),) in premises
+    codes = RuleSet(
+        [
+            Rule([AtLeast(2, [Interval(0, 0.5), Interval(1, 0.5), Interval(2, upper=2)])], 1),
+            Rule([Interval(0, 0.5), Interval(1, 0.5)], 2),
+            Rule([Interval(3, upper=0.5), Missing(0, negated=True)], 3),
+            Rule([], 4),
+        ],
+        ["a", "b", "c", "d"],
+        task="regression",
+    )
+    labels = in_user_units(codes, encoder)
+    assert [rule.conditions for rule in labels] == [
+        (AtLeast(1, [OneOf(0, ["a"]), OneOf(0, ["b"])]),),
+        (OneOf(0, ["d"], negated=True, missing=True),),
+        (),
+    ]
+    with pytest.raises(TypeError, match=r"sums with codes of the column 'x0'.*rules_"):
+        in_user_units(codes.replace(rules=[Rule([], LinearOutput(0.0, [(1, 1.0)]))]), encoder)
+
+
+def test_labels_that_distinguish_none_from_nan_are_rejected():
+    X = np.array([["a"], [None], [np.nan], ["a"]], dtype=object)
+    pipeline = make_pipeline(OneHotEncoder(), DecisionTreeClassifier()).fit(X, [0, 1, 0, 0])
+    with pytest.raises(TypeError, match="distinguishes None from NaN cannot be inverted"):
+        as_ruleset(pipeline)
+
+
+def test_domain_of_rules_on_codes_has_the_labels():
+    X, y = rows_with_labels(0, False)
+    encoder = ColumnTransformer(
+        [("labels", OneHotEncoder(sparse_output=False), ["color"])], remainder="passthrough"
+    )
+    black_box = DecisionTreeClassifier(max_depth=4, random_state=0)
+    pipeline = make_pipeline(encoder, CARTExtractor(black_box, max_leaf_nodes=6)).fit(X, y)
+    rules = as_ruleset(pipeline)
+    assert rules.domain.categories == ((0, ("blue", "green", "red", "white")),)
+    assert rules.predict(X).tolist() == pipeline.predict(X).tolist()
+    assert volume_completeness(rules).value == pytest.approx(1)
 
 
 # --- any affine map --------------------------------------------------------------------------
