@@ -12,10 +12,10 @@ from skescore.certificates._certificate import (
     CertificateSettings,
     HeldOut,
     ScoreBounds,
+    certificate_schema,
 )
 from skescore.certificates._certify import certify
 from skescore.certificates._check import CheckResult, check_certificate
-from skescore.certificates._check_schema import certificate_schema
 from skescore.certificates._problem import (
     CertifiedRows,
     GivenRules,

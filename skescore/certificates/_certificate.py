@@ -13,7 +13,14 @@ from skescore._html import notebook_view, table_html, text_html
 from skescore._io import json_of
 from skescore._text import plural
 from skescore._validation import check_choice
-from skescore.certificates._check_schema import METRIC_NAMES
+from skescore.certificates._check import (
+    _CERTIFICATE,
+    _CONDITIONS,
+    _F1_BRANCHES,
+    _F1_LEAF,
+    METRIC_NAMES,
+    _either,
+)
 from skescore.certificates._problem import (
     BLACK_BOX_REFERENCE,
     LOSS_OF_METRIC,
@@ -718,6 +725,35 @@ class Certificate:
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"The certificate has missing or invalid fields: {error}.") from error
+
+
+def certificate_schema() -> dict[str, Any]:
+    """Return the format of certificates as JSON Schema (draft 2020-12).
+
+    The checker has further requirements: unique names of fields, finite numbers, integers without
+    a decimal point, conditions that some number satisfies and that are at most 50 deep, and an `m`
+    of at most the number of conditions.
+
+    Returns
+    -------
+    dict
+        The schema.
+
+    Examples
+    --------
+    >>> from skescore.certificates import certificate_schema
+    >>> certificate_schema()["required"]
+    ['format', 'version', 'score', 'settings', 'rows', 'given', 'frontiers']
+    """
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "skescore.Certificate",
+        **_CERTIFICATE.document,
+        "$defs": {
+            "condition": {"anyOf": [schema.document for schema in _CONDITIONS.values()]},
+            "f1_node": _either(_F1_BRANCHES, _F1_LEAF).document,
+        },
+    }
 
 
 def _round_up(gap: float) -> str:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from skescore.certificates import bound_weighted_f1
-from skescore.certificates._check_schema import Budget
-from skescore.certificates._check_searches import largest_f1
+from skescore.certificates._check import Budget, largest_f1
 
 
 def best_of_all(y: list[int], n_classes: int) -> dict[tuple[int, int], float]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +16,7 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.certificates import Certificate, certify, check_certificate
+from skescore.certificates import Certificate, _check, certify, check_certificate
 from skescore.metrics import ice_score
 from skescore.optimal import SearchSpace, SolverLimits
 from skescore.rules import (
@@ -649,3 +652,42 @@ def test_check_equates_booleans_and_numbers_as_labels(classes, labels):
     )
     certificate = certify(rules, frame, y, space=SearchSpace(2))
     assert check_certificate(certificate.to_json(), frame, y).verdict == "confirmed"
+
+
+STANDALONE = """
+import runpy, sys
+sys.modules |= dict.fromkeys(("skescore", "sklearn", "scipy", "pandas", "threadpoolctl"))
+sys.argv = ["_check.py", *sys.argv[1:]]
+runpy.run_path("_check.py", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("is_true", [True, False])
+def test_checker_runs_without_the_package(is_true, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.integers(0, 9, 30), "c": rng.choice(["u", "v"], 30)})
+    frame["is_new"] = pd.array(rng.choice([True, False], 30), dtype="boolean")
+    frame.loc[::7, "is_new"] = pd.NA
+    y = pd.Series(np.where(frame["a"] > 4, "yes", "no"), name="bought")
+    weights = pd.Series(rng.integers(1, 4, 30), name="count")
+    rules = RuleSet(
+        [Rule([OneOf(1, ["u"])], "no"), Rule([], "yes")],
+        list(frame.columns),
+        task="classification",
+    )
+    certificate = certify(rules, frame, y, space=SearchSpace(2, cuts=4), sample_weight=weights)
+    text = certificate.to_json() if is_true else certificate.to_json().replace(": 30,", ": 31,")
+    (tmp_path / "certificate.json").write_text(text, encoding="utf-8")
+    pd.concat([frame, weights, y], axis=1).to_csv(tmp_path / "rows.csv", index=False)
+    shutil.copy(_check.__file__, tmp_path / "_check.py")
+    arguments = ["certificate.json", "rows.csv", "bought", "count"]
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", STANDALONE, *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert not run.stderr
+    assert run.returncode == (0 if is_true else 1)
+    assert run.stdout.rstrip() == str(check_certificate(text, frame, y, weights))
+    assert "against bought" in run.stdout or not is_true
