@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
@@ -13,14 +14,7 @@ from skescore._html import notebook_view, table_html, text_html
 from skescore._io import json_of
 from skescore._text import plural
 from skescore._validation import check_choice
-from skescore.certificates._check import (
-    _CERTIFICATE,
-    _CONDITIONS,
-    _F1_BRANCHES,
-    _F1_LEAF,
-    METRIC_NAMES,
-    _either,
-)
+from skescore.certificates._check import METRIC_NAMES, SCHEMA
 from skescore.certificates._problem import (
     BLACK_BOX_REFERENCE,
     LOSS_OF_METRIC,
@@ -745,15 +739,7 @@ def certificate_schema() -> dict[str, Any]:
     >>> certificate_schema()["required"]
     ['format', 'version', 'score', 'settings', 'rows', 'given', 'frontiers']
     """
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "skescore.Certificate",
-        **_CERTIFICATE.document,
-        "$defs": {
-            "condition": {"anyOf": [schema.document for schema in _CONDITIONS.values()]},
-            "f1_node": _either(_F1_BRANCHES, _F1_LEAF).document,
-        },
-    }
+    return deepcopy(SCHEMA)
 
 
 def _round_up(gap: float) -> str:

@@ -309,7 +309,7 @@ def test_checker_rejects_leaves_of_no_tree() -> None:
     part["measured"][4] = {"n_rules": 5, "accuracy": 1.0, "f1_weighted": 1.0}
     f1_bound = check_certificate(json.dumps(data), X, y)
     assert f1_bound.verdict == "rejected"
-    assert "no tree of the space" in str(f1_bound)
+    assert "leaves must be those of a tree of the space" in str(f1_bound)
 
 
 @pytest.mark.parametrize(("unit", "weight"), [(1e-10, 1.0), (1.0, 1e-12)])

@@ -467,7 +467,7 @@ def test_checker_rejects_equality_test_of_numbers() -> None:
     part["measured"][1] = {"n_rules": 2, "accuracy": 1.0, "f1_weighted": 1.0}
     result = check_certificate(json.dumps(data), X, y)
     assert result.verdict == "rejected"
-    assert "tests categories" in str(result)
+    assert "tests of categories must be in the space" in str(result)
 
 
 def test_checker_includes_bounds_hidden_by_outlier() -> None:
@@ -641,7 +641,7 @@ def test_checker_counts_interval_without_bounds() -> None:
     frontier["status"] = ["target", "target"]
     frontier["measured"][1] = {"accuracy": 1.0, "f1_weighted": 1.0, "n_rules": 2}
     result = check_certificate(json.dumps(data), case.X, case.y)
-    assert result.findings[-1] == "Wrong: a rule has 2 conditions, but at most 1 are allowed."
+    assert result.findings[-1] == "Wrong: rules must have at most 1 conditions, got 2."
 
 
 def test_checker_rejects_cuts_without_missing_values() -> None:
@@ -651,7 +651,7 @@ def test_checker_rejects_cuts_without_missing_values() -> None:
     data["frontiers"][0]["space"]["cuts"]["missing_features"] = []
     data["frontiers"][0]["space"]["cuts"]["thresholds"]["1"] = [1.0]
     result = check_certificate(json.dumps(data), case.X, case.y)
-    assert result.findings[-1] == "Wrong: no test separates the missing values of b."
+    assert result.findings[-1] == "Wrong: a test must separate the missing values of b."
 
 
 def test_checker_rejects_frontier_without_rules() -> None:

@@ -148,9 +148,9 @@ def test_json_schema_agrees_with_checker() -> None:
     validator = jsonschema.validators.extend(standard, type_checker=types)
     schema = validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert schema.schema == certificate_schema(), "write certificate_schema() to the file again"
-    of_format = re.compile("the certificate.* (must be|lacks|has the unknown field) |a field of ")
-    # The schema cannot state that numbers are finite and that some number satisfies a condition.
-    further = re.compile(r"finite|some number satisfies|too large|\d deep|not [12]\.0")
+    of_format = re.compile(r"the certificate[^']* must match |numbers must be finite")
+    # The schema cannot state that numbers are finite, and 1.0 equals its constant 1.
+    further = re.compile(r"finite|version': [12]\.0")
     counts = {"valid": 0, "invalid": 0, "further": 0}
     step = sum(1 for _ in mutants()) // 800
     for case, path, value in islice(mutants(), 5, None, step):
@@ -158,7 +158,7 @@ def test_json_schema_agrees_with_checker() -> None:
         is_valid = schema.is_valid(json.loads(text))
         # One row is enough, as the format is checked first.
         finding = check_certificate(text, case.X[:1], case.y[:1]).findings[0]
-        if of_format.match(finding.removeprefix("Wrong: ")) or "finite" in finding:
+        if of_format.match(finding.removeprefix("Wrong: ")):
             counts["further" if is_valid else "invalid"] += 1
             assert not is_valid or further.search(finding), (path, value, finding)
         else:
