@@ -14,8 +14,8 @@ from skescore.certificates._certificate import (
     ScoreBounds,
     certificate_schema,
 )
-from skescore.certificates._certify import certify
-from skescore.certificates._check import CheckResult, check_certificate
+from skescore.certificates._certify import certify, check_certificate
+from skescore.certificates._check import CheckResult
 from skescore.certificates._problem import (
     CertifiedRows,
     GivenRules,

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
+from skescore.certificates import _check
 from skescore.certificates._certificate import Certificate
+from skescore.certificates._check import CheckResult
 from skescore.certificates._problem import CertificateProblem, read_scoring
 from skescore.certificates._solvers import prove_all_kinds
 from skescore.optimal import KINDS, SearchSpace, SolverLimits
@@ -122,3 +126,72 @@ def _scoring_of(search: Any) -> Any:
     except (TypeError, ValueError):
         return "ice"
     return scoring
+
+
+def check_certificate(
+    certificate: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    time_limit: float | None = 60.0,
+    memory_limit: float = 2**30,
+) -> CheckResult:
+    """Check a certificate on the rows for which it was created.
+
+    Parameters
+    ----------
+    certificate : str or path
+        JSON text of the certificate, or path of a file that contains this text.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,)
+        Reference of the rules: labels, numbers, or the predictions of the black box.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows, if the certificate was created with weights.
+    time_limit : float, optional, default=60.0
+        Time limit in seconds, after which the remaining parts are not checked; None for no limit.
+    memory_limit : float, default=2**30
+        Memory limit in bytes. Parts that need more memory are not checked.
+
+    Returns
+    -------
+    CheckResult
+        The verdict, its reasons, and the proven claims.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `certificate` is the path of a file that does not exist. Invalid content raises no error;
+        it leads to the verdict "rejected".
+    ValueError
+        If `sample_weight` holds a negative or infinite number or NaN, or only zeros.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.certificates import certify, check_certificate
+    >>> from skescore.optimal import SearchSpace
+    >>> from skescore.rules import as_ruleset
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> rules = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y))
+    >>> space = SearchSpace(max_rules=3, cuts=4)
+    >>> text = certify(rules, X, y, kinds=["tree"], space=space).to_json()
+    >>> result = check_certificate(text, X, y)
+    >>> result.verdict
+    'confirmed'
+    >>> print(result.claims[0])
+    On these 150 rows, against target, 3 rules have ICE 0.9757 (weighted F1, phi 1, rho 1).
+    >>> check_certificate(text.replace('"n_rows": 150', '"n_rows": 149'), X, y).verdict
+    'rejected'
+    """
+    with threadpool_limits(1):  # products of small tables are not faster with threads
+        return _check.check_certificate(
+            certificate,
+            X,
+            y,
+            sample_weight,
+            time_limit=time_limit,
+            memory_limit=memory_limit,
+        )

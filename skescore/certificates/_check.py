@@ -134,54 +134,9 @@ def check_certificate(
     time_limit: float | None = 60.0,
     memory_limit: float = 2**30,
 ) -> CheckResult:
-    """Check a certificate on the rows for which it was created.
+    """Check the text or file of a certificate on an array, a table or a dict of columns.
 
-    Parameters
-    ----------
-    certificate : str or path
-        JSON text of the certificate, or path of a file that contains this text.
-    X : array-like, DataFrame or dict of columns, of shape (n_rows, n_features)
-        The rows.
-    y : array-like of shape (n_rows,)
-        Reference of the rules: labels, numbers, or the predictions of the black box.
-    sample_weight : array-like of shape (n_rows,), optional
-        Weights of the rows, if the certificate was created with weights.
-    time_limit : float, optional, default=60.0
-        Time limit in seconds, after which the remaining parts are not checked; None for no limit.
-    memory_limit : float, default=2**30
-        Memory limit in bytes. Parts that need more memory are not checked.
-
-    Returns
-    -------
-    CheckResult
-        The verdict, its reasons, and the proven claims.
-
-    Raises
-    ------
-    FileNotFoundError
-        If `certificate` is the path of a file that does not exist. Invalid content raises no error;
-        it leads to the verdict "rejected".
-    ValueError
-        If `sample_weight` holds a negative or infinite number or NaN, or only zeros.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from skescore.certificates import certify, check_certificate
-    >>> from skescore.optimal import SearchSpace
-    >>> from skescore.rules import as_ruleset
-    >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> rules = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y))
-    >>> space = SearchSpace(max_rules=3, cuts=4)
-    >>> text = certify(rules, X, y, kinds=["tree"], space=space).to_json()
-    >>> result = check_certificate(text, X, y)
-    >>> result.verdict
-    'confirmed'
-    >>> print(result.claims[0])
-    On these 150 rows, against target, 3 rules have ICE 0.9757 (weighted F1, phi 1, rho 1).
-    >>> check_certificate(text.replace('"n_rows": 150', '"n_rows": 149'), X, y).verdict
-    'rejected'
+    The limits are in seconds and bytes; parts beyond the limits are not checked.
     """
     text = certificate
     if isinstance(certificate, Path) or not str(certificate).lstrip().startswith("{"):
@@ -355,230 +310,147 @@ _TYPES = {
     "number": (int, float),
 }
 
+#: Format of certificates. `[type]` is a list, `..` a range of values or lengths, `?` an optional
+#: field, and a field in slashes a pattern of names. Other fields are not allowed.
+_FORMAT = r"""
+count = integer 0..9007199254740992
+weight = number 0..
+share = number 0..1
+flag = false | true
+label = flag | text ..10000 | number
+term = [number] 2..2
+linear = {intercept: number, terms: [term]}
 
-def _number(low: float = -math.inf, high: float = math.inf, kind: str = "number") -> Any:
-    return {"type": kind, "minimum": low, "maximum": high}
+interval = {type: "interval", feature: count, lower?: number, lower_closed?: flag,
+    upper?: number, upper_closed?: flag, missing?: flag}
+one_of = {type: "one_of", feature: count, values: [label] 1.., negated?: flag, missing?: flag}
+missing = {type: "missing", feature: count, negated?: flag}
+at_least = {type: "at_least", m: count, conditions: [&condition] 1..}
+comparison = {type: "linear", terms: [term] 1.., lower?: number, lower_closed?: flag,
+    upper?: number, upper_closed?: flag}
+condition = interval | one_of | missing | at_least | comparison
+statistics = {n_rows: weight, class_counts?: [weight], mean?: number, standard_deviation?: weight,
+    target_counts?: [weight], model_error?: weight, target_error?: weight, weighted?: flag}
+rule = {if: [&condition], then: label | linear, weight?: number | linear, statistics?: statistics}
+domain = {lower: [number], upper: [number], categories?: [[count | [label] 1..] 2..2],
+    missing?: [share]}
+fallback = {policy: "default" | "nearest" | "abstain", output: label,
+    class_counts?: null | [weight], abstain_label?: null | label}
+rules = {format: "skescore.RuleSet", version: 1 | 2, task: "classification" | "regression",
+    feature_names: [text ..10000], classes: null | [label] 1.., ordered: flag, rules: [rule] 1..,
+    disjoint?: flag, voting?: "votes" | "probabilities" | "logistic" | "mean" | "sum",
+    reference?: "data" | "black_box", domain?: null | domain, fallback?: null | fallback}
+
+cuts = {n_features: count, thresholds: {/[0-9]{1,9}/: [number]},
+    categories: {/[0-9]{1,9}/: [label]}, missing_features: [count],
+    category_sets?: {/[0-9]{1,9}/: [[label] 1..]}}
+list_space = {kind: "list", max_conditions: integer 1..3, default_counts: true, cuts: cuts,
+    n_tests: count, n_rows: count, classes: null | [label] 1..}
+space = {cuts: cuts} | list_space
+f1_leaf = {} | {linear: [count], multipliers: [number -1e6..1e6]}
+f1_branches = {class: count, between: [number] 2..2, branches: [&f1_node] 2..2}
+f1_node = f1_branches | f1_leaf
+f1_proof = {classes: [label] 1.., target: number 0..1e6, root: &f1_node}
+f1_bound = {max_leaves: integer 1..10000, upper_bound: share, incumbent: share,
+    rules: null | rules, proof: {} | f1_proof, seconds: weight}
+status = "optimal" | "target" | "time_limit" | "node_limit" | "work_limit" | "memory_limit"
+    | "rounding" | "interrupted"
+measured = {n_rules: count, accuracy?: number ..1, f1_weighted?: number ..1, r2?: number ..1,
+    mean_squared_error?: weight, root_mean_squared_error?: weight, mean_absolute_error?: weight}
+frontier = {kind: "tree" | "list", loss: "errors" | "squared_error" | "absolute_error",
+    lower: [weight] 1..10000, upper: [weight] 1..10000, status: [status], seconds: weight,
+    total_weight: weight, space: space, measured: [measured], rules: [rules] 1..,
+    f1_bounds?: [f1_bound]}
+
+settings = {metric: "accuracy" | "f1_weighted" | "r2" | "mean_squared_error"
+    | "root_mean_squared_error" | "mean_absolute_error", completeness: "volume" | "instances",
+    weights: {/[^\W\d]\w*/: number 5e-324..}, cuts_per_feature: null | integer 1..2147483647,
+    stated_cuts?: flag}
+rows = {n_rows: count, task: "classification" | "regression", reference: text ..10000,
+    weighted: flag, checksum: text ..64, class_weights?: [weight] 1.., squares?: weight}
+metrics = {"accuracy ignore"?: number ..1, "accuracy penalize"?: number ..1,
+    "f1_weighted ignore"?: number ..1, "f1_weighted penalize"?: number ..1,
+    "r2 ignore"?: number ..1, "r2 penalize"?: number ..1,
+    "mean_squared_error ignore"?: weight, "mean_squared_error penalize"?: weight,
+    "root_mean_squared_error ignore"?: weight, "root_mean_squared_error penalize"?: weight,
+    "mean_absolute_error ignore"?: weight, "mean_absolute_error penalize"?: weight}
+given = {n_rules: integer 1..9007199254740992, completeness_volume: share,
+    completeness_instances: share, metrics: metrics, rules: null | rules}
+held_out = {kind: "tree" | "list", n_rules: count, best: [number], given: [number]}
+certificate = {format: "skescore.Certificate", version: 1, score: text ..100, settings: settings,
+    rows: rows, given: given, frontiers: [frontier] 1..2, held_out?: null | held_out}
+"""
 
 
-def _text(max_length: int = 10_000) -> Any:
-    return {"type": "string", "maxLength": max_length}
+class _FormatReader:
+    """Parser of ``_FORMAT``, which it translates to JSON Schema."""
+
+    def __init__(self, text: str) -> None:
+        pattern = r'"[^"]*"|/[^/]*/|-?[\de-]*\.\.[-\de]*|\w+|\S'
+        self.tokens = re.findall(pattern, text)[::-1]
+        self.schemas: dict[str, Any] = {}
+        while self.tokens:
+            name, _ = self.tokens.pop(), self.tokens.pop()
+            self.schemas[name] = self._read_alternatives()
+
+    def _read_alternatives(self) -> Any:
+        options: list[Any] = []
+        while not options or (self.tokens and self.tokens[-1] == "|" and self.tokens.pop()):
+            option = self._read_type(self.tokens.pop())
+            if options and options[-1].keys() == option.keys() == {"enum"}:
+                options[-1] = {"enum": options[-1]["enum"] + option["enum"]}
+            else:
+                options.append(option)
+        return options[0] if len(options) == 1 else {"anyOf": options}
+
+    def _read_type(self, token: str) -> Any:
+        if token == "&":
+            return {"$ref": f"#/$defs/{self.tokens.pop()}"}
+        if token == "{":
+            return self._read_fields()
+        if token == "[":
+            items, _ = self._read_alternatives(), self.tokens.pop()
+            least, most = self._read_range()
+            limit = {} if most is None else {"maxItems": most}
+            return {"type": "array", "items": items, "minItems": least or 0, **limit}
+        if token == "text":
+            return {"type": "string", "maxLength": self._read_range()[1]}
+        if token in ("number", "integer"):
+            low, high = self._read_range()
+            low, high = -math.inf if low is None else low, math.inf if high is None else high
+            return {"type": token, "minimum": low, "maximum": high}
+        return self.schemas[token] if token in self.schemas else {"enum": [json.loads(token)]}
+
+    def _read_range(self) -> tuple[Any, Any]:
+        bounds = self.tokens.pop() if self.tokens and ".." in self.tokens[-1] else ".."
+        low, high = (json.loads(bound) if bound else None for bound in bounds.split(".."))
+        return low, high
+
+    def _read_fields(self) -> Any:
+        schema: dict[str, Any] = {"type": "object", "additionalProperties": False}
+        schema |= {"properties": {}, "required": []}
+        while (name := self.tokens.pop()) != "}":
+            if name == ",":
+                continue
+            is_optional = self.tokens.pop() == "?" and self.tokens.pop()
+            field = self._read_alternatives()
+            if name[0] == "/":
+                names = {"pattern": f"^{name[1:-1]}$"}
+                schema = {"type": "object", "propertyNames": names, "additionalProperties": field}
+                continue
+            name = name.strip('"')
+            schema["properties"][name] = field
+            schema["required"] += [] if is_optional else [name]
+        return schema
 
 
-def _choice(*choices: Any) -> Any:
-    return {"enum": list(choices)}
-
-
-def _either(*schemas: Any) -> Any:
-    return {"anyOf": list(schemas)}
-
-
-def _list(item: Any, least: int = 0, most: int | None = None) -> Any:
-    limit = {} if most is None else {"maxItems": most}
-    return {"type": "array", "items": item, "minItems": least, **limit}
-
-
-def _record(required: Mapping[str, Any], **optional: Any) -> Any:
-    fields = {"properties": {**required, **optional}, "additionalProperties": False}
-    return {"type": "object", **fields, "required": list(required)}
-
-
-def _table(item: Any, pattern: str) -> Any:
-    names = {"pattern": f"^{pattern}$"}
-    return {"type": "object", "propertyNames": names, "additionalProperties": item}
-
-
-_FLAG, _NONE = _choice(False, True), _choice(None)
-_COUNT, _WEIGHT, _SHARE = _number(0, 2**53, "integer"), _number(0), _number(0, 1)
-_LABEL = _either(_FLAG, _text(), _number())
-_TERM = _list(_number(), 2, 2)
-_LINEAR = _record({"intercept": _number(), "terms": _list(_TERM)})
-_BOUNDS = {
-    "lower": _number(),
-    "lower_closed": _FLAG,
-    "upper": _number(),
-    "upper_closed": _FLAG,
-}
-_CONDITION, _F1_NODE = {"$ref": "#/$defs/condition"}, {"$ref": "#/$defs/f1_node"}
-_CONDITIONS = [
-    _record({"type": _choice("interval"), "feature": _COUNT}, **_BOUNDS, missing=_FLAG),
-    _record(
-        {"type": _choice("one_of"), "feature": _COUNT, "values": _list(_LABEL, 1)},
-        negated=_FLAG,
-        missing=_FLAG,
-    ),
-    _record({"type": _choice("missing"), "feature": _COUNT}, negated=_FLAG),
-    _record({"type": _choice("at_least"), "m": _COUNT, "conditions": _list(_CONDITION, 1)}),
-    _record({"type": _choice("linear"), "terms": _list(_TERM, 1)}, **_BOUNDS),
-]
-_STATISTICS = _record(
-    {"n_rows": _WEIGHT},
-    class_counts=_list(_WEIGHT),
-    mean=_number(),
-    standard_deviation=_WEIGHT,
-    target_counts=_list(_WEIGHT),
-    model_error=_WEIGHT,
-    target_error=_WEIGHT,
-    weighted=_FLAG,
-)
-_RULE = _record(
-    {"if": _list(_CONDITION), "then": _either(_LABEL, _LINEAR)},
-    weight=_either(_number(), _LINEAR),
-    statistics=_STATISTICS,
-)
-_DOMAIN = _record(
-    {"lower": _list(_number()), "upper": _list(_number())},
-    categories=_list(_list(_either(_COUNT, _list(_LABEL, 1)), 2, 2)),
-    missing=_list(_SHARE),
-)
-_FALLBACK = _record(
-    {"policy": _choice("default", "nearest", "abstain"), "output": _LABEL},
-    class_counts=_either(_NONE, _list(_WEIGHT)),
-    abstain_label=_either(_NONE, _LABEL),
-)
-_RULES = _record(
-    {
-        "format": _choice("skescore.RuleSet"),
-        "version": _choice(1, 2),
-        "task": _choice("classification", "regression"),
-        "feature_names": _list(_text()),
-        "classes": _either(_NONE, _list(_LABEL, 1)),
-        "ordered": _FLAG,
-        "rules": _list(_RULE, 1),
-    },
-    disjoint=_FLAG,
-    voting=_choice("votes", "probabilities", "logistic", "mean", "sum"),
-    reference=_choice("data", "black_box"),
-    domain=_either(_NONE, _DOMAIN),
-    fallback=_either(_NONE, _FALLBACK),
-)
-_COLUMN = "[0-9]{1,9}"
-_CUTS = _record(
-    {
-        "n_features": _COUNT,
-        "thresholds": _table(_list(_number()), _COLUMN),
-        "categories": _table(_list(_LABEL), _COLUMN),
-        "missing_features": _list(_COUNT),
-    },
-    category_sets=_table(_list(_list(_LABEL, 1)), _COLUMN),
-)
-_LIST_SPACE = _record(
-    {
-        "kind": _choice("list"),
-        "max_conditions": _number(1, 3, "integer"),
-        "default_counts": _choice(True),
-        "cuts": _CUTS,
-        "n_tests": _COUNT,
-        "n_rows": _COUNT,
-        "classes": _either(_NONE, _list(_LABEL, 1)),
-    }
-)
-_STATUS = _choice(
-    *("optimal", "target", "time_limit", "node_limit", "work_limit", "memory_limit"),
-    *("rounding", "interrupted"),
-)
-_METRIC_VALUES = {
-    name: _number(high=1) if name in PERFORMANCES else _WEIGHT for name in LOSS_OF_METRIC
-}
-#: Metrics of the given rules by policy for uncovered rows.
-_GIVEN_METRICS = {
-    f"{name} {policy}": schema
-    for name, schema in _METRIC_VALUES.items()
-    for policy in ("ignore", "penalize")
-}
-#: Leaves of proofs are empty for infeasible nodes; larger multipliers would be inaccurate.
-_F1_LEAF = _either(
-    _record({}),
-    _record({"linear": _list(_COUNT), "multipliers": _list(_number(-1e6, 1e6))}),
-)
-_F1_BRANCHES = _record(
-    {
-        "class": _COUNT,
-        "between": _list(_number(), 2, 2),
-        "branches": _list(_F1_NODE, 2, 2),
-    }
-)
-_F1_PROOF = _record({"classes": _list(_LABEL, 1), "target": _number(0, 1e6), "root": _F1_NODE})
-_MAX_RULES = 10_000
-_F1_BOUND = _record(
-    {
-        "max_leaves": _number(1, _MAX_RULES, "integer"),
-        "upper_bound": _SHARE,
-        "incumbent": _SHARE,
-        "rules": _either(_NONE, _RULES),
-        "proof": _either(_record({}), _F1_PROOF),
-        "seconds": _WEIGHT,
-    }
-)
-_FRONTIER = _record(
-    {
-        "kind": _choice("tree", "list"),
-        "loss": _choice(*METRICS_OF_LOSS),
-        "lower": _list(_WEIGHT, 1, _MAX_RULES),
-        "upper": _list(_WEIGHT, 1, _MAX_RULES),
-        "status": _list(_STATUS),
-        "seconds": _WEIGHT,
-        "total_weight": _WEIGHT,
-        "space": _either(_record({"cuts": _CUTS}), _LIST_SPACE),
-        "measured": _list(_record({"n_rules": _COUNT}, **_METRIC_VALUES)),
-        "rules": _list(_RULES, 1),
-    },
-    f1_bounds=_list(_F1_BOUND),
-)
-_SETTINGS = _record(
-    {
-        "metric": _choice(*LOSS_OF_METRIC),
-        "completeness": _choice("volume", "instances"),
-        "weights": _table(_number(5e-324), r"[^\W\d]\w*"),
-        "cuts_per_feature": _either(_NONE, _number(1, 2**31 - 1, "integer")),
-    },
-    stated_cuts=_FLAG,
-)
-_STATED_ROWS = _record(
-    {
-        "n_rows": _COUNT,
-        "task": _choice("classification", "regression"),
-        "reference": _text(),
-        "weighted": _FLAG,
-        "checksum": _text(64),
-    },
-    class_weights=_list(_WEIGHT, 1),
-    squares=_WEIGHT,
-)
-_GIVEN = _record(
-    {
-        "n_rules": _number(1, 2**53, "integer"),
-        "completeness_volume": _SHARE,
-        "completeness_instances": _SHARE,
-        "metrics": _record({}, **_GIVEN_METRICS),
-        "rules": _either(_NONE, _RULES),
-    }
-)
-_HELD_OUT = _record(
-    {
-        "kind": _choice("tree", "list"),
-        "n_rules": _COUNT,
-        "best": _list(_number()),
-        "given": _list(_number()),
-    }
-)
-_CERTIFICATE = _record(
-    {
-        "format": _choice("skescore.Certificate"),
-        "version": _choice(1),
-        "score": _text(100),
-        "settings": _SETTINGS,
-        "rows": _STATED_ROWS,
-        "given": _GIVEN,
-        "frontiers": _list(_FRONTIER, 1, 2),
-    },
-    held_out=_either(_NONE, _HELD_OUT),
-)
+_DEFINITIONS = _FormatReader(_FORMAT).schemas
 #: Format of certificates: a JSON Schema of the keywords that :func:`_check_schema` interprets.
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "skescore.Certificate",
-    **_CERTIFICATE,
-    "$defs": {"condition": _either(*_CONDITIONS), "f1_node": _either(_F1_BRANCHES, _F1_LEAF)},
+    **_DEFINITIONS["certificate"],
+    "$defs": {name: _DEFINITIONS[name] for name in ("condition", "f1_node")},
 }
 
 
@@ -586,19 +458,7 @@ SCHEMA: dict[str, Any] = {
 
 
 class _Rows:
-    """Rows that were passed, with targets and weights as exact integers.
-
-    Parameters
-    ----------
-    data : dict
-        The certificate.
-    X, y : array-like
-        The rows and their reference.
-    weights : list of float or None
-        Weights of the rows.
-    budget : Budget
-        Limits of time and memory.
-    """
+    """Rows that were passed, with targets and weights as exact integers."""
 
     def __init__(
         self, data: Any, X: Any, y: Any, weights: list[float] | None, budget: Budget
@@ -1046,17 +906,7 @@ def _divide_feature(domain: Any, j: int, conditions: Sequence[Any]) -> list[tupl
 
 
 class _Check:
-    """Steps of the check of a certificate.
-
-    Parameters
-    ----------
-    data : dict
-        Certificate that matches the schema.
-    rows : _Rows
-        The rows.
-    budget : Budget
-        Limits of time and memory.
-    """
+    """Steps of the check of a certificate that matches the schema."""
 
     def __init__(self, data: Any, rows: _Rows, budget: Budget) -> None:
         self.data, self.rows, self.budget = data, rows, budget
@@ -1563,17 +1413,7 @@ class _Check:
     def check_bounds(self, frontier: Any, n_remaining: int) -> list[str]:
         """Verify the bounds of one kind of rules, within an equal share of the remaining time.
 
-        Parameters
-        ----------
-        frontier : dict
-            The bounds of one kind of rules.
-        n_remaining : int
-            Number of kinds that have not been verified, including this one.
-
-        Returns
-        -------
-        list of str
-            Sentences on the bounds.
+        `n_remaining` is the number of kinds that have not been verified, including this one.
         """
         f1_bounds = [b for b in frontier.get("f1_bounds", ()) if b["upper_bound"] < 1]
         budget = self.budget.share(1 / n_remaining)
@@ -2017,22 +1857,8 @@ class Search:
     most the `max_costs` of the other points: they have at most this loss in any leaf. The bound of
     a set therefore also bounds similar sets, and only few sets must be solved.
 
-    Parameters
-    ----------
-    matrix : ndarray of bool, shape (n_rows, n_tests)
-        Rows for which each test or premise holds.
-    y : ndarray
-        Class indices, or numbers.
-    w : ndarray of float
-        Weights.
-    loss : {"errors", "squared_error", "absolute_error"}
-        Loss that is summed over the rows.
-    unit : int or None
-        Integer that represents a weight of 1 if weights are integers; None if sums are rounded.
-    budget : Budget
-        Limits of time and memory.
-    is_list : bool, default=False
-        Whether to search for lists.
+    The columns of `matrix` are the rows for which each test or premise holds; `y` are class indices
+    or numbers. `unit` is the integer that represents a weight of 1; None if sums are rounded.
     """
 
     def __init__(
@@ -2263,20 +2089,11 @@ class F1Search(Search):
     per row; the cost of `high` rows is added as a constant. A positive Lagrange multiplier
     penalizes rows above `high`, a negative one penalizes rows below `low`.
 
-    Parameters
-    ----------
-    test_matrix, y, w : ndarray
-        Tests, class indices and weights of the rows.
-    low, high : ndarray of shape (n_classes,)
-        Limits of the weight predicted as each class.
-    node : dict
-        Leaf of the proof, with its multipliers and the classes with the linear bound.
-    budget : Budget
-        Limits of time and memory.
+    `node` is a leaf of the proof, with its multipliers and the classes with the linear bound.
     """
 
     def __init__(
-        self, test_matrix: Any, y: Any, w: Any, low: Any, high: Any, node: Any, budget: Budget
+        self, matrix: Any, y: Any, w: Any, low: Any, high: Any, node: Any, budget: Budget
     ) -> None:
         self.n = n = np.bincount(y, w, len(low))
         self.low, self.high = low, high
@@ -2290,7 +2107,7 @@ class F1Search(Search):
         penalty = np.maximum(multipliers, 0) @ high + np.minimum(multipliers, 0) @ low
         #: Part of the objective that does not depend on the tree.
         self.constant = float(slope @ high + penalty - row_costs.min() * n.sum())
-        super().__init__(test_matrix, y, w, "errors", None, budget)
+        super().__init__(matrix, y, w, "errors", None, budget)
         self.min_costs = self._loss_of_sums(self.stats)
         self.max_costs = self.stats.sum(axis=1) * (1.25 + float(self.row_costs.max()))
 
