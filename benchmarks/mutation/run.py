@@ -47,6 +47,10 @@ EXPLAINED = Path(__file__).with_name("explained.csv")
 #: Source files to mutate, and the tests to run. The tests of survival need scikit-survival.
 TARGETS = {
     "metrics": (("metrics",), ("metrics", "scorers", "sources/test_count_decisions.py")),
+    "checker": (
+        ("certificates/_check.py",),
+        ("certificates", "rules/test_condition_conformance.py"),
+    ),
     "survival": (
         (
             "metrics/_survival.py",

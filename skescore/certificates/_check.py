@@ -44,7 +44,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -76,21 +76,17 @@ _MAX_PAIR_PRODUCTS = 2e9
 _F1_PRECISION, _MAX_INTERVALS = 1e-5, 1000
 _BLACK_BOX = "the black box's predictions"
 _UNCHECKED = "The remaining parts are not checked: the {} limit is reached."
-METRICS_OF_LOSS = {
-    "errors": ("accuracy", "f1_weighted"),
-    "squared_error": ("r2", "mean_squared_error", "root_mean_squared_error"),
-    "absolute_error": ("mean_absolute_error",),
+#: Loss of each metric, and its name in sentences.
+_METRICS = {
+    "accuracy": ("errors", "accuracy"),
+    "f1_weighted": ("errors", "weighted F1"),
+    "r2": ("squared_error", "R²"),
+    "mean_squared_error": ("squared_error", "mean squared error"),
+    "root_mean_squared_error": ("squared_error", "root mean squared error"),
+    "mean_absolute_error": ("absolute_error", "mean absolute error"),
 }
-LOSS_OF_METRIC = {metric: loss for loss, metrics in METRICS_OF_LOSS.items() for metric in metrics}
-#: Names of the metrics in sentences.
-METRIC_NAMES = {
-    "accuracy": "accuracy",
-    "f1_weighted": "weighted F1",
-    "r2": "R²",
-    "mean_squared_error": "mean squared error",
-    "root_mean_squared_error": "root mean squared error",
-    "mean_absolute_error": "mean absolute error",
-}
+LOSS_OF_METRIC = {metric: loss for metric, (loss, _) in _METRICS.items()}
+METRIC_NAMES = {metric: name for metric, (_, name) in _METRICS.items()}
 #: Metrics whose best value is 1.
 PERFORMANCES = ("accuracy", "f1_weighted", "r2")
 #: Label, names of weights, and policy for uncovered rows of each score.
@@ -492,7 +488,13 @@ class _Rows:
         self.targets = [self.y[i] for i in self.index]
         #: Error of a mean that is rounded to a float.
         self.rounding = 0.0
-        if self.task == "regression":
+        #: Rows of each label and weight, as bits.
+        self.label_sets: dict[Any, dict[int, int]] = {}
+        if self.task == "classification":
+            for i, (value, weight) in enumerate(zip(self.targets, self.weights, strict=True)):
+                sets = self.label_sets.setdefault(_key(value), defaultdict(int))
+                sets[weight] |= 1 << i
+        else:
             are_numbers = all(type(value) in (int, float) for value in self.y)
             _require(are_numbers, "y must hold numbers for rules that predict numbers")
             self.numbers, self.number_unit = _integers(self.targets)
@@ -553,6 +555,27 @@ class _Rows:
         return Fraction(second * n - first**2, n * self.unit * self.number_unit**2)
 
     # --- 4. losses and metrics ---
+
+    def class_weights(self, bits: int) -> list[int]:
+        """Return the integer weight of each label in a set of rows."""
+        return [
+            sum(weight * (bits & members).bit_count() for weight, members in sets.items())
+            for sets in self.label_sets.values()
+        ]
+
+    def least_cost(self, name: str, bits: int) -> Fraction:
+        """Return the exact loss of the best constant for a set of rows."""
+        if name == "errors":
+            weights = self.class_weights(bits)
+            return Fraction(sum(weights) - max(weights), self.unit)
+        members = _members(bits)
+        if name == "squared_error":
+            return self.squares(members)
+        members.sort(key=self.numbers.__getitem__)
+        total, sums = self.weight_of(members), accumulate(self.weights[i] for i in members)
+        median = next(i for i, s in zip(members, sums, strict=True) if 2 * s >= total)
+        terms = (self.weights[i] * abs(self.numbers[i] - self.numbers[median]) for i in members)
+        return Fraction(sum(terms), self.unit * self.number_unit)
 
     def loss(self, name: str, predictions: Sequence[Any], rows: Sequence[int]) -> Fraction:
         """Return the exact loss of predictions for some rows; the prediction None is an error."""
@@ -925,7 +948,7 @@ class _Check:
         #: Verified lower bounds of the loss, and upper bounds of F1, per kind of rules and size.
         self.verified_losses: dict[str, list[Fraction]] = {}
         self.verified_f1: dict[int, float] = {}
-        #: Metrics and sizes of the best rules found, per kind of rules.
+        #: Metrics and sizes of the best rules found.
         self.incumbents: dict[str, list[tuple[Fraction, int]]] = {}
         self.incumbent_f1: dict[int, tuple[Fraction, int]] = {}
         self._check_settings()
@@ -1299,8 +1322,8 @@ class _Check:
         error = rows.square_error if self.loss == "squared_error" else 0.0
         _require_equal(f"the loss of {i + 1} rules", frontier["upper"][i], exact, error)
         # R² of a single row is undefined.
-        names = METRICS_OF_LOSS[self.loss]
-        names = tuple(name for name in names if name != "r2" or len(predictions) > 1)
+        names = [name for name, loss in LOSS_OF_METRIC.items() if loss == self.loss]
+        names = [name for name in names if name != "r2" or len(predictions) > 1]
         is_complete = set(measured) == {"n_rules", *names}
         is_complete = is_complete and measured["n_rules"] == len(rules["rules"])
         _require(is_complete, "the best rules must have their size and metrics", measured)
@@ -1435,61 +1458,63 @@ class _Check:
     def check_loss_bounds(self, frontier: Any, tests: Sequence[int], budget: Budget) -> list[str]:
         """Verify the lower bounds of the loss of all sizes."""
         kind, lower = frontier["kind"], [Fraction(bound) for bound in frontier["lower"]]
-        cost = cache(self._make_cost(budget))
+        is_list, space = kind == "list", frontier["space"]
+
+        @cache
+        def cost(bits: int) -> Fraction:
+            budget.check_time()
+            return self.rows.least_cost(self.loss, bits)
+
+        @cache
+        def splits() -> Sequence[int]:
+            if not is_list:
+                return tests
+            return _list_premises(tests, self.all_rows, space["max_conditions"], budget)
+
+        @cache
+        def search() -> Search:
+            return self._make_search(splits(), len(lower), is_list)
+
+        enumerated_loss = cache(lambda: _enumerate_rules(splits(), is_list, cost, budget))
         one_rule, unavoidable = cost(self.all_rows), self._unavoidable_loss(tests, cost)
         # Solvers use floats, whose error also depends on the largest weight.
-        wrong = max(
-            one_rule * Fraction(_WRONG), self.rows.total_weight * Fraction(_SOLVER_ROUNDING)
-        )
-        if self.loss == "squared_error":
-            wrong += Fraction(self.rows.square_error)
-        is_list = kind == "list"
-        splits: Sequence[int] | None = None if is_list else tests
-        enumerated: list[int] = []
-        searched: list[int] = []
+        solver_error = self.rows.total_weight * Fraction(_SOLVER_ROUNDING)
+        wrong = max(one_rule * Fraction(_WRONG), solver_error)
+        wrong += Fraction(self.rows.square_error)
+        enumerated, searched, unproven = [1], [], []
         limits: set[str] = set()
-        verified: list[Fraction] = []
-        search: Search | None = None
-        for size, bound in enumerate(lower, start=1):
+        verified = [min(lower[0], one_rule)]
+        for size, bound in enumerate(lower[1:], start=2):
             proven = unavoidable
-            if bound > unavoidable or size == 1:
-                try:
-                    if splits is None and size > 1:
-                        max_conditions = frontier["space"]["max_conditions"]
-                        splits = _list_premises(tests, self.all_rows, max_conditions, budget)
-                    if _count_rules(len(splits or ()), size, is_list=is_list) <= _MAX_ENUMERATED:
-                        least_loss = _enumerate_rules(splits or (), cost, budget, is_list=is_list)
-                        proven = max(proven, least_loss(self.all_rows, size))
-                        enumerated.append(size)
-                    else:
-                        search = search or self._make_search(
-                            splits or (), len(lower), is_list=is_list
-                        )
-                        search.budget = budget.share(1 / (len(lower) - size + 1))
-                        proven = max(proven, search.exact_bound(size, bound))
-                        searched.append(size)
-                except LimitError as error:
-                    limits.add(str(error))
-                else:
-                    is_bound = bound <= proven + wrong
-                    _require(is_bound, f"{kind}: bounds must not exceed losses", float(bound))
+            try:
+                if bound > unavoidable and _is_enumerable(len(splits()), size, is_list):
+                    proven = enumerated_loss()(self.all_rows, size)
+                    enumerated.append(size)
+                elif bound > unavoidable:
+                    search().budget = budget.share(1 / (len(lower) - size + 1))
+                    proven = max(proven, search().exact_bound(size, bound))
+                    searched.append(size)
+            except LimitError as error:
+                limits.add(str(error))
+                unproven.append(size)
             verified.append(min(bound, proven))
+        for size, (bound, proven) in enumerate(zip(lower, verified, strict=True), start=1):
+            is_valid = size in unproven or bound <= proven + wrong
+            _require(is_valid, f"{kind}: bounds must not exceed losses", size, float(bound))
         # A proven bound for more rules is also valid for fewer rules.
-        for i in range(len(verified) - 1, 0, -1):
-            verified[i - 1] = max(verified[i - 1], verified[i])
-        self.verified_losses[kind] = verified
-        pairs = enumerate(zip(lower, verified, strict=True), start=1)
-        unproven = [size for size, (bound, proven) in pairs if bound > proven + wrong]
-        start = f"{kind}: no rules are better than its bounds for "
-        sentences = []
-        if enumerated:
-            sentences.append(f"{start}{_join(enumerated)} rules; all were enumerated.")
-        if searched:
-            sentences.append(f"{start}{_join(searched)} rules, by the checker's own search.")
+        self.verified_losses[kind] = verified = list(accumulate(verified[::-1], max))[::-1]
+        unproven = [size for size in unproven if lower[size - 1] > verified[size - 1] + wrong]
+        start, sentences = f"{kind}: no rules are better than its bounds for", []
+        for sizes, method in (
+            (enumerated, "rules; all were enumerated"),
+            (searched, "rules, by the checker's own search"),
+        ):
+            if sizes:
+                sentences.append(f"{start} {', '.join(map(str, sizes))} {method}.")
         if unproven:
             self.unchecked.append(
-                f"{kind}: the bounds for {_join(unproven)} rules are not checked, because the "
-                f"{' and '.join(sorted(limits))} limit is reached."
+                f"{kind}: the bounds for {', '.join(map(str, unproven))} rules are not checked, "
+                f"because the {' and '.join(sorted(limits))} limit is reached."
             )
         return sentences
 
@@ -1502,41 +1527,6 @@ class _Check:
             classes = [part for c in classes for part in (c & test, c & ~test) if part]
         return sum(map(cost, classes), Fraction(0))
 
-    def _make_cost(self, budget: Budget) -> Callable[[int], Fraction]:
-        """Return a function that computes the exact loss of the best constant for a set of rows."""
-        rows = self.rows
-
-        def errors(bits: int) -> Fraction:
-            budget.check_time()
-            sums = [
-                sum(weight * (bits & members).bit_count() for weight, members in sets.items())
-                for sets in sets_by_label.values()
-            ]
-            return Fraction(sum(sums) - max(sums, default=0), rows.unit)
-
-        def squares(bits: int) -> Fraction:
-            budget.check_time()
-            return rows.squares(_members(bits))
-
-        def deviations(bits: int) -> Fraction:
-            budget.check_time()
-            index = sorted(_members(bits), key=rows.numbers.__getitem__)
-            below, median, total = 0, 0, rows.weight_of(index)
-            for i in index:
-                below += rows.weights[i]
-                median = rows.numbers[i]
-                if 2 * below >= total:
-                    break
-            loss = sum(rows.weights[i] * abs(rows.numbers[i] - median) for i in index)
-            return Fraction(loss, rows.unit * rows.number_unit)
-
-        if self.loss != "errors":
-            return squares if self.loss == "squared_error" else deviations
-        sets_by_label: dict[Any, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-        for i, (value, weight) in enumerate(zip(rows.targets, rows.weights, strict=True)):
-            sets_by_label[_key(value)][weight] |= 1 << i
-        return errors
-
     def _matrix(self, sets: Sequence[int]) -> Any:
         """Return sets of rows as a matrix of booleans, (n_rows, n_sets)."""
         n = len(self.rows.index)
@@ -1545,31 +1535,23 @@ class _Check:
         bits = np.frombuffer(raw, dtype=np.uint8).reshape(len(sets), -(-n // 8))
         return np.unpackbits(bits, axis=1, bitorder="little", count=n).T == 1
 
-    def _labels(self) -> tuple[dict[Any, int], Any]:
-        """Return the code of each label, and the codes of the targets."""
-        keys = [_key(value) for value in self.rows.targets]
-        numbers = {key: k for k, key in enumerate(dict.fromkeys(keys))}
-        return numbers, np.array([numbers[key] for key in keys])
-
-    def _make_search(self, splits: Sequence[int], n_sizes: int, *, is_list: bool) -> Search:
+    def _make_search(self, splits: Sequence[int], n_sizes: int, is_list: bool) -> Search:
         """Return a search for better rules."""
-        rows, m = self.rows, len(splits)
-        n_arrays = 2 * n_sizes if is_list else n_sizes**2
-        self.budget.check_memory(16.0 * m * n_arrays)
-        target = self._labels()[1] if self.loss == "errors" else np.array(rows.targets, float)
+        rows, labels = self.rows, list(self.rows.label_sets)
+        self.budget.check_memory(16.0 * len(splits) * (2 * n_sizes if is_list else n_sizes**2))
+        weights, unit = np.array([rows.w[i] for i in rows.index]), None
         if self.loss == "errors" and rows.total < 2**53:  # all sums are exact
             weights, unit = np.array(rows.weights, float), rows.unit
-        else:
-            weights, unit = np.array([rows.w[i] for i in rows.index]), None
-        matrix = self._matrix(splits)
-        return Search(matrix, target, weights, self.loss, unit, self.budget, is_list=is_list)
+        codes = (labels.index(_key(value)) if labels else value for value in rows.targets)
+        target, matrix = np.array(list(codes)), self._matrix(splits)
+        return Search(matrix, target, weights, self.loss, unit, self.budget, is_list)
 
     # --- 10. bounds of the weighted F1 ---
 
     def check_f1_bound(self, f1_bound: Any, tests: Sequence[int], budget: Budget) -> float:
         """Verify, node by node, that no tree has a larger weighted F1; return the bound."""
         upper_bound, proof = f1_bound["upper_bound"], f1_bound["proof"]
-        labels, _ = self._labels()
+        labels = self.rows.label_sets
         keys = [_key(label) for label in proof.get("classes", ())]
         is_complete = len(set(keys)) == len(keys) and set(labels) <= set(keys)
         _require(is_complete, "the proof must name the classes of the rows", keys)
@@ -1597,7 +1579,7 @@ class _Check:
             if (low > high + 1e-9 * total).any():
                 continue
             if "branches" in node:
-                nodes += _branch(node, low, high, is_whole=is_whole)
+                nodes += _branch(node, low, high, is_whole)
                 continue
             is_leaf = len(node.get("multipliers", ())) == len(n)
             is_leaf = is_leaf and max(node["linear"], default=0) < len(n)
@@ -1657,11 +1639,8 @@ class _Check:
             return float(self.rows.metric_of_loss(self.metric, loss, self.everything))
         key = float(loss), n_rules
         if key not in self._largest_f1:
-            weights: dict[Any, int] = defaultdict(int)
-            for value, weight in zip(self.rows.targets, self.rows.weights, strict=True):
-                weights[_key(value)] += weight
-            class_weights = sorted((w / self.rows.unit for w in weights.values()), reverse=True)
-            self._largest_f1[key] = largest_f1(class_weights, *key, self.budget)
+            weights = (weight / self.rows.unit for weight in self.rows.class_weights(self.all_rows))
+            self._largest_f1[key] = largest_f1(sorted(weights)[::-1], *key, self.budget)
         return min(self._largest_f1[key], f1)
 
     def state_claims(self, frontier: Any) -> list[str]:
@@ -1698,10 +1677,14 @@ class _Check:
         incumbent = f"{best} has {label} {sign * best_found:.4f}"
         given_score = self._given_score()
         if given_score is None:
-            limit = f"than {sign * _round_up(verified):.4f}; {incumbent}."
+            limit = f"than {sign * math.ceil(verified * 1e4 - 1e-9) / 1e4:.4f}; {incumbent}."
             return [f"No {space} has a better {self._describe_score('')} {limit}"]
         gap = verified - sign * given_score
-        margin = "" if gap <= rounding else f" by more than {_round_up(gap):.4f} {label}"
+        margin = (
+            ""
+            if gap <= rounding
+            else f" by more than {math.ceil(gap * 1e4 - 1e-9) / 1e4:.4f} {label}"
+        )
         return [f"No {space} is better{margin}; {incumbent}."]
 
     def _describe_space(self, frontier: Any) -> str:
@@ -1724,17 +1707,8 @@ class _Check:
         return f"decision {frontier['kind']} of at most {size} over {cuts}"
 
 
-def _round_up(number: float) -> float:
-    """Return a number rounded up to four decimals."""
-    return math.ceil(number * 1e4 - 1e-9) / 1e4
-
-
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _join(sizes: Sequence[int]) -> str:
-    return ", ".join(map(str, sizes))
 
 
 def _to_bits(mask: Any) -> int:
@@ -1774,7 +1748,7 @@ def _cut_positions(
         yield min(range(1, len(values)), key=lambda position: abs(n_below[position] - quantile))
 
 
-def _branch(node: Any, low: Any, high: Any, *, is_whole: bool) -> list[tuple[Any, Any, Any]]:
+def _branch(node: Any, low: Any, high: Any, is_whole: bool) -> list[tuple[Any, Any, Any]]:
     """Return both branches of a node on the predictions of one class."""
     k, (below, above) = node["class"], node["between"]
     is_next = is_whole and below == math.floor(below) and above == below + 1
@@ -1809,20 +1783,18 @@ def _list_premises(
     return sorted(premises - {0, all_rows})
 
 
-def _count_rules(n_splits: int, size: int, *, is_list: bool) -> float:
-    """Return an upper bound of the number of sets that an enumeration of rules divides."""
+def _is_enumerable(n_splits: int, size: int, is_list: bool) -> bool:
+    """Return whether an enumeration divides few sets of rows."""
     counts = [0.0, 1.0]
     while len(counts) <= size and counts[-1] <= _MAX_ENUMERATED:
         n = len(counts)
-        lefts = (1,) if is_list else range(1, n)
-        counts.append(
-            (1 + is_list) * n_splits * sum(counts[left] + counts[n - left] for left in lefts)
-        )
-    return counts[-1]
+        lefts = (1, 1) if is_list else range(1, n)  # premises come with their negations
+        counts.append(n_splits * sum(counts[left] + counts[n - left] for left in lefts))
+    return counts[-1] <= _MAX_ENUMERATED
 
 
 def _enumerate_rules(
-    splits: Sequence[int], cost: Callable[[int], Fraction], budget: Budget, *, is_list: bool
+    splits: Sequence[int], is_list: bool, cost: Callable[[int], Fraction], budget: Budget
 ) -> Callable[[int, int], Fraction]:
     """Return a function that finds the smallest loss of a number of rules by enumeration.
 
@@ -1858,19 +1830,11 @@ class Search:
     a set therefore also bounds similar sets, and only few sets must be solved.
 
     The columns of `matrix` are the rows for which each test or premise holds; `y` are class indices
-    or numbers. `unit` is the integer that represents a weight of 1; None if sums are rounded.
+    or numbers. `unit` is the integer that represents a weight of 1, or None if sums are rounded.
     """
 
     def __init__(
-        self,
-        matrix: Any,
-        y: Any,
-        w: Any,
-        loss: str,
-        unit: int | None,
-        budget: Budget,
-        *,
-        is_list: bool = False,
+        self, matrix: Any, y: Any, w: Any, loss: str, unit: Any, budget: Budget, is_list: bool
     ) -> None:
         self.loss, self.unit, self.budget, self.is_list = loss, unit, budget, is_list
         self.n_rows = len(w)
@@ -2009,6 +1973,7 @@ class Search:
             self._raise_bounds(lower, is_least, 1, size - 1, fewer - covered_costs)
         left_sizes = [1] if self.is_list else list(range(1, size))
         while True:
+            self.budget.check_time()
             totals = np.array([lower[0][k] + lower[1][size - k] for k in left_sizes])
             total, needed = float(totals.min()), min(best, limit)
             if total >= needed:
@@ -2026,7 +1991,9 @@ class Search:
             side = max(open_sides, key=sizes.__getitem__)
             n_leaves = sizes[side]
             is_child = matrix[:, test] == 1 - side
-            child_limit = needed - float(lower[1 - side][sizes[1 - side]][test])
+            # Rounded sums of sufficient bounds must reach the limit.
+            target = needed if self.unit is not None else needed + 1e-12 * abs(needed)
+            child_limit = target - float(lower[1 - side][sizes[1 - side]][test])
             bound, is_solved = self._solve(points[is_child], n_leaves, child_limit)
             costs = np.where(is_child, max_costs, 0)
             costs_inside = costs @ matrix
@@ -2107,7 +2074,7 @@ class F1Search(Search):
         penalty = np.maximum(multipliers, 0) @ high + np.minimum(multipliers, 0) @ low
         #: Part of the objective that does not depend on the tree.
         self.constant = float(slope @ high + penalty - row_costs.min() * n.sum())
-        super().__init__(matrix, y, w, "errors", None, budget)
+        super().__init__(matrix, y, w, "errors", None, budget, False)
         self.min_costs = self._loss_of_sums(self.stats)
         self.max_costs = self.stats.sum(axis=1) * (1.25 + float(self.row_costs.max()))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from functools import cache, partial
 from itertools import combinations, product
 
 import numpy as np
@@ -11,7 +13,13 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from skescore.certificates import bound_weighted_f1
-from skescore.certificates._check import Budget, largest_f1
+from skescore.certificates._check import (
+    Budget,
+    Search,
+    _enumerate_rules,
+    _list_premises,
+    largest_f1,
+)
 
 
 def best_of_all(y: list[int], n_classes: int) -> dict[tuple[int, int], float]:
@@ -128,3 +136,38 @@ def test_f1_bound_of_even_classes_is_tight() -> None:
 def test_f1_bound_rejects_invalid_weights(weights: list[float]) -> None:
     with pytest.raises(ValueError, match=r"class_weights must be finite numbers of 0 or more"):
         bound_weighted_f1(weights, 0)
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+@pytest.mark.parametrize("loss", ["errors", "squared_error", "absolute_error"])
+def test_search_of_checker_equals_enumeration(loss: str, is_list: bool) -> None:
+    """Rounded weights must neither end the search too early nor keep it from ending."""
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        y = rng.integers(0, 3, 12) if loss == "errors" else rng.normal(size=12).round(1)
+        weights = rng.choice([0.1, 0.3, 0.7], 12)
+        matrix = rng.random((12, 5)) < 0.5
+        splits = [sum(1 << int(i) for i in np.flatnonzero(column)) for column in matrix.T]
+        if is_list:
+            splits = _list_premises(splits, 2**12 - 1, 2, Budget(60, 2**30))
+            bits = [[premise >> i & 1 for premise in splits] for i in range(12)]
+            matrix = np.array(bits, dtype=bool)
+        cost = cache(partial(loss_of_constant, y, weights, loss))
+        enumerated = _enumerate_rules(splits, is_list, cost, Budget(60, 2**30))
+        for size in (1, 2, 3, 4):
+            least = float(enumerated(2**12 - 1, size))
+            search = Search(matrix, y, weights, loss, None, Budget(60, 2**30), is_list)
+            for share in (0.5, 1, 1 + 1e-9, 2):
+                bound = float(search.exact_bound(size, Fraction(least * share)))
+                assert min(least, least * share) - 1e-9 <= bound <= least + 1e-12
+
+
+def loss_of_constant(y: np.ndarray, weights: np.ndarray, loss: str, bits: int) -> Fraction:
+    """Return the loss of the best constant for a set of rows."""
+    rows = [i for i in range(len(y)) if bits >> i & 1]
+    y, weights = y[rows], weights[rows]
+    if loss == "errors":
+        return Fraction(min(weights[y != label].sum() for label in np.unique(y)))
+    if loss == "squared_error":
+        return Fraction((weights * (y - np.average(y, weights=weights)) ** 2).sum())
+    return Fraction(min((weights * np.abs(y - value)).sum() for value in y))
