@@ -530,8 +530,8 @@ class _Rows:
         is_complete = "squares" not in self.stated and len(weights) == len(exact)
         _require(is_complete, "each class must have one weight", weights)
         # Labels are sorted by their text; numbers may be written in several ways.
-        for number, weight in zip(sorted(weights), sorted(exact.values()), strict=True):
-            _require_equal("a class weight", number, weight)
+        for stated, number in zip(sorted(weights), sorted(exact.values()), strict=True):
+            _require_equal("a class weight", stated, number)
 
     def weight_of(self, rows: Sequence[int]) -> int:
         """Return the sum of the integer weights of some rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 import subprocess
@@ -691,3 +692,15 @@ def test_checker_runs_without_the_package(is_true, tmp_path):
     assert run.returncode == (0 if is_true else 1)
     assert run.stdout.rstrip() == str(check_certificate(text, frame, y, weights))
     assert "against bought" in run.stdout or not is_true
+
+
+def test_checker_imports_only_standard_library_and_numpy():
+    tree = ast.parse(Path(_check.__file__).read_text(encoding="utf-8"))
+    modules = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules.add("." * node.level + str(node.module))
+    names = {module.split(".")[0] for module in modules}
+    assert names - sys.stdlib_module_names == {"numpy"}
