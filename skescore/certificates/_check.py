@@ -1788,8 +1788,9 @@ def _is_enumerable(n_splits: int, size: int, is_list: bool) -> bool:
     counts = [0.0, 1.0]
     while len(counts) <= size and counts[-1] <= _MAX_ENUMERATED:
         n = len(counts)
-        lefts = (1, 1) if is_list else range(1, n)  # premises come with their negations
-        counts.append(n_splits * sum(counts[left] + counts[n - left] for left in lefts))
+        # A premise or its negation is followed by a list with one rule fewer.
+        n_lists, n_trees = 2 * counts[-1], sum(counts[k] + counts[n - k] for k in range(1, n))
+        counts.append(n_splits * (n_lists if is_list else n_trees))
     return counts[-1] <= _MAX_ENUMERATED
 
 
