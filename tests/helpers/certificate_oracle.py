@@ -399,7 +399,12 @@ class Oracle:
                 is_right = (
                     int(n_rows) == len(self.case.X)
                     and int(n_rules) == len(certificate.given_rules["rules"] or ())
-                    and abs(sign * float(score) - self.given_score(certificate)) < 6e-5
+                    and math.isclose(
+                        sign * float(score),
+                        self.given_score(certificate),
+                        rel_tol=1e-12,
+                        abs_tol=6e-5,
+                    )
                     and (" with their weights" in claim) == (self.case.weights is not None)
                     and weights
                     == {
