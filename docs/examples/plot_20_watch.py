@@ -1,10 +1,10 @@
 """
-Detect rules that no longer hold
-================================
+Detect rules that became less accurate
+======================================
 
 The error rate of rule 2 doubles after 2,000 rows. Soon afterwards, the bound on its false alarm
 probability falls below 5 %, which raises an alarm. The bounds of the other rules stay above 5 %.
-For unchanged rules, the probability that the monitor ever raises an alarm is at most 5 %.
+The probability that the monitor ever raises a false alarm is at most 5 %.
 """
 
 import matplotlib.pyplot as plt

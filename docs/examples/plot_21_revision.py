@@ -2,7 +2,7 @@
 Extract changed rules again
 ===========================
 
-Rules were extracted from the rows of one year. In the next year, one of them no longer holds for
+Rules were extracted from the rows of one year. In the next year, one of them is wrong for
 ages above 70. The revision finds this rule, replaces it, and keeps the others unchanged.
 """
 
@@ -24,7 +24,7 @@ rules = RuleSet(
 
 
 def draw(n_rows, seed, limit):
-    """Draw rows with 5 % wrong labels; the second rule holds up to an age of `limit`."""
+    """Draw rows with 5 % wrong labels; the second rule is right up to an age of `limit`."""
     rng = np.random.default_rng(seed)
     age, income = rng.integers(18, 90, n_rows), rng.normal(50, 15, n_rows).round(1)
     X = pd.DataFrame({"age": age, "income": income})

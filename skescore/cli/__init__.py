@@ -39,7 +39,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "calibrate": ("_calibrate", "add prediction sets or intervals with guaranteed coverage"),
         "explain": ("_explain", "explain the predictions of saved rules for single rows"),
         "serve": ("_serve", "predict rows on a local web page or over HTTP"),
-        "watch": ("_watch", "detect when saved rules no longer hold on new rows"),
+        "watch": ("_watch", "detect when saved rules become less accurate"),
         "import": ("_import", "import rules from other tools and models"),
         "report": ("_report", "write a run, or a comparison of two runs, as an HTML page"),
         "bench": ("_bench", "compare extractors over data sets, models and seeds"),

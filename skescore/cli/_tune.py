@@ -355,9 +355,9 @@ def add_revision_options(parser: argparse.ArgumentParser) -> None:
         action=OF_FOLDER,
         type=Path,
         metavar="RUN",
-        help="revise the rules in the folder of this run: rules that no longer hold on these rows "
-        "are extracted again, and all other rules are kept; DATA and options default to the values "
-        "of that run",
+        help="revise the rules in the folder of this run: rules whose error rate has risen on "
+        "these rows are replaced, and all other rules are kept; DATA and options default to the "
+        "values of that run",
     )
     group.add_argument(
         "--since",

@@ -1,4 +1,4 @@
-"""``skescore watch``: detect when saved rules no longer hold on new rows."""
+"""``skescore watch``: detect when saved rules become less accurate on new rows."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ if TYPE_CHECKING:
     from skescore.rules import RuleSet
 
 DESCRIPTION = """\
-Detect when saved rules no longer hold. `skescore watch` adds new rows batch by batch, and reports
-which rule changed, since when and by how much. It compares the new rows with held-out rows, which
-were counted by `skescore tune --output` (baseline.json) or by `skescore watch init`. The
-probability that unchanged rules ever raise an alarm is at most --alpha, however often it runs.
+Detect when saved rules become less accurate, or predict other shares of the rows. `skescore watch`
+adds new rows batch by batch, and reports which rule changed, since when and by how much. It
+compares the new rows with held-out rows, which were counted by `skescore tune --output`
+(baseline.json) or by `skescore watch init`. The probability of ever raising a false alarm is at
+most --alpha, however often the command runs.
 
 Every batch counts once, even if the command is repeated or killed. Exit codes: 0 no change, 1
 failure, 2 wrong usage, 3 a rule changed (until `watch init --overwrite` resets the alarm).
@@ -122,7 +123,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--alpha",
         type=arguments.number_above(0),
         metavar="P",
-        help="largest probability that unchanged rules ever raise an alarm (default 0.05)",
+        help="largest probability of ever raising a false alarm (default 0.05)",
     )
     group.add_argument(
         "--tolerance",

@@ -1,4 +1,4 @@
-"""Monitor of a rule list: rules that no longer hold, with time and size of the change."""
+"""Monitor of a rule list: rates of rules that changed, with time and size of the change."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
             0.9,
             0.0,
             "share of its labeled rows that it predicts wrongly",
-            "retrain the model on rows since the change, then extract the rule again from them",
+            "retrain the model on rows since the change, then revise the rules on these rows",
         ),
         MonitorKind(
             "disagreement",
@@ -85,7 +85,7 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
             0.04,
             0.0,
             "share of its rows that the model predicts differently",
-            "extract the rule again from the current model",
+            "revise the rules with the current model",
         ),
         MonitorKind(
             "share",
@@ -209,7 +209,7 @@ class _Monitor:
 
 
 class RuleMonitor:
-    """Monitor that detects when rules stop holding, with a guarantee on false alarms.
+    """Monitor that detects when rules become less accurate, with a guarantee on false alarms.
 
     Parameters
     ----------

@@ -63,8 +63,7 @@ def monitor_page(monitor: RuleMonitor, title: str = "Rules over time") -> str:
     summary = (
         f"{monitor.n_rows:,} rows, {monitor.n_labels:,} labels. "
         + (f"{n_changed} of {len(names)} rows of this table changed." if changes else "No change.")
-        + f" The probability that unchanged rules ever raise an alarm is at most "
-        f"{100 * monitor.alpha:g} %."
+        + f" The probability of ever raising a false alarm is at most {100 * monitor.alpha:g} %."
     )
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}'

@@ -1,4 +1,4 @@
-"""Revision of rules: extract the rules that no longer hold again, and keep the others."""
+"""Revision of rules: replace the rules whose error rate has risen, and keep the others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Revision:
     changes : tuple of RuleChange
         Changes of the earlier rules on the new rows.
     changed : tuple of int
-        Indices of the rules that no longer hold; the number of rules means uncovered rows.
+        Indices of the rules to replace; the number of rules stands for uncovered rows.
     extractor : RevisedRulesExtractor
         Extractor of the revised rules, fitted on all new rows.
     score, search_score : float
@@ -229,7 +229,7 @@ def _describe(change: RuleChange) -> str:
 def find_changes(
     rules: Any, baseline: RuleBaseline, search: ExtractorSearchCV, *, alpha: float = 0.05
 ) -> list[RuleChange]:
-    """Return the rules that no longer hold on the rows of a search, with their changes.
+    """Return the changes of the rates of rules on the rows of a search.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def revise_rules(
     changes: Sequence[RuleChange] | None = None,
     max_cost: float = MAX_COST,
 ) -> Revision:
-    """Replace the rules that no longer hold by new ones, and keep the others unchanged.
+    """Replace the rules whose error rate has risen, and keep the others unchanged.
 
     Parameters
     ----------
