@@ -99,8 +99,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch",
         metavar="NAME",
-        help="name of the batch; a batch with the same name is not counted again (default: the "
-        "checksum of the file; required for rows in a source)",
+        help="name of the batch; a batch with the same name is not counted again (default: name "
+        "and checksum of the file; required for rows in a source)",
     )
     parser.add_argument(
         "--time", metavar="TIME", help="arrival time of the rows, for reports (default: now)"
@@ -246,7 +246,7 @@ def _now(options: argparse.Namespace) -> str:
 
 
 def _batch_name(options: argparse.Namespace) -> str:
-    """Return the name of the batch, by default a hash of the file."""
+    """Return the name of the batch, by default the name of the file and a hash of its content."""
     if options.batch is not None:
         return str(options.batch)
     path = expand_home(options.data)
