@@ -23,7 +23,7 @@ from skescore.rules._conditions import as_numbers
 from skescore.rules._row_table import without_null_categories
 from skescore.sources._encoding import EncodedRows
 from skescore.sources._scale import Scale
-from skescore.sources._tables import ColumnError, SourceError, check_columns
+from skescore.sources._tables import ColumnError, SourceError, check_columns, check_weights
 
 Floats = NDArray[np.float64]
 
@@ -124,7 +124,7 @@ class BatchReader:
             for name in self.columns:
                 column = batch[name]
                 if not hasattr(column, "iloc"):
-                    column = pd.Series(column.to_numpy())
+                    column = _series_from_polars(column)
                 elif str(column.dtype).startswith("dictionary<"):  # pandas with Arrow types
                     column = _series_from_arrow(column.array.__arrow_array__())
                 # Columns are aligned by position, not by index.
@@ -244,7 +244,12 @@ class BatchReader:
 
     def count_labels(self, batch: Any, task: str) -> Counter[Any]:
         """Count the rows of each class; in regression, count all rows under the key None."""
-        labels = self.labels(self.frame(batch))
+        frame = self.frame(batch)
+        if self.weight is not None and len(frame):
+            weights = self._numbers(frame[self.weight])
+            n_missing = int(np.isnan(weights).sum())
+            check_weights(self.name, n_missing, float(weights.min()), float(weights.max()))
+        labels = self.labels(frame)
         if labels.isna().any():
             raise SourceError(
                 f"The target of {self.name} must hold a label in every row. Drop such rows first."
@@ -260,8 +265,12 @@ class BatchReader:
         the order of the batches nor on the process that reads them.
         """
         frame = self.frame(batch)
-        first_rows = pd.util.hash_pandas_object(frame.head(64), index=False).to_numpy()
-        rng = np.random.default_rng([seed, len(frame), zlib.crc32(first_rows.tobytes())])
+        first_rows = frame.head(64)
+        try:
+            hashes = pd.util.hash_pandas_object(first_rows, index=False)
+        except TypeError:  # lists have no hashes
+            hashes = pd.util.hash_pandas_object(first_rows.astype(str), index=False)
+        rng = np.random.default_rng([seed, len(frame), zlib.crc32(hashes.to_numpy().tobytes())])
         probability: Any = probabilities.get(None)
         if probability is None:
             labels = self.labels(frame).astype(object).map(python_value)
@@ -359,6 +368,15 @@ def _are_rounded(column: Any) -> bool:
 
     ends = pc.min_max(column).as_py().values()
     return any(end is not None and abs(end) > 2**53 for end in ends)
+
+
+def _series_from_polars(column: Any) -> pd.Series:
+    if column.null_count() and column.dtype.is_integer():
+        ends = column.min() or 0, column.max() or 0
+        if max(map(abs, ends)) > 2**53:  # NumPy would round them to floats
+            dtype = "UInt64" if column.dtype.is_unsigned_integer() else "Int64"
+            return pd.Series(column.to_list(), dtype=dtype)
+    return pd.Series(column.to_numpy())
 
 
 def _exact_integers(column: Any) -> pd.Series:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -231,8 +231,6 @@ def count_source_decisions(
     count_decisions(ruleset, no_rows, labels, model_predictions=model_predictions, **options)
     reducer = DecisionReducer(ruleset, data.target, model_column, options)
     # A source without labels is opened with any column as its target.
-    opened = DataSource(
-        data.source, data.target or used[0], None, data.batch_size, data.memory, data.n_jobs
-    )
+    opened = replace(data, target=data.target or used[0])
     with opened.open(columns) as rows:
         return rows.reduce(reducer)

@@ -33,7 +33,7 @@ from skescore.sources._sums import (
     ResidualReducer,
 )
 from skescore.sources._table_queries import TableQueries
-from skescore.sources._tables import ColumnError, SourceError
+from skescore.sources._tables import ColumnError, SourceError, check_weights
 
 __all__ = [
     "SourceExtraction",
@@ -89,15 +89,7 @@ class Survey:
                 f"{label} of {source} must hold a label in every row, but {self.label.n_missing} "
                 "rows have none. Exclude such rows, for example in a view."
             )
-        weight = self.weight
-        if weight.n_missing or weight.low < 0 or weight.high == math.inf:
-            problem = f"range from {weight.low!r} to {weight.high!r}"
-            if weight.n_missing:
-                problem = f"are missing in {weight.n_missing} rows"
-            raise SourceError(
-                f"The weights of {source} must be finite and not negative, but they {problem}. "
-                "Exclude such rows, or give them the weight 0."
-            )
+        check_weights(source, self.weight.n_missing, self.weight.low, self.weight.high)
         for name, column in zip(names, self.columns, strict=True):
             self._check_feature(name, column, source)
         self._check_labels(label, task, source)
@@ -109,7 +101,7 @@ class Survey:
                 f"Column {name!r} of {source} must hold finite numbers, but they range from "
                 f"{column.low!r} to {column.high!r}. Replace infinite values with NULL or a bound."
             )
-        if not column.is_numeric and has_numbers:
+        if _has_mixed_types(column.values) or (not column.is_numeric and has_numbers):
             raise ValueError(
                 f"Column {name!r} of {source} must hold numbers or categories, but it holds "
                 "both. Convert it to text, or exclude it from features=..."
@@ -122,6 +114,15 @@ class Survey:
             raise SourceError(
                 f"{label} of {source} must hold strings, numbers or booleans, but it holds "
                 f"{min(invalid, key=repr)!r}. Convert it to text or a number in a view."
+            )
+        if _has_mixed_types(self.label.values):
+            text, other = (
+                min((v for v in self.label.values if isinstance(v, str) == is_text), key=repr)
+                for is_text in (True, False)
+            )
+            raise SourceError(
+                f"{label} of {source} must hold either strings or numbers, but it holds {text!r} "
+                f"and {other!r}. Convert all labels to text in a view."
             )
         if task == "classification":
             _check_n_values(
@@ -143,6 +144,10 @@ class Survey:
             else Column(name, values=tuple(sorted(column.values)))
             for name, column in zip(names, self.columns, strict=True)
         ]
+
+
+def _has_mixed_types(values: Iterable[Any]) -> bool:
+    return len({isinstance(value, str) for value in values}) > 1
 
 
 def _check_n_values(column: ColumnSummary, subject: str, remedy: str) -> None:
@@ -216,6 +221,13 @@ class SurveyReducer(Reducer[Survey]):
     def _numeric_features(self, table: TableQueries) -> set[str]:
         """Return the numeric features, determined from their smallest and largest values."""
         types = table.table.types
+        for name in table.features:
+            if types[name].kind == "other":
+                raise ColumnError(
+                    f"Column {name!r} of {table.name} must hold numbers or categories, but its "
+                    f"type is {types[name].name}. Convert it in a view, or exclude it from "
+                    "features=..."
+                )
         names = [name for name in table.features if types[name].kind != "flag"]
         if not names:
             return set()

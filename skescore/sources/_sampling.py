@@ -16,7 +16,7 @@ from skescore.sources._batch_reader import MAX_VALUES, BatchReader, plain_value
 from skescore.sources._data_source import DataSource, feature_names
 from skescore.sources._reducers import Reducer
 from skescore.sources._table_queries import TableQueries
-from skescore.sources._tables import SourceError
+from skescore.sources._tables import ColumnError, SourceError, check_weights
 
 __all__ = ["SourceSample", "sample_source"]
 
@@ -127,7 +127,7 @@ def sample_source(
     Raises
     ------
     SourceError
-        If rows cannot be read or lack labels.
+        If rows cannot be read, lack labels, or have invalid weights.
     ValueError
         If a column or a parameter is invalid.
 
@@ -230,6 +230,13 @@ class LabelCountReducer(Reducer[dict[Any, int]]):
         """Count the labels of a table."""
         is_regression = self.task == "regression"
         table.check_numbers([table.target if is_regression else None, table.weight_column])
+        if table.weight is not None:
+            weight = f"count({table.weight}), min({table.weight}), max({table.weight})"
+            query = f"SELECT count(*), {weight} FROM {table.weighted_rows}"
+            ((n_rows, n_weights, low, high),) = table.fetch(query)
+            if n_rows:
+                low, high = (math.nan if end is None else float(end) for end in (low, high))
+                check_weights(table.name, int(n_rows) - int(n_weights), low, high)
         counts: dict[Any, int]
         if is_regression:
             query = f"SELECT count(*), count({table.label}) FROM {table.weighted_rows}"
@@ -270,7 +277,14 @@ class DrawReducer(Reducer[pd.DataFrame]):
 
     def combine(self, parts: Iterable[pd.DataFrame | None], name: str) -> pd.DataFrame:
         """Concatenate the rows of all batches."""
-        return pd.concat([part for part in parts if part is not None], ignore_index=True)
+        drawn = [part for part in parts if part is not None]
+        frame = pd.concat(drawn, ignore_index=True)
+        for column in frame.columns:
+            series = [part[column] for part in drawn]
+            if any(values.dtype.kind in "iu" for values in series):
+                values = [value for batch in series for value in batch.tolist()]
+                frame[column] = _without_rounding(frame[column], values, name)
+        return frame
 
     def reduce_batch(self, reader: BatchReader, batch: Any) -> pd.DataFrame:
         """Draw rows of a batch."""
@@ -302,8 +316,12 @@ class DrawReducer(Reducer[pd.DataFrame]):
                 f"SELECT {names} FROM {table.weighted_rows} {conjunction} {random_number} < "
                 f"{probability}"
             )
-        rows = table.fetch(query)
-        return pd.DataFrame([tuple(map(plain_value, row)) for row in rows], columns=columns)
+        rows = [tuple(map(plain_value, row)) for row in table.fetch(query)]
+        frame = pd.DataFrame(rows, columns=columns)
+        for position, name in enumerate(columns):
+            values = [row[position] for row in rows]
+            frame[name] = _without_rounding(frame[name], values, table.name)
+        return frame
 
     def _seeded_query(self, table: TableQueries, names: str, probability: str) -> str:
         """Return a query that draws by a hash of the row, its number among equal rows and the seed.
@@ -328,3 +346,20 @@ class DrawReducer(Reducer[pd.DataFrame]):
             f"WHERE (skescore_hash & {2**52 - 1}) / {float(2**52)!r} < {probability} "
             "ORDER BY skescore_hash, skescore_text"
         )
+
+
+def _without_rounding(column: pd.Series, values: list[Any], source: str) -> pd.Series:
+    """Return a column of the integers `values` if pandas has rounded some of them to floats."""
+    integers = [value for value in values if isinstance(value, int)]
+    largest = max(integers, key=abs, default=0)
+    if column.dtype.kind != "f" or abs(largest) <= 2**53:
+        return column
+    dtype = "UInt64" if largest >= 2**63 else "Int64"
+    try:
+        return pd.Series([None if pd.isna(v) else v for v in values], dtype=dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ColumnError(
+            f"Column {column.name!r} of {source} must have one type in all rows, but it holds the "
+            f"integer {largest}, which the floats of other rows cannot represent. Convert all "
+            "values to floats or to text."
+        ) from error

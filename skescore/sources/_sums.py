@@ -342,7 +342,8 @@ class NodeLabels:
             for unit, (whole_units, remainder) in zip(units, self.pieces, strict=True)
         )
         if self.low == self.high:
-            return LabelMoments(float(weight), self.low, 0.0)
+            # Sources differ in which of -0.0 and 0.0 is smallest.
+            return LabelMoments(float(weight), self.low + 0.0, 0.0)
         mean = first / weight
         variance = max(second / weight - mean * mean, Fraction(0))
         return LabelMoments(

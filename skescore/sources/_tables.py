@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -28,6 +29,7 @@ __all__ = [
     "SourceError",
     "SqlTable",
     "check_columns",
+    "check_weights",
     "is_spark",
     "is_url",
     "open_spark",
@@ -205,6 +207,16 @@ def check_columns(
                 f"{name} must have one column for {role} {column!r}, but several have this name. "
                 "Rename or drop all but one of them."
             )
+
+
+def check_weights(name: str, n_missing: int, low: float, high: float) -> None:
+    """Raise a SourceError if weights are missing, negative or infinite; NaN is infinite."""
+    if n_missing or not (low >= 0 and high < math.inf):
+        problem = f"are missing in {n_missing} rows" if n_missing else f"range from {low} to {high}"
+        raise SourceError(
+            f"The weights of {name} must be finite and not negative, but they {problem}. "
+            "Exclude such rows, or give them the weight 0."
+        )
 
 
 def is_url(source: Any) -> bool:

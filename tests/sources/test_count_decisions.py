@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 import sqlalchemy
 
@@ -21,7 +22,7 @@ from skescore.rules import (
     Rule,
     RuleSet,
 )
-from skescore.sources import SourceError, count_source_decisions
+from skescore.sources import DataSource, SourceError, count_source_decisions
 
 CLASSIFICATION = RuleSet(
     [
@@ -115,3 +116,29 @@ def test_source_decisions_require_a_tolerance_per_rule(tolerances: Any, tmp_path
 def test_source_decisions_reject_labels_of_another_type() -> None:
     with pytest.raises(SourceError, match="labels of the type of the classes"):
         count_source_decisions(CLASSIFICATION, [frame("regression")], "y")
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_source_decisions_compare_integers_of_polars_exactly(lazy: bool) -> None:
+    codes = [2**53 + 1, 2**53, None, None]
+    batch = polars.DataFrame({"code": codes, "y": [*codes[:3], 2**53 + 1]})
+    rules = RuleSet(
+        [Rule([OneOf(0, [2**53 + 1])], 2**53 + 1)],
+        ["code"],
+        task="classification",
+        classes=[2**53 + 1, 2**53],
+        fallback=Fallback(2**53),
+    )
+    counts = count_source_decisions(rules, batch.lazy() if lazy else batch, "y")
+    assert counts.n_rows.tolist() == [1, 3]
+    assert counts.n_labeled.tolist() == [1, 2]
+    assert counts.n_errors.tolist() == [0, 1]
+
+
+def test_source_decisions_read_columns_of_folders(tmp_path: Path) -> None:
+    for year in (2024, 2025):
+        (tmp_path / f"year={year}").mkdir()
+        pd.DataFrame({"y": ["a", "b"]}).to_parquet(tmp_path / f"year={year}" / "part.parquet")
+    rules = RuleSet([Rule([Interval(0, upper=2024)], "a")], ["year"], task="classification")
+    source = DataSource(tmp_path, "y", partitioning="hive")
+    assert count_source_decisions(rules, source).n_rows.tolist() == [2, 2]

@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
+import polars
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from skescore.metrics import confusion
 from skescore.rules import Interval, OneOf, Rule, RuleSet
-from skescore.sources import SourceError, count_source, sample_source
+from skescore.sources import DataSource, SourceError, count_source, sample_source
 
 TABLE = """
 CREATE TABLE folded (
@@ -207,3 +211,37 @@ def test_integers_beyond_64_bits_are_rejected(value: int, tmp_path: Path) -> Non
     rules = RuleSet([Rule([OneOf(0, [1])], "a")], ["k's"], task="classification")
     with pytest.raises(SourceError, match=r"column \"k's\" must lie from .* CAST the column"):
         count_source(rules, in_duckdb(tmp_path, *commands), target="label")
+
+
+def test_sample_source_keeps_integers_next_to_missing_values(tmp_path: Path) -> None:
+    """Integers beyond 2**53 are not rounded if other rows have missing values."""
+    codes = [2**53 + 1, 2**53 + 3, None, 7]
+    rows = pa.table({"code": pa.array(codes, pa.int64()), "label": ["a"] * 4})
+    frame = polars.from_arrow(rows)
+    parquet.write_table(rows, tmp_path / "some.parquet", row_group_size=2)
+    create = "CREATE TABLE folded (code BIGINT, label TEXT)"
+    values = ", ".join(f"({code or 'NULL'}, 'a')" for code in codes)
+    commands = create, f"INSERT INTO folded VALUES {values}"
+    for source in (
+        rows,
+        frame,
+        frame.lazy(),
+        [rows[:2], rows[2:]],
+        [frame[:2], frame[2:]],
+        tmp_path / "some.parquet",
+        in_sqlite(tmp_path, *commands),
+        in_duckdb(tmp_path, *commands),
+    ):
+        drawn = sample_source(DataSource(source, "label", batch_size=2)).frame["code"]
+        assert [None if pd.isna(v) else v for v in drawn.tolist()] == codes
+
+
+def test_sample_source_rejects_integers_that_floats_of_other_batches_round() -> None:
+    whole = pd.DataFrame({"code": [2**53 + 1, 3], "label": ["a", "b"]})
+    with pytest.raises(ValueError, match=f"'code'.*one type in all rows.*{2**53 + 1}"):
+        sample_source([whole, whole.assign(code=0.5)], "label")
+    large = whole.assign(code=np.array([2**63 + 1, 3], dtype=np.uint64))
+    gaps = whole.assign(code=[np.nan, 7.0])
+    drawn = sample_source([large, gaps], "label").frame["code"].tolist()
+    assert drawn[:2] == [2**63 + 1, 3]
+    assert drawn[3] == 7

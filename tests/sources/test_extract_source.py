@@ -659,6 +659,21 @@ def test_missing_labels_and_invalid_weights_are_rejected(name: str, tmp_path: Pa
         source = SOURCES[name](wrong, folder)
         with pytest.raises(SourceError, match=r"label in every row|finite and not negative"):
             extract_source(CARTExtractor(None), source, "label", sample_weight="weight")
+        with pytest.raises(SourceError, match=r"label in every row|finite and not negative"):
+            sample_source(source, "label", sample_weight="weight")
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["folder", "duckdb", "sqlite", "list of frames"])
+def test_sample_source_rejects_infinite_and_missing_weights(
+    name: str, weight: float, tmp_path: Path
+) -> None:
+    frame = table_of("classification")
+    frame.loc[7, "weight"] = weight
+    source = SOURCES[name](frame, tmp_path)
+    for target, task in (("label", "classification"), ("age", "regression")):
+        with pytest.raises(SourceError, match=r"not negative, but they (are missing|range)"):
+            sample_source(source, target, task=task, sample_weight="weight")
 
 
 def test_extract_source_detects_a_changed_table() -> None:
@@ -706,8 +721,16 @@ def test_extract_source_respects_types_of_a_database(tmp_path: Path) -> None:
             "FROM range(100) AS numbers(i)"
         )
     url = f"duckdb:///{tmp_path}/some.db?table=t"
-    with pytest.raises(ValueError, match=r"'day'.*must hold numbers or categories"):
+    with pytest.raises(ValueError, match=r"'day'.*must hold numbers or categories, but .* DATE"):
         extract_source(CARTExtractor(None), url, "label")
+    for kind in ("[i]", "{'a': i}", "uuid()"):
+        with duckdb.connect(str(tmp_path / "some.db")) as connection:
+            connection.execute(
+                f"CREATE OR REPLACE TABLE u AS SELECT {kind} AS other, 'a' AS label "
+                "FROM range(9) AS numbers(i)"
+            )
+        with pytest.raises(ValueError, match=r"'other'.*must hold numbers or categories"):
+            extract_source(CARTExtractor(None), f"{url[:-1]}u", "label")
     extractor = CARTExtractor(None, features=["price", "flag", "nothing"])
     rules = extract_source(extractor, url, "label").rules
     assert rules.classes == (False, True)
@@ -739,3 +762,29 @@ def test_extract_source_ignores_signs_of_zeros() -> None:
     results = [extract_source(CARTExtractor(None), b, "label") for b in (batches, batches[::-1])]
     assert results[0].rules.to_json() == results[1].rules.to_json()
     assert "-0.0" not in results[0].rules.to_json()
+
+
+def test_extract_source_ignores_signs_of_zero_labels() -> None:
+    rows = pd.DataFrame({"x": [1.0, 2.0, 3.0], "label": [-0.0, 0.0, 5.0]})
+    parts = [rows[:1], rows[1:2], rows[2:]]
+    found, expected = (
+        extract_source(CARTExtractor(None), batches, "label", task="regression", cuts=2).rules
+        for batches in (parts, parts[::-1])
+    )
+    assert found.to_json() == expected.to_json()
+    assert "-0.0" not in found.to_json()
+
+
+def test_extract_source_rejects_labels_and_categories_of_several_types() -> None:
+    texts = pd.DataFrame({"x": ["a", "b"], "label": ["1", "2"]})
+    flags = pd.DataFrame({"x": [True, False], "label": ["1", "2"]})
+    numbers = pd.DataFrame({"x": ["a", "b"], "label": [1, 2]})
+    with pytest.raises(SourceError, match="either strings or numbers, but it holds '1' and 1"):
+        extract_source(CARTExtractor(None), [texts, numbers], "label", task="classification")
+    with pytest.raises(ValueError, match=r"'x'.*numbers or categories, but it holds both"):
+        extract_source(CARTExtractor(None), [texts, flags], "label")
+
+
+def test_sample_source_reads_columns_of_lists() -> None:
+    rows = pd.DataFrame({"tags": [["a"], [], ["a", "b"]], "label": ["p", "q", "p"]})
+    assert sample_source(rows, "label").frame["tags"].tolist() == rows["tags"].tolist()
