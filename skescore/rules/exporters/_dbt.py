@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from skescore.rules.exporters._sql import WITHOUT_STAR
+
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
@@ -85,7 +87,8 @@ def to_dbt(
     # indented, because texts may contain line breaks.
     expression = re.sub(r"[{\r]+", lambda run: f"{{{{ {_jinja_text(run[0])} }}}}", expression)
     column = "rule" if kind == "assign" else "prediction"
+    star, alias = ("stored_rows.*", " stored_rows") if dialect in WITHOUT_STAR else ("*", "")
     return (
-        f"{{{{ config(materialized={_jinja_text(materialized)}) }}}}\n\nselect\n  *,\n"
-        f"{expression} as {column}\nfrom {{{{ {relation}({arguments}) }}}}\n"
+        f"{{{{ config(materialized={_jinja_text(materialized)}) }}}}\n\nselect\n  {star},\n"
+        f"{expression} as {column}\nfrom {{{{ {relation}({arguments}) }}}}{alias}\n"
     )

@@ -40,6 +40,8 @@ _INFINITE = {
 }
 #: Databases without TRUE and FALSE; SQLite may interpret them as names of columns.
 _WITHOUT_FLAGS = ("tsql", "oracle", "sqlite")
+#: Databases in which other columns may follow ``table.*``, but not ``*``.
+WITHOUT_STAR = ("oracle", "teradata")
 #: Dialects that are written without sqlglot.
 _BUILT_IN_DIALECTS = ("duckdb", "postgres", "sqlite")
 #: Test that a column of unknown type holds floats, because the text "nan" is not a missing value.
@@ -104,6 +106,11 @@ class Dialect:
         """Write a class label or the value of a category."""
         if isinstance(value, str):
             _check_text(value, "The label")
+            if not value and self.name == "oracle":
+                raise ValueError(
+                    "The rules contain the text '', which Oracle stores as NULL. Use another text "
+                    "for it in the rules and in the table."
+                )
             return "'" + value.replace("'", "''") + "'"
         if isinstance(value, bool):
             if self.name in _WITHOUT_FLAGS:
@@ -577,7 +584,8 @@ def to_sql(
         parts = [table] if isinstance(table, str) else list(table)
         path = ".".join(style.identifier(part, "table") for part in parts)
         name = output_name or ("rule" if kind == "assign" else "prediction")
-        text = f"SELECT *, {text} AS {style.identifier(name, 'output_name')} FROM {path}"
+        star = f"{style.identifier(parts[-1], 'table')}.*" if dialect in WITHOUT_STAR else "*"
+        text = f"SELECT {star}, {text} AS {style.identifier(name, 'output_name')} FROM {path}"
     return translated(text, style)
 
 

@@ -57,6 +57,13 @@ def test_dbt_reads_boolean_columns():
         rules.to("dbt", table="people", booleans=["vips"])
 
 
+def test_dbt_of_oracle_names_the_rows_before_a_star():
+    rules = RuleSet([Rule([], "a")], ["size"], task="classification")
+    model = render(to_dbt(rules, "shop.parts", dialect="oracle"))
+    assert "select\n  stored_rows.*," in model
+    assert model.endswith('from "shop"."parts" stored_rows\n')
+
+
 def test_dbt_needs_a_model():
     rules = RuleSet([Rule([], "a")], ["x"], task="classification")
     with pytest.raises(ValueError, match="dbt requires the name"):

@@ -551,6 +551,23 @@ def test_tsql_writes_numbers_for_flags_and_national_texts():
     assert "N'日本'" in classes(["日本"]).to_sql(exact=True, dialect="tsql")
 
 
+def test_sql_names_the_table_before_a_star_in_oracle_and_teradata(duck):
+    duck.execute("CREATE OR REPLACE TABLE parts AS SELECT 1 AS length, 'c' AS kind")
+    for dialect in ("oracle", "teradata"):
+        query = one_rule().to_sql(dialect=dialect, table=("main", "parts"))
+        assert '"parts".*,' in query
+        assert duck.execute(query).fetchall() == [(1, "c", 1.0)]
+
+
+@pytest.mark.parametrize(
+    "ruleset", [classes(["", "b"]), one_rule(1.0, OneOf(1, ["", "b"], negated=True))]
+)
+def test_sql_of_oracle_rejects_empty_texts(ruleset):
+    assert "''" in ruleset.to_sql(dialect="teradata")
+    with pytest.raises(ValueError, match=r"text '', which Oracle stores as NULL\. Use another"):
+        ruleset.to_sql(dialect="oracle")
+
+
 def test_sql_accepts_columns_named_true():
     ruleset = RuleSet(
         [Rule([OneOf(0, [True])], True)], ["True"], task="classification", classes=[True, False]
