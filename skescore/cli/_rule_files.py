@@ -136,16 +136,27 @@ _PREPARED = re.compile(
 )
 
 
-def prepared_columns(path: Path, ruleset: RuleSet) -> list[str]:
+def warn_of_conversions(notes: Notes, path: Path, ruleset: RuleSet, *labels: str | None) -> None:
+    """Warn if the rules were learned from converted cells, which a source does not convert."""
+    if converted := prepared_columns(path, ruleset, *labels):
+        notes.warn(
+            "the rules were learned from converted cells, but the rows of a source are counted as "
+            f"stored: {'; '.join(converted)}. Unless the source holds converted values, convert "
+            "them in a view or in the files."
+        )
+
+
+def prepared_columns(path: Path, ruleset: RuleSet, *labels: str | None) -> list[str]:
     """Return notes about used columns whose cells are converted when a table is read.
 
-    The run.json in the folder of the rules records the conversions.
+    The run.json in the folder of the rules records the conversions. `labels` are further columns.
     """
     preparation = stored_preparation(path, ruleset)
     if preparation is None:
         return []
     used_names = {ruleset.feature_names[j] for j in ruleset.used_features}
     used = [one.name for one in preparation.columns if used_names.intersection(one.features)]
+    used += [name for name in labels if name is not None]
     run = json_of((path.parent / "run.json").read_text(encoding="utf-8"))
     if (conversions := run["data"].get("conversions")) is not None:
         notes = [str(one["note"]) for one in conversions if one["column"] in used]

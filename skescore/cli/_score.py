@@ -21,6 +21,7 @@ from skescore.cli._rule_files import (
     preparation_of,
     read_rules,
     used_features,
+    warn_of_conversions,
 )
 
 if TYPE_CHECKING:
@@ -411,6 +412,7 @@ def _count_source(
     if options.task not in ("auto", ruleset.task):
         _refuse_task(options, ruleset, "--task", options.task)
     source_name = arguments.without_passwords(options.data)
+    warn_of_conversions(notes, options.rules, ruleset, options.target)
     counts = count_source(
         ruleset,
         DataSource(options.data, options.target, options.weight, memory=options.memory),

@@ -29,6 +29,7 @@ from skescore.cli._rule_files import (
     read_baseline,
     read_rules,
     read_target,
+    warn_of_conversions,
     write_output,
 )
 
@@ -329,7 +330,7 @@ def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Not
                 "In regression, tolerances are quantiles, which must be estimated from a table in "
                 f"a file. Export a sample of {options.data_name} to Parquet."
             )
-        counts = _count_source(options, ruleset, None)
+        counts = _count_source(options, ruleset, notes, None)
         baseline = RuleBaseline(rules_fingerprint(ruleset), counts)
     else:
         rows = _WatchedRows(options, ruleset, notes)
@@ -366,7 +367,10 @@ def _load_state(options: argparse.Namespace, ruleset: RuleSet) -> WatchState:
 
 
 def _count_source(
-    options: argparse.Namespace, ruleset: RuleSet, monitor: RuleMonitor | None
+    options: argparse.Namespace,
+    ruleset: RuleSet,
+    notes: output.Notes,
+    monitor: RuleMonitor | None,
 ) -> DecisionCounts:
     """Count the rows of a source with one query."""
     from skescore.sources import count_source_decisions
@@ -377,6 +381,7 @@ def _count_source(
             f"--{next(iter(reading)).replace('_', '-')} only applies to files that are read; the "
             "rows of a source are counted as stored. Leave the option out"
         )
+    warn_of_conversions(notes, options.rules, ruleset, options.target)
     tolerances = {}
     if monitor is not None:
         tolerances = {
@@ -401,7 +406,7 @@ def _update(
     if options.labels:
         new = _add_labels(options, ruleset, state, notes, batch, time)
     elif arguments.lies_elsewhere(options.data):
-        counts = _count_source(options, ruleset, monitor)
+        counts = _count_source(options, ruleset, notes, monitor)
         new = monitor.update_counts(counts, batch=batch, time=time)
     else:
         rows = _WatchedRows(options, ruleset, notes)

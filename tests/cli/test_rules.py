@@ -509,3 +509,24 @@ def test_programs_name_the_codes_of_missing_values(tmp_path, capsys):
         assert "- '99' in column 'x' is read as missing (--na-values)" in note
         assert "- '-9' is read as missing in the column 'x' (--na-values)" in note
         assert "'9' in" not in note  # of a column that no rule uses
+
+
+def test_commands_warn_that_a_source_is_not_prepared(tmp_path, monkeypatch, capsys):
+    """Words for missing values are converted in files, but not in a folder or a database."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    table = pd.DataFrame({"city": ["Oslo", "n/a", "Rome"] * 20, "size": ["n/a", "S"] * 30})
+    table["y"] = np.where(table["city"] == "n/a", "yes", "no")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "parts").mkdir()
+    table.to_parquet(tmp_path / "parts" / "1.parquet")
+    trials = ["--trials", "2", "--extractors", "cart", "--max-rules", "3", "--quiet"]
+    output = ["--output", str(tmp_path / "run")]
+    assert main(["tune", str(tmp_path / "t.csv"), "--target", "y", *trials, *output]) == 0
+    words = [str(tmp_path / "run" / "rules.json"), str(tmp_path / "parts"), "--target", "y"]
+    for command in (["score", *words], ["watch", *words, "--batch", "May"]):
+        capsys.readouterr()
+        assert main(command) in (0, 1)
+        warning = capsys.readouterr().err
+        assert "converted cells, but the rows of a source are counted as stored" in warning
+        assert "'n/a' in column 'city' is read as missing (20 rows)" in warning
+        assert "'size'" not in warning  # which no rule uses
