@@ -525,7 +525,7 @@ def test_commands_warn_that_a_source_is_not_prepared(tmp_path, monkeypatch, caps
     words = [str(tmp_path / "run" / "rules.json"), str(tmp_path / "parts"), "--target", "y"]
     for command in (["score", *words], ["watch", *words, "--batch", "May"]):
         capsys.readouterr()
-        assert main(command) in (0, 1)
+        assert main(command) in (0, 3)  # 3: rules that changed
         warning = capsys.readouterr().err
         assert "converted cells, but the rows of a source are counted as stored" in warning
         assert "'n/a' in column 'city' is read as missing (20 rows)" in warning
