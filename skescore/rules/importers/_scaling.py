@@ -8,6 +8,7 @@ codes, so a condition on a code becomes a condition on the labels whose codes sa
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -369,7 +370,9 @@ def _column_transformer(transformer: ColumnTransformer, so_far: AffineMap) -> Af
             continue
         columns = np.asarray(transformer._transformer_to_input_indices[name], dtype=int)
         if len(columns):  # a transformer without columns is not fitted
-            parts.append(_apply(inner, so_far.take(columns)))
+            part = _apply(inner, so_far.take(columns))
+            weight = (transformer.transformer_weights or {}).get(name)
+            parts.append(part if weight is None else part.then(weight, 0.0))
     return AffineMap(
         np.concatenate([p.source for p in parts]),
         np.concatenate([p.scale for p in parts]),
@@ -418,6 +421,17 @@ def _exact_bounds(
         for bound, low, high in zip(sorted_bounds, last, first, strict=True):
             result[k, float(bound)] = float(low), float(high)
     return result
+
+
+def _exact_fillings(mapping: AffineMap, transform: Callable[[np.ndarray], Any]) -> tuple[Any, ...]:
+    """Return the values that replace missing inputs, with the rounding of the scalers."""
+    if all(value is None for value in mapping.filled):
+        return mapping.filled
+    (row,) = np.asarray(transform(np.full((1, len(mapping.input_names)), np.nan)))
+    return tuple(
+        None if value is None else exact
+        for value, exact in zip(mapping.filled, row.tolist(), strict=True)
+    )
 
 
 def _turning_points(
@@ -526,7 +540,10 @@ def in_user_units(
             "with another scale."
         )
 
-    bounds = {} if transform is None else _exact_bounds(ruleset, mapping, transform)
+    bounds = {}
+    if transform is not None:
+        bounds = _exact_bounds(ruleset, mapping, transform)
+        mapping = replace(mapping, filled=_exact_fillings(mapping, transform))
     conversion = _UnitConversion(mapping, bounds)
     domain = ruleset.domain
     rules = [conversion.convert_rule(rule) for rule in ruleset.rules]
@@ -685,8 +702,9 @@ class _UnitConversion:
         # Closed ends include the bound, which several inputs may map to.
         lower = self._exact_bound(feature, sign, lower)[1 if lower_closed else 0]
         upper = self._exact_bound(feature, sign, upper)[0 if upper_closed else 1]
-        if lower >= upper:  # because of rounding, a narrow interval contains at most one number
-            lower, lower_closed, upper_closed = upper, True, True
+        if lower > upper or (lower == upper and not (lower_closed and upper_closed)):
+            # No input is mapped into the interval, and there is no float between these bounds.
+            lower, lower_closed, upper_closed = math.nextafter(upper, -math.inf), False, False
         return Interval(source, lower, upper, lower_closed, upper_closed, interval.missing)
 
     def _exact_bound(self, feature: int, sign: float, bound: float) -> tuple[float, float]:

@@ -469,6 +469,45 @@ def test_in_user_units_keeps_narrow_intervals_nonempty():
     )
 
 
+def test_in_user_units_keeps_empty_intervals_empty():
+    scaler = MinMaxScaler((-3, 2)).fit([[1e9], [1e9 + 7]])
+    inputs = np.array([[1e9 + 1], [math.nextafter(1e9 + 1, math.inf)], [np.nan]])
+    between = float(scaler.transform(inputs[:2]).mean())  # no input is scaled to this number
+    condition = Interval(0, between, between, True, True, missing=True)
+    scaled = RuleSet([Rule([condition], "a"), Rule([], "b")], ["x"], task="classification")
+    ruleset = in_user_units(scaled, affine_map(scaler), scaler.transform)
+    assert scaled.predict(scaler.transform(inputs)).tolist() == ["b", "b", "a"]
+    assert ruleset.predict(inputs).tolist() == ["b", "b", "a"]
+
+
+@pytest.mark.parametrize("strategy", ["mean", "median", "most_frequent"])
+def test_pipeline_rules_predict_imputed_values_like_pipeline(strategy):
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        x = rng.normal(size=30)
+        rows = np.where(np.arange(30) % 4 == 0, np.nan, x)[:, None]
+        before = make_pipeline(SimpleImputer(strategy=strategy), StandardScaler()).fit(rows)
+        imputed = float(before.transform([[np.nan]])[0, 0])
+        scaled = RuleSet(
+            [Rule([Interval(0, upper=imputed)], 1.0), Rule([], 2.0)], ["x"], task="regression"
+        )
+        ruleset = in_user_units(scaled, affine_map(before), before.transform)
+        assert ruleset.predict([[np.nan]]).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("remainder", ["passthrough", "drop"])
+def test_pipeline_rules_follow_transformer_weights(remainder):
+    weighted = ColumnTransformer(
+        [("scaled", StandardScaler(), [0]), ("kept", "passthrough", [1])],
+        transformer_weights={"scaled": 3.0, "kept": 0.5},
+        remainder=remainder,
+    )
+    rows = np.random.default_rng(0).normal(size=(20, 3)) + 2
+    outputs = weighted.fit_transform(rows)
+    mapping = affine_map(weighted)
+    np.testing.assert_allclose(rows[:, mapping.source] * mapping.scale + mapping.offset, outputs)
+
+
 def test_affine_map_composes_and_selects_columns():
     X, _ = training_rows()
     identity = AffineMap.identity(tuple(NAMES))
