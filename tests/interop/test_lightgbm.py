@@ -204,3 +204,18 @@ def test_lightgbm_rules_have_names_of_rows() -> None:
     ruleset = as_ruleset(model, **options_from_rows(model, X))
     assert ruleset.feature_names == ("x (cm)", "y (cm)")
     assert ruleset.predict(X) == pytest.approx(model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "predicted"),
+    [
+        (LGBMRegressor(objective="binary", **QUIET), "predicts shares"),
+        (LGBMClassifier(objective="regression", **QUIET), "predicts labels"),
+    ],
+)
+def test_lightgbm_reader_rejects_objectives_of_the_other_task(model: Any, predicted: str) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model.fit(X, (X[:, 0] > 0).astype(int))
+    with pytest.raises(ValueError, match=predicted):
+        as_ruleset(model)
+    assert len(as_ruleset(model.booster_)) > 1

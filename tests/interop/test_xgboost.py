@@ -189,6 +189,22 @@ def test_xgboost_reader_rejects_unsupported_models() -> None:
         as_ruleset(XGBRegressor())
 
 
+@pytest.mark.parametrize(
+    ("model", "predicted"),
+    [
+        (XGBRegressor(objective="binary:logistic"), "predicts shares"),
+        (XGBRFRegressor(objective="binary:hinge"), "predicts shares"),
+        (XGBClassifier(objective="reg:squarederror"), "predicts labels"),
+    ],
+)
+def test_xgboost_reader_rejects_objectives_of_the_other_task(model: Any, predicted: str) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model.set_params(n_estimators=2, n_jobs=1).fit(X, (X[:, 0] > 0).astype(int))
+    with pytest.raises(ValueError, match=predicted):
+        as_ruleset(model)
+    assert len(as_ruleset(model.get_booster())) > 1
+
+
 def test_scorer_rejects_sparse_rows_of_xgboost() -> None:
     X, y = csr_matrix(np.eye(8)), np.arange(8) % 2
     model = XGBClassifier(n_estimators=1, n_jobs=1).fit(X, y)

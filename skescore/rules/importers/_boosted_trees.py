@@ -14,6 +14,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from sklearn.base import is_classifier
+
 from skescore._text import listed
 from skescore.rules._conditions import Condition, Interval, Missing, OneOf
 from skescore.rules._domain import Domain
@@ -293,6 +295,24 @@ def check_objective(
     raise ValueError(
         f"The model has the {kind} {objective!r}, whose predictions are not a plain sum of its "
         f"leaves. Supported are {listed((*class_objectives, *sum_objectives), limit=20)}."
+    )
+
+
+def check_estimator(model: Any, objective: str, *, classifies: bool) -> None:
+    """Raise a ValueError if an estimator does not predict what its objective is for."""
+    if not hasattr(model, "__sklearn_tags__") or is_classifier(model) == classifies:
+        return
+    name = type(model).__name__
+    if classifies:
+        raise ValueError(
+            f"{name} has the objective {objective!r}, which is for classification, so it predicts "
+            "shares, but rules predict labels. Fit the library's classifier, or read the labels "
+            "from the booster (model.get_booster() of XGBoost, model.booster_ of LightGBM)."
+        )
+    raise ValueError(
+        f"{name} has the objective {objective!r}, which is for regression, so it predicts labels, "
+        "but rules predict the sums of its leaves. Fit it with an objective for classification, "
+        "or fit the library's regressor."
     )
 
 

@@ -22,6 +22,7 @@ from skescore.rules.importers._boosted_trees import (
     at_most,
     binary_split,
     category_labels,
+    check_estimator,
     check_objective,
     class_labels_of,
     feature_names_of,
@@ -86,7 +87,8 @@ def read_lightgbm(
     ------
     ValueError
         If the model has linear functions in its leaves, an objective whose predictions are not a
-        plain sum (such as "poisson"), or categorical columns whose labels cannot be assigned.
+        plain sum (such as "poisson"), or categorical columns whose labels cannot be assigned, or
+        is a regressor with an objective for classification or the reverse.
 
     Notes
     -----
@@ -106,6 +108,7 @@ def read_lightgbm(
     is_plain_sum = bool(objective) and settings != "sqrt"
     checked_objective = objective if is_plain_sum else str(dump.get("objective") or "custom")
     classifies = check_objective(checked_objective, _CLASSIFIERS, _SUMS, kind="objective")
+    check_estimator(model, objective, classifies=classifies)
     classes = class_labels_of(model, classes, n_outputs) if classifies else None
     # The log odds of the second class are the sum times this factor.
     scale = float(settings.rpartition("sigmoid:")[2] or 1) if objective == "binary" else 1.0

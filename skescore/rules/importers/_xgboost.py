@@ -18,6 +18,7 @@ from skescore.rules.importers._boosted_trees import (
     additive_ruleset,
     binary_split,
     category_labels,
+    check_estimator,
     check_objective,
     class_labels_of,
     feature_names_of,
@@ -74,8 +75,9 @@ def read_xgboost(
     Raises
     ------
     ValueError
-        If the model has several outputs or no trees, treats a number as a missing value, or has an
-        objective whose predictions are not a plain sum (such as "count:poisson").
+        If the model has several outputs or no trees, treats a number as a missing value, has an
+        objective whose predictions are not a plain sum (such as "count:poisson"), or is a regressor
+        with an objective for classification or the reverse.
 
     Notes
     -----
@@ -110,6 +112,7 @@ def read_xgboost(
     labels = _labels_of_codes(learner, names, category_labels(categories, names))
     n_outputs = max(1, int(sizes["num_class"]))
     classifies = check_objective(objective, _CLASSIFIERS, _SUMS, kind="objective")
+    check_estimator(model, objective, classifies=classifies)
     classes = class_labels_of(model, classes, n_outputs) if classifies else None
     return additive_ruleset(
         _initial_values(sizes["base_score"], objective, n_outputs),
