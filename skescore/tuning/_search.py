@@ -1368,17 +1368,21 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             limit = self.max_rules
             if limit is None:
                 limit = max(READABLE_RULES, len(getattr(self, "classes_", ())))
-            within_limits = self.candidates_.within(self._limits)
-            choices = choose_alternatives(
-                within_limits if len(within_limits) else self.candidates_, key, max_rules=limit
+            candidates = self.candidates_.within(self._limits)
+            candidates = candidates if len(candidates) else self.candidates_
+            rules = {key: winner.rules_}
+            while True:  # rules of all rows may differ in number from those of the folds
+                n_rules = {candidate: len(its_rules) for candidate, its_rules in rules.items()}
+                choices = choose_alternatives(candidates, key, max_rules=limit, n_rules=n_rules)
+                chosen = {(c.candidate.extractor, c.candidate.trial): c.candidate for c in choices}
+                added = chosen.keys() - rules.keys()
+                if not added:
+                    break
+                rules |= {k: self.fit_candidate(chosen[k]).rules_ for k in chosen if k in added}
+            self._alternatives = (
+                key,
+                make_alternatives(choices, lambda c: rules[c.extractor, c.trial]),
             )
-
-            def extract_rules(candidate: Candidate) -> RuleSet:
-                if (candidate.extractor, candidate.trial) == key:
-                    return winner.rules_
-                return self.fit_candidate(candidate).rules_
-
-            self._alternatives = key, make_alternatives(choices, extract_rules)
         return self._alternatives[1]
 
     def _winner_key(self) -> tuple[str, int]:

@@ -605,7 +605,11 @@ def n_final_rules(candidate: Candidate) -> float:
 
 
 def choose_alternatives(
-    candidates: Candidates, winner: tuple[str, int], *, max_rules: float
+    candidates: Candidates,
+    winner: tuple[str, int],
+    *,
+    max_rules: float,
+    n_rules: Mapping[tuple[str, int], int] | None = None,
 ) -> list[_Choice]:
     """Choose the candidates of the three roles; one candidate may have several.
 
@@ -617,6 +621,9 @@ def choose_alternatives(
         Extractor and trial of the winner.
     max_rules : float
         Largest number of rules of the most faithful list.
+    n_rules : dict of (str, int) to int, optional
+        Numbers of rules that candidates have on all rows, by extractor and trial, if they are known
+        in addition to those in the results of the candidates.
 
     Returns
     -------
@@ -625,7 +632,8 @@ def choose_alternatives(
     """
     if not len(candidates):
         return []
-    sizes = np.array([n_final_rules(candidate) for candidate in candidates])
+    known = n_rules or {}
+    sizes = np.array([known.get((c.extractor, c.trial), n_final_rules(c)) for c in candidates])
     by_role: dict[str, int] = {}
     for index, candidate in enumerate(candidates):
         if (candidate.extractor, candidate.trial) == winner:

@@ -4,8 +4,9 @@ import math
 from dataclasses import replace
 
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from skescore import ExtractorSearchCV
 from skescore.rules import Rule, RuleSet
@@ -38,10 +39,12 @@ CANDIDATES = Candidates(
 )
 
 
-def choices(winner, max_rules=8):
+def choices(winner, max_rules=8, **options):
     return {
         role: choice.candidate.trial
-        for choice in choose_alternatives(CANDIDATES, ("cart", winner), max_rules=max_rules)
+        for choice in choose_alternatives(
+            CANDIDATES, ("cart", winner), max_rules=max_rules, **options
+        )
         for role in choice.roles
     }
 
@@ -55,6 +58,29 @@ def test_alternatives_have_their_roles():
 def test_most_faithful_list_respects_max_rules():
     assert choices(0, max_rules=3)["most faithful"] == 2
     assert choices(0, max_rules=30)["most faithful"] == 4
+
+
+def test_most_faithful_list_respects_max_rules_on_all_rows(monkeypatch):
+    assert choices(0, n_rules={("cart", 3): 9})["most faithful"] == 2
+    X, y = load_iris(return_X_y=True)
+    tree = DecisionTreeClassifier(random_state=0)
+    search = ExtractorSearchCV(tree, extractors=["cart"], n_trials=2, cv=3, random_state=0)
+    search.fit(X, y)
+    faithful = search.alternatives_[-1]
+    assert faithful.roles == ("most faithful",)
+    del search._alternatives
+    fit = search.fit_candidate
+
+    def fit_with_more_rules(candidate):
+        extractor = fit(candidate)
+        if candidate.trial == faithful.trial:
+            extractor.rules_ = extractor.rules_.replace(rules=[*extractor.rules_] * 9)
+        return extractor
+
+    monkeypatch.setattr(search, "fit_candidate", fit_with_more_rules)
+    lists = search.alternatives_
+    assert [one.trial for one in lists if "most faithful" in one.roles] != [faithful.trial]
+    assert all(one.n_rules <= 8 for one in lists)
 
 
 def test_gain_compares_with_next_better_size():
