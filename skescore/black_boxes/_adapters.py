@@ -35,7 +35,7 @@ class _CallableEstimator(BaseEstimator):
                 f"function must be callable on rows, got {self.function!r}. Pass for example "
                 f"{type(self).__name__}(model.predict)."
             )
-        predictions = one_dimension("The result of function", _predict_function(self.function)(X))
+        predictions = one_dimension("The result of function", self._query(X))
         n_rows = _num_samples(X)
         if predictions.ndim not in (1, 2) or len(predictions) != n_rows:
             raise ValueError(
@@ -48,6 +48,9 @@ class _CallableEstimator(BaseEstimator):
             if predictions.ndim == 2 and predictions.shape[1] == 1
             else predictions
         )
+
+    def _query(self, X: Any) -> Any:
+        return _predict_function(self.function)(X)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -210,6 +213,13 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
                 "so no class has the largest score. Correct the function or leave out those rows."
             )
         return self.classes_[scores.argmax(axis=1)]
+
+    def _query(self, X: Any) -> Any:
+        """Call the function; a command's output is not read as numbers if the labels are texts."""
+        names_labels = self.classes is not None and self.threshold is None
+        if names_labels and isinstance(self.function, CommandFunction) and is_text(self.classes_):
+            return np.array(self.function.read_lines(X), dtype=object)
+        return super()._query(X)
 
     def _convert_to_labels(self, predictions: np.ndarray) -> np.ndarray:
         """Return the labels; texts are converted to labels if each of them matches one."""
@@ -474,6 +484,21 @@ class CommandFunction:
         ndarray of shape (n_rows,)
             Predictions: numbers if all of them are numbers, otherwise text.
         """
+        return _values(self.read_lines(X))
+
+    def read_lines(self, X: Any) -> list[str]:
+        """Run the command on rows, and return its predictions as texts.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        list of str
+            One text per row, without quotation marks and surrounding blanks.
+        """
         if isinstance(X, pd.DataFrame):
             rows = X
         elif hasattr(X, "columns"):  # a polars frame
@@ -512,7 +537,16 @@ class CommandFunction:
                 f"The command {command!r} failed with status {process.returncode}"
                 f"{': ' + error_lines[-1] if error_lines else ''}. Run it on a CSV file to see why."
             )
-        lines = [row[0].strip() for row in csv.reader(io.StringIO(process.stdout)) if row]
+        lines = []
+        for cells in csv.reader(io.StringIO(process.stdout.strip("\n"))):
+            if len(cells) != 1:
+                found = f"{len(cells)} columns ({','.join(cells)})" if cells else "no prediction"
+                raise ValueError(
+                    f"Line {len(lines) + 1} of the output of the command {command!r} has {found}. "
+                    "It must have one prediction: without row numbers, with a decimal point, and "
+                    "in quotation marks if it contains a comma."
+                )
+            lines.append(cells[0].strip())
         if len(lines) == len(rows) + 1:
             lines = lines[1:]
         if len(lines) != len(rows):
@@ -520,7 +554,7 @@ class CommandFunction:
                 f"The command {command!r} returned {len(lines)} lines for {len(rows)} rows. It "
                 "must write one prediction per row, each on a line of its own, and nothing else."
             )
-        return _values(lines)
+        return lines
 
     def __repr__(self) -> str:
         return f"CommandFunction({self.command!r})"

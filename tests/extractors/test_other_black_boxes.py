@@ -209,6 +209,31 @@ def refuse(rows):
     raise RuntimeError("no")
 
 
+def test_command_function_keeps_texts_that_look_like_numbers():
+    rows = np.zeros((2, 1))
+    for labels in (["01", "02", "unknown"], ["1", "10", "nan"]):
+        black_box = CallableClassifier(command(f"print(*{labels[:2]}, sep='\\n')"), classes=labels)
+        assert black_box.predict(rows).tolist() == labels[:2]
+    scores = command("print(0.2); print(0.7)")
+    black_box = CallableClassifier(scores, classes=["no", "yes"], threshold=0.5)
+    assert black_box.predict(rows).tolist() == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("row,prediction\n0,1.5\n1,2.5\n2,3.5", r"Line 1 .* has 2 columns \(row,prediction\)"),
+        ("1\n2,5\n3", r"Line 2 .* has 2 columns \(2,5\)"),
+        ("prediction\na\n\nb", "Line 3 .* has no prediction"),
+    ],
+)
+def test_command_function_rejects_lines_without_one_prediction(output, message):
+    rows = np.zeros((3, 1))
+    with pytest.raises(ValueError, match=message):
+        command(f"print({output!r})")(rows)
+    assert command("print('1\\n2\\n3\\n')")(rows).tolist() == [1, 2, 3]
+
+
 def test_command_function_reports_failures():
     rows = np.zeros((3, 2))
     with pytest.raises(ValueError, match=r"1 lines for 3 rows"):
