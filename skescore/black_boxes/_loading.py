@@ -173,10 +173,12 @@ def _read_xgboost(content: bytes, where: str) -> Any:
             "save_model."
         ) from error
     objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
-    if objective in ("binary:logistic", "binary:hinge", "multi:softprob"):
-        model = xgboost.XGBClassifier()
-    elif objective.startswith(("reg:", "count:")):
-        model = xgboost.XGBRegressor()
+    classifies = objective in ("binary:logistic", "binary:hinge", "multi:softprob")
+    if classifies or objective.startswith(("reg:", "count:")):
+        # An estimator stores its kind: a regressor may predict shares, and a Booster has no kind.
+        kind = json.loads(booster.attr("scikit_learn") or "{}").get("_estimator_type")
+        classifies = classifies if kind is None else kind == "classifier"
+        model = xgboost.XGBClassifier() if classifies else xgboost.XGBRegressor()
     else:
         raise SavedModelError(
             f"{where} has the objective {objective!r}, from which XGBoost does not predict labels "

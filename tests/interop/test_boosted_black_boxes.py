@@ -136,6 +136,20 @@ def test_check_matches_rejects_labels_that_are_no_codes_of_xgboost(tmp_path: Any
     check_matches(loaded, load_dataset(X.assign(stars=stars - 1), target="stars"))
 
 
+@pytest.mark.parametrize(
+    ("kind", "objective"),
+    [("XGBRegressor", "binary:logistic"), ("XGBClassifier", "reg:squarederror")],
+)
+def test_load_black_box_predicts_like_the_estimator(
+    kind: str, objective: str, tmp_path: Any
+) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = getattr(xgboost, kind)(n_estimators=3, objective=objective)
+    model.fit(X, (X[:, 0] > 0).astype(int)).save_model(tmp_path / "model.ubj")
+    assert np.array_equal(load_black_box(tmp_path / "model.ubj").predict(X), model.predict(X))
+
+
 @pytest.mark.parametrize("objective", ["multi:softmax", "rank:pairwise", "binary:logitraw"])
 def test_load_black_box_rejects_objectives_without_labels(objective: str, tmp_path: Any) -> None:
     xgboost = pytest.importorskip("xgboost")

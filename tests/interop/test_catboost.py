@@ -11,7 +11,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from catboost import CatBoost, CatBoostClassifier, CatBoostRegressor
+from catboost import CatBoost, CatBoostClassifier, CatBoostRegressor, sum_models
 
 from skescore.cli import main
 from skescore.rules import RuleSet, as_ruleset
@@ -194,6 +194,13 @@ def test_catboost_reader_rejects_unsupported_models(table: Any) -> None:
     model = CatBoostRegressor(**QUIET, loss_function="Poisson").fit(X[["floor"]], X["floor"])
     with pytest.raises(ValueError, match="loss 'Poisson', whose predictions are not a plain sum"):
         as_ruleset(model)
+
+
+def test_catboost_reader_rejects_sums_of_models() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = CatBoostRegressor(**QUIET).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="does not store its loss function, like a sum of models"):
+        as_ruleset(sum_models([model, model.copy()]))
 
 
 @pytest.mark.parametrize("complexity", [1, 2])

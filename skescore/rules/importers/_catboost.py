@@ -77,14 +77,15 @@ def read_catboost(
     ValueError
         If the model has categorical features and `X` is missing or lacks one of their values; or if
         the model uses text or embeddings, has several outputs or a loss whose predictions are not a
-        plain sum (such as "Poisson"), or combines too many categories.
+        plain sum (such as "Poisson"), stores no loss, or combines too many categories.
 
     Notes
     -----
     CatBoost compares numbers after rounding them to float32; the rules are equivalent for float64
-    rows. For "MultiClassOneVsAll", labels agree with the model, but class probabilities do not.
-    CatBoost replaces categories by target statistics; the rules list the categories whose statistic
-    is above the threshold of a split. Combinations of features lead to several rules per leaf.
+    rows. For "MultiClassOneVsAll", and for models with a probability threshold other than 0.5,
+    labels agree with the model, but class probabilities do not. CatBoost replaces categories by
+    target statistics; the rules list the categories whose statistic is above the threshold of a
+    split. Combinations of features lead to several rules per leaf.
     """
     names = feature_names_of(model.feature_names_, len(model.feature_names_), feature_names)
     dump = _dump(model, X)
@@ -94,6 +95,11 @@ def read_catboost(
             raise ValueError(
                 f"The model uses {kind.replace('_', ' ')}, which rules cannot express."
             )
+    if "params" not in dump["model_info"]:
+        raise ValueError(
+            "The model does not store its loss function, like a sum of models (sum_models), so it "
+            "is unknown what it predicts. Read the models that were added, one by one."
+        )
     loss = str(dump["model_info"]["params"]["loss_function"]["type"])
     features = _SplitFeatures(dump, X)
     scale, start = dump["scale_and_bias"]
