@@ -409,18 +409,18 @@ def _exact_bounds(
         the transformer maps to the bound or before it, and the first that it maps to the bound or
         after it. With a negative scale, "before" means a larger output.
     """
-    bounds: dict[int, set[float]] = {}
-    for condition in _leaves(c for rule in ruleset.rules for c in rule.conditions):
-        if isinstance(condition, Interval):
-            ends = {condition.lower, condition.upper} - {-np.inf, np.inf}
-            bounds.setdefault(condition.feature, set()).update(ends)
-    result = {}
-    for k, feature_bounds in bounds.items():
-        sorted_bounds = np.array(sorted(feature_bounds))
-        last, first = _turning_points(mapping, transform, k, sorted_bounds)
-        for bound, low, high in zip(sorted_bounds, last, first, strict=True):
-            result[k, float(bound)] = float(low), float(high)
-    return result
+    bounds = {
+        (condition.feature, bound)
+        for condition in _leaves(c for rule in ruleset.rules for c in rule.conditions)
+        if isinstance(condition, Interval) and mapping.tables[condition.feature] is None
+        for bound in (condition.lower, condition.upper)
+        if math.isfinite(bound)
+    }
+    if not bounds:
+        return {}
+    keys = sorted(bounds)
+    last, first = _turning_points(mapping, transform, keys)
+    return dict(zip(keys, zip(last.tolist(), first.tolist(), strict=True), strict=True))
 
 
 def _exact_fillings(mapping: AffineMap, transform: Callable[[np.ndarray], Any]) -> tuple[Any, ...]:
@@ -435,20 +435,34 @@ def _exact_fillings(mapping: AffineMap, transform: Callable[[np.ndarray], Any]) 
 
 
 def _turning_points(
-    mapping: AffineMap, transform: Callable[[np.ndarray], Any], k: int, bounds: np.ndarray
+    mapping: AffineMap,
+    transform: Callable[[np.ndarray], Any],
+    keys: Sequence[tuple[int, float]],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the last inputs at or before bounds of a column, and the first at or after them."""
-    sign = np.sign(mapping.scale[k])
+    """Return the last inputs at or before bounds, and the first inputs at or after them.
+
+    A bound is a pair of an output column and a number. All bounds are searched at the same time:
+    a transformed row contains one bound of each input column.
+    """
+    outputs = np.array([k for k, _ in keys])
+    bounds = np.array([bound for _, bound in keys])
+    sources = mapping.source[outputs]
+    scales, offsets = mapping.scale[outputs], mapping.offset[outputs]
+    signs = np.sign(scales)
+    at = np.zeros(len(keys), dtype=np.intp)
+    for source in np.unique(sources):
+        is_source = sources == source
+        at[is_source] = np.arange(is_source.sum())
 
     def image(inputs: np.ndarray) -> np.ndarray:
-        rows = np.zeros((len(inputs), len(mapping.input_names)))
-        rows[:, mapping.source[k]] = inputs
-        return np.asarray(sign * np.asarray(transform(rows), dtype=float)[:, k])
+        rows = np.zeros((at.max() + 1, len(mapping.input_names)))
+        rows[at, sources] = inputs
+        return np.asarray(signs * np.asarray(transform(rows), dtype=float)[at, outputs])
 
-    start = (bounds - mapping.offset[k]) / mapping.scale[k]
-    width = 1e-12 * (np.abs(start) + np.abs(mapping.offset[k] / mapping.scale[k])) + 1e-300
-    last = _last(lambda inputs: image(inputs) <= sign * bounds, start, width)
-    before = _last(lambda inputs: image(inputs) < sign * bounds, start, width)
+    start = (bounds - offsets) / scales
+    width = 1e-12 * (np.abs(start) + np.abs(offsets / scales)) + 1e-300
+    last = _last(lambda inputs: image(inputs) <= signs * bounds, start, width)
+    before = _last(lambda inputs: image(inputs) < signs * bounds, start, width)
     return last, np.nextafter(before, np.inf)
 
 
