@@ -537,7 +537,7 @@ class CommandFunction:
                 f"The command {command!r} failed with status {process.returncode}"
                 f"{': ' + error_lines[-1] if error_lines else ''}. Run it on a CSV file to see why."
             )
-        lines = []
+        lines: list[str] = []
         for cells in csv.reader(io.StringIO(process.stdout.strip("\n"))):
             if len(cells) != 1:
                 found = f"{len(cells)} columns ({','.join(cells)})" if cells else "no prediction"
