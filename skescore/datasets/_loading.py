@@ -34,6 +34,7 @@ from skescore.datasets._files import (
 )
 from skescore.datasets._packaged import read_packaged
 from skescore.datasets._reading import (
+    ColumnReading,
     Preparation,
     Problems,
     ReadingOptions,
@@ -730,6 +731,8 @@ def load_dataset(
         rows[target].dropna(), origin.task, new_names, reading.preparation is None, problems
     )
     y = preparation.match_classes(y)
+    if resolved == "regression" and preparation.target is None:
+        preparation = replace(preparation, target=ColumnReading(target, "number"))
     findings += _note_many_classes(y, resolved)
     if reading.drop_duplicates:
         is_first = ~_is_copy(rows[features], y, findings)

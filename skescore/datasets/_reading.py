@@ -309,7 +309,8 @@ class Preparation:
     labels : mapping of str to str, default={}
         New names of target classes. Keys such as ``"NA"`` are classes, not missing values.
     target : ColumnReading, optional
-        How texts of the target were read as numbers. None for other targets.
+        How a numeric target was read, if its texts were converted to numbers or the task is
+        regression. None for other targets.
     classes : tuple, default=()
         Classes that labels of other rows are matched to by their text. Not stored by `to_dict`.
 
@@ -374,7 +375,7 @@ class Preparation:
         Raises
         ------
         DatasetError
-            If a cell is not a number.
+            If a cell is not a finite number.
 
         Examples
         --------
@@ -383,22 +384,30 @@ class Preparation:
         >>> Preparation(()).read_target(pd.Series(["$1,250", None, "80"])).tolist()
         [1250.0, nan, 80.0]
         """
+        name = str(column.name)
+        if pd.api.types.is_bool_dtype(column.dtype):
+            column = column.astype(object)
         if pd.api.types.is_numeric_dtype(column.dtype):
             divisor = 1.0 if self.target is None else plain_divisor(self.target.unit)
             numbers = _without_codes(column, self.na_values)
-            return numbers if divisor == 1 or np.isnan(divisor) else numbers / divisor
-        name = str(column.name)
-        reading = self.target or self._target_reading(column) or ColumnReading(name, "number")
-        numbers = _read_prepared(column, replace(reading, name=name), self.na_values, None, [])[
-            name
-        ]
-        texts = column[numbers.isna() & column.notna()].astype(str).str.strip()
-        texts = texts[texts != ""]
-        texts = texts[~texts.str.lower().isin(NULL_WORDS) & ~texts.isin(self.na_values)]
-        if len(texts):
+            numbers = numbers if divisor == 1 or np.isnan(divisor) else numbers / divisor
+        else:
+            reading = self.target or self._target_reading(column) or ColumnReading(name, "number")
+            reading = replace(reading, name=name)
+            numbers = _read_prepared(column, reading, self.na_values, None, [])[name]
+        texts = column.astype(str).str.strip()
+        is_wrong = np.isinf(numbers)
+        if not pd.api.types.is_numeric_dtype(column.dtype):
+            words = ["", *na_values_of(name, self.na_values)]
+            is_missing = column.isna() | texts.str.lower().isin(NULL_WORDS) | texts.isin(words)
+            # As in the first table, true and false are no quantities.
+            is_truth = texts.str.lower().isin(("true", "false"))
+            is_wrong |= (numbers.isna() & ~is_missing) | is_truth
+        if is_wrong.any():
             raise DatasetError(
-                f"The target {name!r} should hold numbers, but has {texts.iloc[0]!r} in "
-                f"{plural(len(texts), 'row')}. Correct these cells, or leave them empty."
+                f"The target {name!r} should hold finite numbers, but has "
+                f"{texts[is_wrong].iloc[0]!r} in {plural(int(is_wrong.sum()), 'row')}. Correct "
+                "these cells, or leave them empty."
             )
         return numbers
 
@@ -1843,8 +1852,9 @@ def prepare(
         columns = _read_as_prepared(frame, preparation, options, changed_sign, findings)
     if target is not None and target in frame.columns:
         columns[target], target_reading = _target(frame[target], reader, class_names)
-        if options.preparation is None:
+        if preparation.target is None:
             preparation = replace(preparation, target=target_reading)
+        if options.preparation is None:
             reader.note_sentinel(target, columns[target])
         if not pd.api.types.is_numeric_dtype(columns[target]):
             missing_labels = missing_labels[missing_labels.index.isin(frame.index)]
@@ -2063,17 +2073,15 @@ def _target(
     column = _without_categorical(column)
     name, earlier = str(column.name), reader.options.preparation
     na_values = (*reader.options.na_values, *(() if earlier is None else earlier.na_values))
-    is_earlier = earlier is not None and earlier.target is not None and earlier.target.name == name
+    earlier_target = None if earlier is None else earlier.target
+    if earlier is not None and earlier_target is not None and not _is_dates(column):
+        with contextlib.suppress(DatasetError):  # other cells are handled below
+            return replace(earlier, na_values=na_values).read_target(column), earlier_target
     if pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column):
-        if earlier is not None and is_earlier and not _is_dates(column):
-            return replace(earlier, na_values=na_values).read_target(column), earlier.target
         return _without_codes(column, na_values), None
     kind = pd.api.types.infer_dtype(column, skipna=True)
     if kind == "boolean" or kind.startswith("timedelta"):
         return column, None
-    if earlier is not None and is_earlier:
-        with contextlib.suppress(DatasetError):  # other texts are handled below
-            return replace(earlier, na_values=na_values).read_target(column), earlier.target
     cells = _class_cells(column, na_values, class_names)
     if not len(cells.texts):
         return column.astype(object).mask(column.notna()), None
@@ -2088,13 +2096,15 @@ def _target(
     # As in `_named`: 01 and 1 differ, and few numbers with leading zeros are names.
     has_names = _are_padded_names(cells.texts[number_mask], values[number_mask])
     is_quantity = not (has_booleans or are_plain_numbers or has_names)
+    is_quantity &= earlier_target is None  # texts that do not fit an earlier target are classes
     if number_mask.any() and only_words and is_quantity:
         _note_words(name, cells, ~number_mask, reader.findings)
         reader.note_separator(name, cells.texts[number_mask].tolist(), style)
         numbers = _number_series(cells.per_row(values, np.nan), column.index)
         return numbers, ColumnReading(name, "number", *style)
-    # An earlier target had another unit or none, so numbers with this unit are not comparable.
-    quantities = None if earlier is not None else reader.quantities(name, cells)
+    # An earlier target may have another unit or none, so these numbers may not be comparable.
+    may_have_units = earlier_target is None and not has_booleans
+    quantities = reader.quantities(name, cells) if may_have_units else None
     if quantities is not None:
         values, reading = quantities
         return _number_series(cells.per_row(values, np.nan), column.index), reading

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skescore.cli import main
+from skescore.cli import _calibrate, _inputs, _output, _score, _watch, build_parser, main
+from skescore.datasets import DatasetError, load_dataset
 from skescore.monitoring import CalibratedRules
 from skescore.rules import Fallback, Interval, LinearOutput, OneOf, Rule, RuleSet
 
@@ -227,3 +229,67 @@ def test_calibrate_reads_the_target_like_score(style, separator, tmp_path, capsy
     widths = json.loads(capsys.readouterr().out)["half_widths"][:2]
     expected = CalibratedRules.fit(rules, frame[["x"]], y.round(1 if "kg" in style else 3))
     assert widths == pytest.approx(expected.half_widths[:2])
+
+
+def labels_of(command: str, words: list[str]) -> Any:
+    """Return the labels that a command reads, or None if they are no finite numbers."""
+    options = build_parser([command]).parse_args([command, *words])
+    options.command_line, options.data_name = [command, *words], options.data
+    rules, notes = RuleSet.load(options.rules), _output.Notes()
+    try:
+        if command == "score":
+            return _score._load(options, rules).y.tolist()
+        if command == "edit":
+            return _inputs.read_labeled_rows(options, rules).y.tolist()
+        if command == "calibrate":
+            return _calibrate._labeled_rows(options, rules, options.data, notes)[1].tolist()
+        labels = _watch._WatchedRows(options, rules, notes).y
+        return labels[~pd.isna(labels)].tolist()
+    except DatasetError as error:
+        if not re.search("should be numbers|infinite values|should hold finite", str(error)):
+            raise
+        return None
+
+
+PLAIN, THOUSANDS, MASS = "{:.2f}", "{:.3f}k", "{:.2f} kg"
+#: Style of the first table, style and further text of a later one, and the factor of its labels.
+TARGETS = [
+    *((PLAIN, later, "?", 1) for later in ("{:.2f} %", "${:,.2f}", "{:,.2f} €", "{:,.2f}")),
+    *((PLAIN, later, "?", None) for later in (THOUSANDS, MASS)),
+    (THOUSANDS, MASS, "?", None),
+    ("{:.2f}K", "€ {:,.2f}", "?", None),
+    ("${:,.2f}", THOUSANDS, "?", None),
+    (THOUSANDS, PLAIN, "?", 0.001),
+    *((None, later, "?", 1) for later in (THOUSANDS, MASS)),
+    *((s, s, word, 1) for s in (PLAIN, THOUSANDS) for word in ("", "NA", "unknown")),
+    *((s, s, word, None) for s in (PLAIN, THOUSANDS) for word in ("many", "True", "inf")),
+    *((None, MASS, word, None) for word in ("many", "True", "inf")),
+]
+
+
+@pytest.mark.parametrize(("first", "later", "word", "factor"), TARGETS)
+@pytest.mark.parametrize("is_german", [False, True])
+def test_commands_read_the_same_targets(
+    first, later, word, factor, is_german, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rules = RuleSet([Rule([Interval(0, upper=5)], 3.0), Rule([], 7.0)], ["x"], task="regression")
+    rules.save(Path("rules.json"))
+    numbers = (1000 + np.linspace(10, 900, 40)).round(2)
+
+    def write(style: str, *words: str) -> None:
+        texts = [*words, *map(style.format, numbers[len(words) :])]
+        if is_german:
+            texts = [text.translate(str.maketrans(".,", ",.")) for text in texts]
+        frame = pd.DataFrame({"x": range(40), "y": texts})
+        frame.to_csv("rows.csv", index=False, sep=";" if is_german else ",")
+
+    if first is not None:
+        write(first)
+        data = load_dataset("rows.csv", target="y", task="regression")
+        run = {"features": ["x"], "target": "y", "table": data.preparation.to_dict()}
+        Path("run.json").write_text(json.dumps({"data": run}), encoding="utf-8")
+    write(later, word, word)
+    expected = None if factor is None else pytest.approx(numbers[2:] * factor)
+    for command in ("score", "edit", "calibrate", "watch"):
+        assert labels_of(command, ["rules.json", "rows.csv", "--target", "y"]) == expected, command

@@ -373,7 +373,7 @@ def test_target_of_later_tables_is_read_alike(write, texts, later, expected):
     assert table.y.tolist() == pytest.approx(expected)
     column = pd.Series([*later, None], name="y", dtype=object)
     assert preparation.read_target(column).tolist() == pytest.approx([*expected, NAN], nan_ok=True)
-    with pytest.raises(DatasetError, match="'y' should hold numbers, but has 'many' in 1 row"):
+    with pytest.raises(DatasetError, match="'y' should hold finite numbers, but has 'many'"):
         preparation.read_target(pd.Series(["many"], name="y"))
 
 
