@@ -364,16 +364,16 @@ def raw_table(
     """Return all columns of `data` as they are stored, also the target of a built-in data set.
 
     Words such as NA are missing values unless the rules have a class of this name. With
-    `keeps_zeros`, or if the rules have a class such as 01, columns with such numbers are texts.
+    `keeps_zeros`, or if classes are integers, columns with numbers such as 01 are texts.
     """
     if data not in DATA_SET_TASKS:
         preparation = preparation_of(options.rules, ruleset)
-        is_padded = any(re.fullmatch(r"0\d+", str(label)) for label in ruleset.classes or ())
+        has_integers = any(re.fullmatch(r"-?\d+", str(label)) for label in ruleset.classes or ())
         return read_table(
             data,
             options,
             preparation.labels,
-            keeps_zeros=keeps_zeros or is_padded,
+            keeps_zeros=keeps_zeros or has_integers,
             preparation=preparation,
         )
     from skescore.datasets import load_dataset

@@ -441,9 +441,6 @@ class Preparation:
         ['yes', nan, nan, 'no']
         """
         column = _without_categorical(column)
-        if not any(isinstance(label, str | bool) for label in self.classes or ("",)):
-            with contextlib.suppress(DatasetError):  # $5 and 5 % are read as the class 5
-                column = self._read_quantities(column)
         if pd.api.types.is_numeric_dtype(column.dtype):
             column = _without_codes(column, self.na_values)
         cells = _class_cells(column, self.na_values, self.labels)
@@ -456,17 +453,8 @@ class Preparation:
         is_unknown = names.notna() & ~matched.isin(self.classes)
         return matched.mask(is_unknown, column.astype(object))
 
-    def _read_quantities(self, column: pd.Series) -> pd.Series:
-        """Return a target as numbers if `_target` reads its texts as quantities."""
-        if pd.api.types.infer_dtype(column, skipna=True) != "string":
-            return column
-        texts = column.dropna()
-        is_plain = pd.to_numeric(texts, errors="coerce").notna()
-        is_word = _are_null_words(texts) | texts.isin(self.na_values)
-        return column if (is_plain | is_word).all() else self.read_target(column)
-
     def match_classes(self, labels: pd.Series) -> pd.Series:
-        """Return labels with the type of `classes`: the text "1" becomes the class 1.
+        """Return labels with the type of `classes`: "1", "1.0" and "1 %" become the class 1.
 
         Parameters
         ----------
@@ -476,12 +464,22 @@ class Preparation:
         Returns
         -------
         pandas.Series
-            For each label the class with the same text, or the label itself if there is none.
+            For each label the class with the same text or number, or the label itself if there is
+            none. Texts such as "01" are names, which are not compared as numbers.
         """
         observed = labels.dropna()
         if not self.classes or observed.isin(self.classes).all():
             return labels
         by_text = {_text(label): label for label in self.classes}
+        texts = {_text(label): None for label in observed if isinstance(label, str)}
+        names = ("true", "false", *(text for text in texts if re.fullmatch(_PADDED, text)))
+        others = [text for text in texts if text not in by_text and text.lower() not in names]
+        if others:
+            reading = replace(self.target or ColumnReading("", "number"), name="")
+            column = pd.Series(others, name="", dtype=object)
+            numbers = _read_prepared(column, reading, self.na_values, None, [])[""]
+            classes = [by_text.get(_text(float(number))) for number in numbers]
+            by_text |= {t: c for t, c in zip(others, classes, strict=True) if c is not None}
         matched = [by_text.get(_text(label), label) for label in observed]
         result = labels.astype(object)
         result[observed.index] = pd.Series(matched, index=observed.index, dtype=object)
@@ -2096,7 +2094,11 @@ def _target(
     # As in `_named`: 01 and 1 differ, and few numbers with leading zeros are names.
     has_names = _are_padded_names(cells.texts[number_mask], values[number_mask])
     is_quantity = not (has_booleans or are_plain_numbers or has_names)
-    is_quantity &= earlier_target is None  # texts that do not fit an earlier target are classes
+    # Texts are classes if they do not fit an earlier target, or if rules have classes such as "$5".
+    texts_of_classes = (
+        set() if earlier is None else {c for c in earlier.classes if isinstance(c, str)}
+    )
+    is_quantity &= earlier_target is None and texts_of_classes.isdisjoint(texts)
     if number_mask.any() and only_words and is_quantity:
         _note_words(name, cells, ~number_mask, reader.findings)
         reader.note_separator(name, cells.texts[number_mask].tolist(), style)

@@ -293,3 +293,26 @@ def test_commands_read_the_same_targets(
     expected = None if factor is None else pytest.approx(numbers[2:] * factor)
     for command in ("score", "edit", "calibrate", "watch"):
         assert labels_of(command, ["rules.json", "rows.csv", "--target", "y"]) == expected, command
+
+
+@pytest.mark.parametrize(
+    ("classes", "texts", "expected"),
+    [
+        (["$5", "$10"], ["$5", "$10", "?"], ["$5", "$10"]),
+        (["1", "2"], ["2.0", "1", "?"], ["2", "1"]),
+        (["01", "1"], ["1", "01", "?"], ["1", "01"]),
+        ([5, 10], ["$5", "$10.0", "other"], [5, 10, "other"]),
+        ([5, 10], ["5 %", "10%", "many"], [5, 10, "many"]),
+        ([1, 2], ["1.0", "2.0", "?", "2 "], [1, 2, 2]),
+        ([1, 2], ["1", "2", "02"], [1, 2, "02"]),
+    ],
+)
+def test_commands_read_the_same_classes(classes, texts, expected, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rules = [Rule([Interval(0, upper=2)], classes[0]), Rule([], classes[1])]
+    RuleSet(rules, ["x"], task="classification", classes=classes).save(Path("rules.json"))
+    texts = [f"{text}" for text in texts] * 2
+    pd.DataFrame({"x": np.arange(len(texts)) % 4, "y": texts}).to_excel("rows.xlsx", index=False)
+    for command in ("score", "edit", "calibrate", "watch"):
+        labels = labels_of(command, ["rules.json", "rows.xlsx", "--target", "y"])
+        assert labels == expected * 2, command
