@@ -422,6 +422,13 @@ def read_labels(
             f"{listed(list(map(str, ruleset.classes)))}. Name another column, or convert the "
             "labels."
         )
+    if unknown:
+        n_rows = plural(int(pd.notna(labels).sum()) - n_known, "row")
+        unknown_labels = listed(sorted(unknown, key=str))
+        Notes().add(
+            f"{n_rows} with classes in column {column.name!r} that the rules do not have: "
+            f"{unknown_labels}"
+        )
     return labels
 
 

@@ -119,7 +119,8 @@ class CalibratedRules:
         Raises
         ------
         ValueError
-            If the rules vote, or a label is missing or has another type.
+            If the rules vote, a label is missing or has another type, or so many labels of a rule's
+            rows are no classes of the rules that no set of classes reaches the level.
         """
         ruleset = as_ruleset(rules)
         ruleset.check_one_rule_per_row("Calibration")
@@ -144,6 +145,15 @@ class CalibratedRules:
             # A class that the rules do not know is in no set.
             scores = np.where(codes >= 0, ranks[codes], len(order))
             largest = _bound(scores.astype(float), level)
+            if largest >= len(order) and (codes < 0).any():
+                n_unknown, name = int((codes < 0).sum()), f"rule {k + 1}"
+                raise ValueError(
+                    f"y must contain classes of the rules, got other labels in {n_unknown} of "
+                    f"{len(codes)} rows of {name if k < len(ruleset) else 'no rule'}, so no set of "
+                    f"classes contains the label with a probability of {level:g}. Correct or "
+                    "remove these rows, lower the level, or extract the rules again from rows with "
+                    f"these labels. The classes are {list(ruleset.classes)}."
+                )
             size = len(order) if math.isinf(largest) else min(int(largest) + 1, len(order))
             sets.append(tuple(ruleset.classes[code] for code in order[:size]))
         return cls(ruleset, level, tuple(n_rows.tolist()), tuple(sets))

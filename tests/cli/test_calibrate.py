@@ -307,7 +307,9 @@ def test_commands_read_the_same_targets(
         ([1, 2], ["1", "2", "02"], [1, 2, "02"]),
     ],
 )
-def test_commands_read_the_same_classes(classes, texts, expected, tmp_path, monkeypatch) -> None:
+def test_commands_read_the_same_classes(
+    classes, texts, expected, tmp_path, monkeypatch, capsys
+) -> None:
     monkeypatch.chdir(tmp_path)
     rules = [Rule([Interval(0, upper=2)], classes[0]), Rule([], classes[1])]
     RuleSet(rules, ["x"], task="classification", classes=classes).save(Path("rules.json"))
@@ -316,3 +318,7 @@ def test_commands_read_the_same_classes(classes, texts, expected, tmp_path, monk
     for command in ("score", "edit", "calibrate", "watch"):
         labels = labels_of(command, ["rules.json", "rows.xlsx", "--target", "y"])
         assert labels == expected * 2, command
+    n_unknown = sum(label not in classes for label in expected) * 2
+    assert (
+        n_unknown == 0 or f"{n_unknown} rows with classes in column 'y'" in capsys.readouterr().err
+    )

@@ -185,3 +185,18 @@ def test_calibration_rejects_missing_labels_in_a_list_of_texts() -> None:
     rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
     with pytest.raises(ValueError, match="got 1 missing ones"):
         CalibratedRules.fit(rules, [[0]] * 3, ["a", float("nan"), "b"])
+
+
+@pytest.mark.parametrize(("n", "n_unknown"), [(40, 8), (5, 1)])
+def test_calibration_rejects_too_many_unknown_classes(n: int, n_unknown: int) -> None:
+    rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    X, y = np.zeros((n, 1)), np.array(["a"] * (n - n_unknown) + ["c"] * n_unknown)
+    with pytest.raises(ValueError, match=f"other labels in {n_unknown} of {n} rows of rule 1"):
+        CalibratedRules.fit(rules, X, y)
+
+
+def test_calibration_covers_few_unknown_classes() -> None:
+    rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    X, y = np.zeros((40, 1)), np.array(["a"] * 38 + ["c"] * 2)
+    coverage = CalibratedRules.fit(rules, X, y).coverage(X, y)["coverage"]
+    assert coverage.iloc[0] == pytest.approx(0.95)
