@@ -395,14 +395,15 @@ class Preparation:
             reading = self.target or self._target_reading(column) or ColumnReading(name, "number")
             reading = replace(reading, name=name)
             numbers = _read_prepared(column, reading, self.na_values, None, [])[name]
-        texts = column.astype(str).str.strip()
-        is_wrong = np.isinf(numbers)
+        texts, is_wrong = column.astype(str).str.strip(), np.isinf(numbers)
         if not pd.api.types.is_numeric_dtype(column.dtype):
             words = ["", *na_values_of(name, self.na_values)]
             is_missing = column.isna() | texts.str.lower().isin(NULL_WORDS) | texts.isin(words)
+            if numbers.isna().all():  # plain numbers after K, which is kelvin or a thousand
+                numbers = pd.to_numeric(texts.mask(is_missing), errors="coerce")
             # As in the first table, true and false are no quantities.
             is_truth = texts.str.lower().isin(("true", "false"))
-            is_wrong |= (numbers.isna() & ~is_missing) | is_truth
+            is_wrong = is_truth | np.isinf(numbers) | (numbers.isna() & ~is_missing)
         if is_wrong.any():
             raise DatasetError(
                 f"The target {name!r} should hold finite numbers, but has "

@@ -993,3 +993,6 @@ def test_numbers_without_a_multiplier_are_divided_or_no_numbers() -> None:
     target = Preparation((), target=ColumnReading("y", "number", unit="Mio."))
     assert target.read_target(pd.Series([5e5, 2e6])).tolist() == [0.5, 2.0]
     assert target.read_target(pd.Series(["500000", "2 Mio."], name="y")).tolist() == [0.5, 2.0]
+    target = Preparation((), target=ColumnReading("y", "number", unit="K"))
+    for column in (pd.Series([0.5, 1.5]), pd.Series(["0.5", "1.5"])):
+        assert target.read_target(column).tolist() == [0.5, 1.5]
