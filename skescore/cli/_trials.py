@@ -302,11 +302,11 @@ def _count_in(
 def _count(trials: Sequence[FrozenTrial], scored: bool) -> int:
     from optuna.trial import TrialState
 
-    from skescore.tuning.runner import counts
+    from skescore.tuning.runner import is_counted
 
     return sum(
         (trial.state == TrialState.COMPLETE if scored else trial.state.is_finished())
-        and counts(trial)
+        and is_counted(trial)
         for trial in trials
     )
 

@@ -93,7 +93,7 @@ from skescore.suspicions import (
     find_suspicions,
 )
 from skescore.tuning import ExtractorSearchCV, SearchCallback, SearchProgress
-from skescore.tuning.runner import counts
+from skescore.tuning.runner import is_counted
 
 if TYPE_CHECKING:
     from skescore.certificates import Certificate
@@ -502,7 +502,7 @@ def _note_search(
 def _count_budgeted(search: ExtractorSearchCV) -> int:
     """Count the finished trials of the budget, which does not include the baselines."""
     return sum(
-        trial.state.is_finished() and counts(trial)
+        trial.state.is_finished() and is_counted(trial)
         for study in search.studies_.values()
         for trial in study.get_trials(deepcopy=False)
     )

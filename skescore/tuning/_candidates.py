@@ -462,7 +462,7 @@ class Candidates(Sequence[Candidate]):
         ValueError
             If a name is unknown or a weight out of its range.
         """
-        spec = _checked_score(score, completeness)
+        spec = _check_score(score, completeness)
         if not len(self):
             return np.empty((0, 0))
         parts = {name: self.measure(name) for name in spec.parts(completeness)}
@@ -496,7 +496,7 @@ class Candidates(Sequence[Candidate]):
             If a name is unknown or a weight out of its range, or a size is below 1 and the score
             is FiRe.
         """
-        spec = _checked_score(score, completeness)
+        spec = _check_score(score, completeness)
         if not len(self):
             return np.empty((0, 0))
         names = spec.parts(completeness)
@@ -541,43 +541,41 @@ class Candidates(Sequence[Candidate]):
         )
 
 
-def _checked_score(score: str, completeness: str) -> ScoreSpec:
+def _check_score(score: str, completeness: str) -> ScoreSpec:
     check_choice("completeness", completeness, COMPLETENESSES)
     return find_score(score)
 
 
 def _is_measured(result: FoldResult, names: Iterable[str] = ()) -> bool:
-    """Return whether all measures are defined and there are rules, so that scores are defined."""
+    """Return whether all measures are defined and there are rules."""
     names = names or measured_quantities(costs=False)
     return all(np.isfinite(result.get(name)) for name in names) and result["size"] > 0
 
 
 def as_candidates(candidates: Any) -> Candidates:
-    """Return the candidates of a search or a list; raise an error if there are none."""
+    """Return the candidates of a search, a list or a table; raise an error if there are none."""
     if isinstance(candidates, BaseEstimator):
         check_is_fitted(candidates)
     if isinstance(candidates, pd.DataFrame):
         candidates = Candidates.from_table(candidates)
-    checked_candidates = getattr(candidates, "candidates_", candidates)
-    if not isinstance(checked_candidates, Candidates):
-        if not isinstance(checked_candidates, Sequence) or not all(
-            isinstance(c, Candidate) for c in checked_candidates
-        ):
+    result = getattr(candidates, "candidates_", candidates)
+    if not isinstance(result, Candidates):
+        if not isinstance(result, Sequence) or not all(isinstance(c, Candidate) for c in result):
             raise TypeError(
                 "candidates must be Candidates, a sequence of Candidate, a table or a fitted "
                 f"search with candidates_, got {candidates!r}."
             )
-        checked_candidates = Candidates(checked_candidates)
-    if not len(checked_candidates) or not checked_candidates[0].folds:
+        result = Candidates(result)
+    if not len(result) or not result[0].folds:
         raise ValueError(
             "candidates must hold at least one candidate that was measured on a fold, got "
             f"{candidates!r}. Fit the search with more trials, or see why those failed."
         )
-    return checked_candidates
+    return result
 
 
-_DEFAULT = ("loss", "n_rules", "incompleteness")
-#: Differences below this share of an objective's largest value are rounding of floats.
+_DEFAULT_OBJECTIVES = ("loss", "n_rules", "incompleteness")
+#: Differences below this share of an objective's largest value are rounding errors.
 _NOISE = 1e-12
 
 
@@ -613,7 +611,7 @@ def pareto_mask(losses: Any) -> np.ndarray:
     >>> pareto_mask([[0.3, 2], [0.1, 4], [0.2, 5], [0.1, 4]]).tolist()
     [True, True, False, False]
     """
-    values = _losses(losses)
+    values = _check_losses(losses)
     mask = np.zeros(len(values), dtype=bool)
     points, first = np.unique(values, axis=0, return_index=True)
     if values.shape[1] == 1:
@@ -663,8 +661,8 @@ def hypervolume(losses: Any, reference: Any) -> float:
     >>> hypervolume([[0.5, 2], [0.25, 4]], reference=[1, 8])
     4.0
     """
-    values = _losses(losses)
-    corner = _numbers("reference", reference)
+    values = _check_losses(losses)
+    corner = _check_numbers("reference", reference)
     if corner.shape != (values.shape[1],) or not np.isfinite(corner).all():
         raise ValueError(
             f"reference must be {values.shape[1]} finite numbers, one per objective, "
@@ -681,12 +679,12 @@ def hypervolume(losses: Any, reference: Any) -> float:
     if values.shape[1] == 1:
         return float((corner - values).sum())
     if values.shape[1] == 2:
-        return _staircase(values, corner)
+        return _dominated_area(values, corner)
     levels = np.unique(values[:, 2])
     heights = np.diff(np.append(levels, corner[2]))
     return float(
         sum(
-            height * _staircase(values[values[:, 2] <= level, :2], corner[:2])
+            height * _dominated_area(values[values[:, 2] <= level, :2], corner[:2])
             for level, height in zip(levels, heights, strict=True)
         )
     )
@@ -725,7 +723,7 @@ def knee(losses: Any) -> int:
     >>> knee([[0.6, 1], [0.3, 2], [0.05, 3], [0.04, 8], [0.03, 20]])
     2
     """
-    values = _losses(losses)
+    values = _check_losses(losses)
     if not len(values) or not np.isfinite(values).all():
         raise ValueError(
             f"losses must have at least one point and finite values to have a knee, got {losses!r}."
@@ -745,7 +743,7 @@ def knee(losses: Any) -> int:
 
 def pareto_front(
     candidates: Any,
-    objectives: Sequence[str] = _DEFAULT,
+    objectives: Sequence[str] = _DEFAULT_OBJECTIVES,
     *,
     completeness: str = "volume",
 ) -> pd.DataFrame:
@@ -799,20 +797,20 @@ def pareto_front(
     """
     names = check_objectives(objectives)
     check_choice("completeness", completeness, COMPLETENESSES)
-    columns_of_measures = (
+    measure_columns = (
         *names,
         "n_rules",
         "performance",
         "completeness_volume",
         "completeness_instances",
     )
-    columns_of_measures = tuple(dict.fromkeys(columns_of_measures))
-    columns = ["extractor", *columns_of_measures, "params", "trial", "knee"]
+    measure_columns = tuple(dict.fromkeys(measure_columns))
+    columns = ["extractor", *measure_columns, "params", "trial", "knee"]
     if not isinstance(candidates, Candidates):
         candidates = as_candidates(candidates)
     if not len(candidates):
         return pd.DataFrame(columns=columns).astype({"knee": bool})
-    measured = {name: _mean_losses(candidates, name, completeness) for name in columns_of_measures}
+    measured = {name: _mean_losses(candidates, name, completeness) for name in measure_columns}
     unknown = [name for name in names if not np.isfinite(measured[name]).all()]
     if unknown:
         raise ValueError(
@@ -822,7 +820,7 @@ def pareto_front(
     losses = _without_noise(np.column_stack([measured[name] for name in names]))
     rows = np.flatnonzero(pareto_mask(losses))
     front = [candidates[int(row)] for row in rows]
-    front_columns: dict[str, Any] = {name: measured[name][rows] for name in columns_of_measures}
+    front_columns: dict[str, Any] = {name: measured[name][rows] for name in measure_columns}
     front_columns |= {
         "extractor": [candidate.extractor for candidate in front],
         "params": [dict(candidate.params) for candidate in front],
@@ -842,14 +840,15 @@ def check_objectives(objectives: Any) -> tuple[str, ...]:
     if not names or not are_known or len(set(names)) < len(names):
         raise ValueError(
             f"objectives must be a sequence of different names of {list(minimized_quantities())}, "
-            f"such as {_DEFAULT!r}, got {objectives!r}. Smaller is better in all of them: use "
-            "'loss' instead of performance, and 'incompleteness' instead of completeness."
+            f"such as {_DEFAULT_OBJECTIVES!r}, got {objectives!r}. Smaller is better "
+            "in all of them: use 'loss' instead of performance, and 'incompleteness' instead of "
+            "completeness."
         )
     return names
 
 
 def _mean_losses(candidates: Candidates, name: str, completeness: str) -> np.ndarray:
-    """Return the mean of an objective over the folds, or of another measure."""
+    """Return an objective or another measure, averaged over the folds, for each candidate."""
     loss = minimized_quantity(name)
     if loss is None:
         return candidates.means(name)
@@ -858,22 +857,22 @@ def _mean_losses(candidates: Candidates, name: str, completeness: str) -> np.nda
 
 
 def _without_noise(losses: np.ndarray) -> np.ndarray:
-    """Round the losses to twelve digits of the largest one in each column."""
+    """Round each column to multiples of a tiny share of its largest value."""
     largest = np.abs(losses).max(axis=0)
     unit = np.where(largest > 0, largest, 1.0) * _NOISE
     return np.round(losses / unit) * unit
 
 
-def _staircase(points: np.ndarray, corner: np.ndarray) -> float:
-    """Return the area between points and a corner above all of them."""
+def _dominated_area(points: np.ndarray, corner: np.ndarray) -> float:
+    """Return the area that points dominate, up to a corner that they all dominate."""
     front = points[pareto_mask(points)]
     front = front[np.argsort(front[:, 0])]
     depths = -np.diff(np.append(corner[1], front[:, 1]))
     return float(((corner[0] - front[:, 0]) * depths).sum())
 
 
-def _losses(losses: Any) -> np.ndarray:
-    values = _numbers("losses", losses)
+def _check_losses(losses: Any) -> np.ndarray:
+    values = _check_numbers("losses", losses)
     if values.ndim != 2 or values.shape[1] == 0:
         raise ValueError(
             "losses must be a table with a row per point and at least one column per objective, "
@@ -887,7 +886,7 @@ def _losses(losses: Any) -> np.ndarray:
     return values + 0.0  # -0.0 becomes 0.0
 
 
-def _numbers(name: str, values: Any) -> np.ndarray:
+def _check_numbers(name: str, values: Any) -> np.ndarray:
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:

@@ -46,8 +46,8 @@ from skescore.scorers import (
     measured_quantities,
 )
 
-#: Names of the fields in stored results that are not measures.
-_WARNINGS, _FAILURE = "warnings", "failure"
+#: Fields of stored results that are not measures.
+WARNINGS, FAILURE = "warnings", "failure"
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ class FoldResult:
             The result.
         """
         declared = {"score", *measured_quantities()}
-        values = {k: v for k, v in record.items() if k not in (_WARNINGS, _FAILURE)}
+        values = {k: v for k, v in record.items() if k not in (WARNINGS, FAILURE)}
         return cls(
             {name: value for name, value in values.items() if name in declared},
             {name: value for name, value in values.items() if name not in declared},
-            tuple(record.get(_WARNINGS, ())),
-            record.get(_FAILURE, ""),
+            tuple(record.get(WARNINGS, ())),
+            record.get(FAILURE, ""),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,8 +114,8 @@ class FoldResult:
             Measures by name and ``warnings``, or ``failure`` alone.
         """
         if self.failure:
-            return {_FAILURE: self.failure}
-        return {**self.measures, **self.user_measures, _WARNINGS: list(self.warnings)}
+            return {FAILURE: self.failure}
+        return {**self.measures, **self.user_measures, WARNINGS: list(self.warnings)}
 
     def __getitem__(self, name: str) -> float:
         return self.measures[name] if name in self.measures else self.user_measures[name]
@@ -162,12 +162,12 @@ def mean_of(results: Sequence[FoldResult], name: str) -> float:
 
 
 def read_folds(records: Iterable[Mapping[str, Any]] | None) -> tuple[FoldResult, ...]:
-    """Read the results of the folds of a stored trial; none if it was not measured."""
+    """Read the results of a stored trial on the folds; empty if it was not measured."""
     return tuple(FoldResult.from_dict(record) for record in records or ())
 
 
 def read_all_rows(record: Mapping[str, Any] | None) -> FoldResult | None:
-    """Read the result on all rows of a stored trial; None if it was not measured."""
+    """Read the result of a stored trial on all rows; None if it was not measured."""
     return None if record is None else FoldResult.from_dict(record)
 
 
@@ -232,12 +232,12 @@ def mixed_score(
     rules on a fold may have the lower score.
     """
     parts = {name: mixed(values, on_all_rows[name]) for name, values in held_out.items()}
-    of_parts, weighed = score(parts), mixed(score(held_out), score(on_all_rows))
-    as_many = held_out["size"] == on_all_rows["size"]
-    return np.where(as_many, of_parts, np.minimum(of_parts, weighed))
+    from_parts, from_scores = score(parts), mixed(score(held_out), score(on_all_rows))
+    is_same_size = held_out["size"] == on_all_rows["size"]
+    return np.where(is_same_size, from_parts, np.minimum(from_parts, from_scores))
 
 
-def several_scores(scorer: Any) -> TypeError:
+def several_scores_error(scorer: Any) -> TypeError:
     """Return the error for a scorer that returns a dict although candidates must be ranked."""
     return TypeError(
         f"scoring must return one number per candidate, but {scorer!r} returns a dict: choose one "
@@ -305,10 +305,10 @@ class Fold:
                 self.black_box.fixed_rows.add(rows)
 
 
-def unseen_rows(X: Any, sample_weight: np.ndarray | None, seed: int) -> Any:
-    """Generate rows, similar to held-out rows, that neither the model nor the rules have seen.
+def generate_unseen_rows(X: Any, sample_weight: np.ndarray | None, seed: int) -> Any:
+    """Generate rows, similar to those of X, that neither the model nor the rules have seen.
 
-    Returns None if rows of this kind cannot be generated.
+    Return None if all weights are 0 or such rows cannot be generated.
     """
     if sample_weight is not None:
         if not sample_weight.any():
@@ -337,9 +337,9 @@ def make_folds(
     sample_weight: np.ndarray | None = None,
     has_target: bool = True,
 ) -> list[Fold]:
-    """Split the data and fit the black box on each training part.
+    """Split the data and, unless `fitted` is true, fit a black box on each training part.
 
-    Unless `fitted` is true, the black box is cloned and fitted for each split. `cv` is as in
+    `cv` is as in
     scikit-learn: an int stratifies in classification. With `groups`, an int keeps the rows of a
     group together, and a black box that accepts groups gets the groups of its training rows.
     """
@@ -356,7 +356,7 @@ def make_folds(
             y_train = _safe_indexing(y, train)
             model = fit_weighted(black_box, X_train, y_train, weights[0], **options)
         X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
-        unseen = unseen_rows(X_test, weights[1], len(folds)) if has_unseen else None
+        unseen = generate_unseen_rows(X_test, weights[1], len(folds)) if has_unseen else None
         fold = Fold(CachedBlackBox(model), X_train, X_test, y_test, np.asarray(test), *weights)
         folds.append(replace(fold, X_unseen=unseen, has_target=has_target))
     return folds
@@ -396,7 +396,7 @@ def fold_of_all_rows(
     row_indices = np.arange(len(y))
     X, y = _safe_indexing(X, row_indices), _safe_indexing(y, row_indices)
     has_unseen = fitted and not is_unsupervised(black_box)
-    unseen = unseen_rows(X, sample_weight, _SEED_OF_ALL_ROWS) if has_unseen else None
+    unseen = generate_unseen_rows(X, sample_weight, _SEED_OF_ALL_ROWS) if has_unseen else None
     return Fold(
         CachedBlackBox(model),
         X,
@@ -460,7 +460,7 @@ def evaluate_on_fold(
         The score, the parts of all scores, the further measures, the costs of the extraction
         (including queries whose results were cached), and the warnings.
     """
-    knowledge = knowledge_like(scorer) if knowledge is None else knowledge
+    knowledge = knowledge_scorer_like(scorer) if knowledge is None else knowledge
     score_names = [spec.scorer_name for spec in knowledge.specs]
     fold.fix_rows()
     # The black box is replaced before cloning, because clones share a cached black box.
@@ -486,9 +486,9 @@ def evaluate_on_fold(
             elif shares_evaluation:
                 score = function.score(evaluation)
             else:
-                score = _called(function, candidate, fold)
+                score = _call_scorer(function, candidate, fold)
             if isinstance(score, dict):
-                raise several_scores(function)
+                raise several_scores_error(function)
             scores[name] = float(score)
         if (result := getattr(candidate, "constrained_rules_", None)) is not None:
             scores[REPAIRED] = float(result.n_repaired)
@@ -520,27 +520,31 @@ def _evaluate(candidate: Any, fold: Fold, reference: str) -> RuleEvaluation:
 def _measure_agreement(
     candidate: Any, fold: Fold, evaluation: RuleEvaluation, reference: str
 ) -> dict[str, float]:
-    """Return the agreement of the rules with the target (NaN without one) and with the model."""
+    """Return the agreement of the rules with the target and with the model.
+
+    The former is NaN without a target, and both are NaN without rules.
+    """
     is_fidelity = reference == "black_box" or not fold.has_target
     task = evaluation.ruleset.task
     metric = "accuracy" if task == "classification" else "r2"
     if not len(evaluation.ruleset):
         return {"correctness": math.nan, "fidelity": math.nan}
-    own = evaluation.agreement(metric)
+    agreement = evaluation.agreement(metric)
     if is_fidelity and not fold.has_target:
-        return {"correctness": math.nan, "fidelity": own}
-    if fold.X_unseen is None and hasattr(candidate, "oracle_"):  # the same rows
-        truth = fold.y_test if is_fidelity else candidate.oracle_.query(fold.X_test)
-        other = evaluation.compared_with(truth)
+        return {"correctness": math.nan, "fidelity": agreement}
+    if fold.X_unseen is None and hasattr(candidate, "oracle_"):
+        # Both are measured on the same rows.
+        reference_values = fold.y_test if is_fidelity else candidate.oracle_.query(fold.X_test)
+        other_evaluation = evaluation.compared_with(reference_values)
     else:
-        other = _evaluate(candidate, fold, "data" if is_fidelity else "black_box")
-    other_agreement = other.agreement(metric)
+        other_evaluation = _evaluate(candidate, fold, "data" if is_fidelity else "black_box")
+    other_agreement = other_evaluation.agreement(metric)
     names = ("fidelity", "correctness") if is_fidelity else ("correctness", "fidelity")
-    return dict(zip(names, (own, other_agreement), strict=True))
+    return dict(zip(names, (agreement, other_agreement), strict=True))
 
 
-def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
-    """Call a scorer on the held-out rows, with their weights if it accepts weights."""
+def _call_scorer(scorer: Any, candidate: Any, fold: Fold) -> Any:
+    """Call a scorer on the rows that its reference requires, with weights if it accepts them."""
     options = {}
     if fold.test_weight is not None:
         # A scorer of scikit-learn passes weights to its metric, which may not accept them.
@@ -555,8 +559,8 @@ def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
     return scorer(candidate, fold.X_test, fold.y_test, **options)
 
 
-def knowledge_like(scorer: Any) -> RuleScorer:
-    """Return a scorer of all measures, with the settings of this scorer for its score."""
+def knowledge_scorer_like(scorer: Any) -> RuleScorer:
+    """Return a scorer of all measures that has the reference and the settings of a scorer."""
     score_scorers = [scorer] if isinstance(scorer, RuleScorer) and scorer.spec is not None else []
     return make_knowledge_scorer(
         reference=getattr(scorer, "reference", "data"), scorers=score_scorers
@@ -664,7 +668,7 @@ class SearchData:
         }
 
     def folds(self, cv: Any) -> list[Fold]:
-        """Split the rows, and fit the black box on the training rows of each split."""
+        """Split the rows, and fit the black box on each training part unless it is fitted."""
         return make_folds(
             self.estimator,
             self.X,
@@ -678,7 +682,7 @@ class SearchData:
         )
 
     def fold_of_all_rows(self) -> Fold:
-        """Fit the black box on all rows."""
+        """Return a fold of all rows, and fit the black box on them unless it is fitted."""
         return fold_of_all_rows(
             self.estimator,
             self.X,

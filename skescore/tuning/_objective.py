@@ -31,7 +31,9 @@ from skescore.scorers import (
     minimized_quantity,
 )
 from skescore.tuning._folds import (
+    FAILURE,
     REPAIRED,
+    WARNINGS,
     Fold,
     FoldResult,
     evaluate_on_fold,
@@ -39,7 +41,7 @@ from skescore.tuning._folds import (
     mean_of,
     mixed,
     mixed_score,
-    several_scores,
+    several_scores_error,
     target_or_predictions,
 )
 from skescore.tuning.spaces import Space, as_search_space, check_space, extractor_name, search_space
@@ -104,13 +106,13 @@ class SearchObjective:
 
     @property
     def measures(self) -> dict[str, RuleScorer]:
-        """Scorers of rule sets that the values of a trial need."""
+        """Scorers of rule sets for the measures to minimize."""
         measures = filter(None, map(axis_measure, self.minimized))
         return {m.scorer_name: get_rule_scorer(m.scorer_name) for m in measures}
 
     @property
     def losses(self) -> list[MinimizedQuantity]:
-        """Measures that are minimized together, and the conversions of their values."""
+        """Measures that are minimized together, with functions that convert them into losses."""
         losses = (minimized_quantity(name, costs=False) for name in self.minimized)
         return [loss for loss in losses if loss is not None]
 
@@ -174,23 +176,23 @@ class SearchObjective:
             return np.full(len(folds), -np.inf)
         scores = np.array([fold["score"] for fold in folds], dtype=float)
         with np.errstate(invalid="ignore"):  # the user's scores may be infinite
-            weighed_scores = mixed(scores, np.array(on_all_rows))
-        weighed_scores[np.isnan(weighed_scores)] = -np.inf
+            combined_scores = mixed(scores, np.array(on_all_rows))
+        combined_scores[np.isnan(combined_scores)] = -np.inf
         of_parts = score_of_parts(self.scorer)
         if of_parts is None:
-            return weighed_scores
+            return combined_scores
         names, score = of_parts
         held_out, final_parts = (
             {n: np.array([one.get(n) for one in results], float) for n in names}
             for results in (folds, [all_rows])
         )
-        # Combine parts only where they reproduce the scores, unlike where `undefined` replaces one.
-        follows = _follows(score, held_out, scores)
-        follows &= _follows(score, final_parts, np.array([on_all_rows]))
-        if follows.any():
-            held_out = {name: values[follows] for name, values in held_out.items()}
-            weighed_scores[follows] = mixed_score(held_out, final_parts, score)
-        return weighed_scores
+        # Parts do not reproduce a score that the setting `undefined` replaces.
+        is_reproduced = _is_reproduced(score, held_out, scores)
+        is_reproduced &= _is_reproduced(score, final_parts, np.array([on_all_rows]))
+        if is_reproduced.any():
+            held_out = {name: values[is_reproduced] for name, values in held_out.items()}
+            combined_scores[is_reproduced] = mixed_score(held_out, final_parts, score)
+        return combined_scores
 
     def values(self, folds: Sequence[FoldResult]) -> tuple[float, ...]:
         """Return the values of a trial; undefined values are NaN."""
@@ -221,19 +223,17 @@ def score_of_parts(
     return spec.parts(completeness), score
 
 
-def _follows(
+def _is_reproduced(
     score: Callable[[Mapping[str, np.ndarray]], np.ndarray],
     parts: Mapping[str, np.ndarray],
     scores: np.ndarray,
 ) -> np.ndarray:
-    """Return where the parts reproduce these scores."""
-    follows_mask = np.all([np.isfinite(values) for values in parts.values()], axis=0)
-    if follows_mask.any():
-        recomputed_scores = score({name: values[follows_mask] for name, values in parts.items()})
-        follows_mask[follows_mask] = np.isclose(
-            recomputed_scores, scores[follows_mask], rtol=1e-9, atol=0
-        )
-    return follows_mask
+    """Return on which folds the formula reproduces the scores from their parts."""
+    mask = np.all([np.isfinite(values) for values in parts.values()], axis=0)
+    if mask.any():
+        recomputed_scores = score({name: values[mask] for name, values in parts.items()})
+        mask[mask] = np.isclose(recomputed_scores, scores[mask], rtol=1e-9, atol=0)
+    return mask
 
 
 def check_scoring(scoring: Any, reference: str | None = None) -> Any:
@@ -248,7 +248,7 @@ def check_scoring(scoring: Any, reference: str | None = None) -> Any:
         )
     scorer = get_rule_scorer(scoring)
     if isinstance(scorer, RuleScorer) and scorer.gives_dict:
-        raise several_scores(scorer)
+        raise several_scores_error(scorer)
     is_named = isinstance(scoring, str) and not isinstance(scorer, FidelityScorer)
     if is_named and reference is not None and scorer.reference != reference:
         scorer = copy.copy(scorer)
@@ -371,9 +371,11 @@ class ExtractorObjective:
         check_space(space, prototype)
         reference = "black_box" if fitted else None
         objective = SearchObjective.of(scoring, reference=reference)
-        measured = measured_beside(objective, measures)
+        measured = further_scorers(objective, measures)
         folds = make_folds(estimator, X, y, cv, task, fitted=fitted, has_target=has_target)
-        self._set(folds, prototype, space, objective, measured, extractor_name(extractor))
+        self._set_attributes(
+            folds, prototype, space, objective, measured, extractor_name(extractor)
+        )
 
     @classmethod
     def on_folds(
@@ -409,11 +411,11 @@ class ExtractorObjective:
             The objective.
         """
         new_objective = cls.__new__(cls)
-        measured = measured_beside(objective, measures)
-        new_objective._set(folds, prototype, space, objective, measured, name)
+        measured = further_scorers(objective, measures)
+        new_objective._set_attributes(folds, prototype, space, objective, measured, name)
         return new_objective
 
-    def _set(
+    def _set_attributes(
         self,
         folds: list[Fold],
         prototype: BaseEstimator,
@@ -474,9 +476,9 @@ class ExtractorObjective:
         list of FoldResult
             One per fold.
         """
-        return list(self._on_folds(params))
+        return list(self._iter_folds(params))
 
-    def _on_folds(self, params: dict[str, Any]) -> Iterator[FoldResult]:
+    def _iter_folds(self, params: dict[str, Any]) -> Iterator[FoldResult]:
         candidate = self.candidate(params)
         for fold in self.folds:
             yield evaluate_on_fold(candidate, fold, self.scorer, self.measures)
@@ -492,7 +494,7 @@ class ExtractorObjective:
             first, results = self._results[key]
             return self.record(trial, results, same_as=first)
         results = []
-        for step, result in enumerate(self._on_folds(params)):
+        for step, result in enumerate(self._iter_folds(params)):
             results.append(result)
             score = mean_of(results, "score")
             if study is None or self.objective.minimized or math.isnan(score):
@@ -604,15 +606,15 @@ def params_key(params: dict[str, Any]) -> str:
     return json.dumps(params, sort_keys=True, default=repr)
 
 
-def measured_beside(
+def further_scorers(
     objective: SearchObjective, measures: Sequence[Any] | Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the further scorers by name, first the scorers that the objective needs."""
+    """Return the scorers that the objective needs, and those of `measures`, by name."""
     return objective.measures | check_measures(measures)
 
 
 def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the further scorers by name."""
+    """Return the scorers of `measures` by name; raise an error if they cannot be used."""
     if isinstance(measures, str):
         raise TypeError(
             f"measures must be a sequence of scorers, such as ('mean_rule_c2',), got {measures!r}."
@@ -625,16 +627,19 @@ def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any
         name = name_of(measure, scorer)
         if getattr(scorer, "name", None) == f"neg_{name}":  # the column holds the negated loss
             name = scorer.name
-        if name in named_scorers or name in (*measured_quantities(), *COLUMNS, *_ATTRIBUTES):
-            raise ValueError(f"measures must have names that are not in use, got {name!r} again.")
+        if name in named_scorers or name in (*measured_quantities(), *COLUMNS, *_RESERVED_NAMES):
+            raise ValueError(
+                f"measures must have names that are not in use, got {name!r}. Pass "
+                "{'another name': scorer} instead."
+            )
         named_scorers[name] = scorer
     return named_scorers
 
 
 #: User attribute of a trial that was pruned: the number of folds that it was evaluated on.
 STOPPED = "stopped_after"
-#: Names of user attributes of trials that are not columns of the leaderboard.
-_ATTRIBUTES = ("folds", "all_rows", "warnings")
+#: Further names that measures must not have: attributes of trials and fields of their results.
+_RESERVED_NAMES = ("folds", "all_rows", STOPPED, REPAIRED, WARNINGS, FAILURE)
 
 
 def _is_defined(result: FoldResult, names: Collection[str]) -> bool:

@@ -62,7 +62,7 @@ from skescore.tuning._objective import (
     SearchObjective,
     check_measures,
     check_scoring,
-    measured_beside,
+    further_scorers,
     spec_of,
 )
 from skescore.tuning._selection import (
@@ -103,17 +103,17 @@ TREE_SAMPLINGS = (None, "permute")
 #: Generators for regression if the rules are compared with the black box. The mean predictions of
 #: leaves need query rows near the data (``benchmarks/arena/fidelity_regression.md``).
 NEAR_TREE_SAMPLINGS = (None, "permute-mixed")
-#: Largest share of a time limit for choosing the sizes of CART's trees that trials evaluate.
-_SHARE_OF_TREES = 0.5
+#: Largest share of the time limit for choosing the CART trees that every search compares.
+_SHARE_OF_TREE_PATH = 0.5
 #: Sizes of the trees that every search under constraints compares.
 _CONSTRAINED_LEAVES = (2, 3, 5, 8, 12)
 #: Extractors that make one linear equation of all rows with these hyperparameters.
 _EQUATIONS: dict[str, dict[str, Any]] = {"gridrex": {"n_slices": 1, "max_terms": None}}
 #: Columns in which candidates with the same rules agree.
-_OUTCOME = ["extractor", "score", "n_rules", "completeness_volume"]
+_OUTCOME_COLUMNS = ["extractor", "score", "n_rules", "completeness_volume"]
 
 
-def _has_classes(search: ExtractorSearchCV) -> bool:
+def _can_predict_proba(search: ExtractorSearchCV) -> bool:
     return bool(search.refit) and is_classifier(search)
 
 
@@ -512,7 +512,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         objective = self._check_parameters()
         callbacks = self._all_callbacks(objective)
         self._announce("rows", callbacks)
-        self.data_ = self._prepare(X, y, groups, sample_weight, self._check_rows(X, y, task))
+        self.data_ = self._prepare_data(X, y, groups, sample_weight, self._check_rows(X, y, task))
         table_facts = TableFacts.from_arrays(
             self.data_.X,
             self.data_.y,
@@ -521,7 +521,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             is_shuffled=not isinstance(self.cv, TimeSeriesSplit),
         )
         self.suspicions_ = tuple(find_suspicions(table_facts))
-        sampled_rows = self._sample(self.data_.target, task)
+        sampled_rows = self._draw_trial_sample(self.data_.target, task)
         self.n_rows_sampled_ = None if sampled_rows is None else len(sampled_rows)
         data = self.data_.take(sampled_rows)
         with callbacks[-1]:
@@ -530,15 +530,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise interrupt
         self._choose_winner(objective)
         if interrupt is None and sampled_rows is None:
-            self._compare_finalists(data, runner, objective)
+            self._compare_finalists_on_repeated_folds(data, runner, objective)
         self.picked_ = False
         if sampled_rows is not None and (self.refit or interrupt is None):
             self._announce("all_rows", callbacks)
-            with self._workers():
+            with self._n_jobs_context():
                 all_rows = self.data_.fold_of_all_rows()
         self._announce("winner", callbacks)
         if sampled_rows is not None and interrupt is None:
-            self._judge_finalists(all_rows)
+            self._compare_finalists_on_all_rows(all_rows)
         if self.refit:
             # The black box of `all_rows` was fitted on the same rows.
             self._refit(None if self.data_.is_fitted else all_rows.black_box)
@@ -715,7 +715,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.picked_ = False
         return pd.DataFrame(finalists)
 
-    def _prepare(
+    def _prepare_data(
         self, X: Any, y: Any, groups: Any, sample_weight: Any, checked_target: Any
     ) -> SearchData:
         return SearchData.prepare(
@@ -738,18 +738,18 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         begin = time.perf_counter()
         n_jobs = effective_n_jobs(self.n_jobs)
-        if n_jobs > 1:  # they are ready when the black boxes are fitted
+        if n_jobs > 1:  # helpers start while the black boxes are fitted
             start_helpers(n_jobs, SEARCH_MODULES)
         spaces = self._make_spaces(data.X, data.target, task)
         self._announce("black_boxes", callbacks)
-        with self._workers():
+        with self._n_jobs_context():
             folds, all_rows = data.folds(self.cv), data.fold_of_all_rows()
         self._search_folds = folds if self.keep_folds else None
         self._check_constraints(all_rows, task)
         quality = black_box_quality(folds, task)
         self._balanced_accuracy = quality.pop("balanced_accuracy", math.nan)
         self.black_box_quality_ = quality
-        measures = measured_beside(objective, self.measures)
+        measures = further_scorers(objective, self.measures)
         evaluator = FoldEvaluator(folds, objective.scorer, measures, all_rows)
         with quiet_optuna():
             runner, interrupt = self._run_trials(data, objective, evaluator, spaces, callbacks)
@@ -799,7 +799,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 self.timeout,
                 self.allocation,
                 priority_label=front_priority if objective.minimized else "best",
-                costly=() if objective.minimized else self._costly(),
+                costly=() if objective.minimized else self._costly_extractors(),
                 negated=spec is not None and not spec.greater_is_better,
             ),
             workers,
@@ -808,7 +808,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             callbacks=callbacks,
         )
 
-    def _costly(self) -> list[str]:
+    def _costly_extractors(self) -> list[str]:
         """Return the built-in extractors of the search that are slow."""
         return [
             name
@@ -834,16 +834,18 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         winner = self._winner()
         idle_features: list[str] = winner.features_without_influence(probe_rows)
         board: pd.DataFrame = self.leaderboard_
-        is_equal = board["tied"].astype(bool) & (board["n_rules"] <= board["n_rules"].iloc[0])
-        if not idle_features or not is_equal.any():
+        is_eligible = board["tied"].astype(bool) & (board["n_rules"] <= board["n_rules"].iloc[0])
+        if not idle_features or not is_eligible.any():
             return idle_features
-        replacements = board[is_equal & ~board.duplicated(subset=_OUTCOME)].drop(0, errors="ignore")
+        replacements = board[is_eligible & ~board.duplicated(subset=_OUTCOME_COLUMNS)].drop(
+            0, errors="ignore"
+        )
         for _, row in replacements.head(_MAX_REPLACEMENTS).iterrows():
             self._make_winner(row)
             if not self._winner().features_without_influence(probe_rows):
                 return []
         self.leaderboard_, self.best_extractor_ = board, winner
-        self._name_best()
+        self._set_best_attributes()
         return idle_features
 
     def _probe_rows(self) -> Any:
@@ -854,15 +856,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             rows = np.sort(random.choice(rows, MAX_PERMUTED_ROWS, replace=False))
         return _safe_indexing(self.data_.X, rows)
 
-    def _workers(self) -> Any:
-        """Return a context in which black boxes without `n_jobs` of their own use the search's."""
+    def _n_jobs_context(self) -> Any:
+        """Return a context in which black boxes whose `n_jobs` is None use that of the search."""
         n_jobs = self.n_jobs if self.fit_n_jobs is None else self.fit_n_jobs
         if n_jobs is None:
             return contextlib.nullcontext()
         # Models that prefer threads, such as forests, ignore `n_jobs` without a backend.
         return parallel_config(backend="threading", n_jobs=n_jobs)
 
-    def _sample(self, y: Any, task: str) -> np.ndarray | None:
+    def _draw_trial_sample(self, y: Any, task: str) -> np.ndarray | None:
         """Draw the rows for trials; return None if trials use all rows."""
         check_integer("max_rows", self.max_rows, 10, optional=True, remedy="None uses all rows.")
         has_fixed_splits = not isinstance(self.cv, Integral) and not hasattr(self.cv, "split")
@@ -888,7 +890,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         complete = self.leaderboard_[self.leaderboard_["state"] == "complete"]
         if self._limits and complete["within_limits"].any():
             complete = complete[complete["within_limits"].astype(bool)]
-        return complete[~complete.duplicated(subset=_OUTCOME)].head(N_FINALISTS)
+        return complete[~complete.duplicated(subset=_OUTCOME_COLUMNS)].head(N_FINALISTS)
 
     def _is_trial(self, extractor: str, trial: int) -> pd.Series:
         """Return which row of the leaderboard is a trial of an extractor."""
@@ -899,9 +901,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """Make a row of the leaderboard the first one, which is the winner."""
         board = self.leaderboard_
         self.leaderboard_ = pd.concat([board[is_first], board[~is_first]], ignore_index=True)
-        self._name_best()
+        self._set_best_attributes()
 
-    def _compare_finalists(
+    def _compare_finalists_on_repeated_folds(
         self, data: SearchData, runner: Runner, objective: SearchObjective
     ) -> None:
         """Compare the best candidates on repeated folds, and make the best of them the winner."""
@@ -919,7 +921,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         finalists = find_finalists(candidates, self._winner_key(), objective)
         if len(finalists) < 2 or not splitters or time.monotonic() >= deadline:
             return
-        with self._workers():
+        with self._n_jobs_context():
             folds = [fold for splitter in splitters for fold in data.folds(splitter)]
         evaluator = FoldEvaluator(folds, objective.scorer, {})
         evaluator.deadline = deadline
@@ -939,7 +941,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if winner:
             self._move_first(self._is_trial(finalists[winner].extractor, finalists[winner].trial))
 
-    def _judge_finalists(self, all_rows: Fold) -> None:
+    def _compare_finalists_on_all_rows(self, all_rows: Fold) -> None:
         """Extract the best candidates from all rows, and make the best of them the winner."""
         board, scorer = self.leaderboard_, self._objective().scorer
         finalists = self._finalist_rows().index
@@ -969,7 +971,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 rows = [*board.index[is_complete & (board.index > 0)]]
                 rows += [row for row in board.index if row not in rows]
                 self.leaderboard_ = board.loc[rows].reset_index(drop=True)
-                self._name_best()
+                self._set_best_attributes()
 
     def _fit_winner(self, black_box: Any) -> None:
         """Fit the extractor of the first row on all rows."""
@@ -1026,11 +1028,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"row must be a candidate of this search, which has no trial {row['trial']!r} of "
                 f"{row['extractor']!r}. Pass a row of leaderboard_ or pareto_front_."
             )
-        other_candidates = board[~chosen].sort_values(  # sort the former winner in again
+        # The former winner is sorted like the others.
+        other_candidates = board[~chosen].sort_values(
             ["score", "n_rules"], ascending=[False, True], kind="stable", na_position="last"
         )
         self.leaderboard_ = pd.concat([board[chosen], other_candidates], ignore_index=True)
-        self._name_best()
+        self._set_best_attributes()
         winner = getattr(self, "best_extractor_", None)
         # Every candidate explains the same black box, which is fitted already.
         self._refit(
@@ -1109,7 +1112,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         for parameter in ("spaces", "studies"):
             unknown = set(getattr(self, parameter) or {}) - set(self.extractors_)
             if unknown:
-                raise ValueError(f"{parameter} names {sorted(unknown)}, not among extractors.")
+                raise ValueError(
+                    f"{parameter} names {sorted(unknown)}, not among extractors "
+                    f"{list(self.extractors_)}. Leave them out, or add them to extractors."
+                )
         check_choice("allocation", self.allocation, ("halving", "even"))
         check_number("standard_errors", self.standard_errors, 0.0, finite=True, optional=True)
         check_integer("n_repeats", self.n_repeats, 0)
@@ -1161,7 +1167,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if pruner == "race":
             return
         if objective.minimized:
-            raise ValueError("A pruner compares one score; with several measures pass pruner=None.")
+            raise ValueError(
+                "A pruner compares one score; with several measures pass pruner='race' or "
+                "pruner=None."
+            )
         if pruner == "bound" and objective.best_possible is None:
             labels = ", ".join(spec.label for spec in SCORE_SPECS.values())
             raise ValueError(
@@ -1219,19 +1228,24 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
         self.extractor_seed_, sampler_seed = (int(random.randint(2**31 - 1)) for _ in range(2))
         storage = None if self.storage is None else open_storage(self.storage)
-        settings: dict[str, Any] = {}
+        identity: dict[str, Any] = {}
         if storage is not None or self.studies:
-            settings = {
+            identity = {
                 "scoring": f"{', '.join(objective.metric_names)} by {objective.scorer_text}",
                 **search_identity(self.estimator, folds, all_rows),
-                "measures": list(measured_beside(objective, self.measures)),
+                "measures": list(further_scorers(objective, self.measures)),
                 "seed": self.extractor_seed_,
             }
             if self.constraints is not None:
-                settings["constraints"] = self.constraints.to_json(indent=None)
+                identity["constraints"] = self.constraints.to_json(indent=None)
         objectives = {
             name: ExtractorObjective.on_folds(
-                folds, self._seeded(name), space, objective, measures=self.measures, name=name
+                folds,
+                self._make_seeded_extractor(name),
+                space,
+                objective,
+                measures=self.measures,
+                name=name,
             )
             for name, space in spaces.items()
         }
@@ -1254,7 +1268,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             pruner=None if self.pruner in ("race", "bound") else self.pruner,
             storage=storage,
             study_name=self.study_name,
-            identity=settings or {},
+            identity=identity,
             user_studies=self.studies or {},
             description={"task": task, "X": X, "cv": self.cv},
         )
@@ -1272,7 +1286,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if "cart" not in builtin:
             return equations
         if self.constraints is not None:
-            # Other trees of the path need not satisfy the constraints.
+            # The trees of CART's path need not satisfy the constraints, so these sizes are tried.
             merged = {"merge_leaves": True} if is_classifier(self.estimator) else {}
             return {
                 "cart": [
@@ -1286,12 +1300,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if reference == "black_box" and not is_classifier(self.estimator):
             samplings = NEAR_TREE_SAMPLINGS
         points = tree_path(
-            self._seeded("cart"),
+            self._make_seeded_extractor("cart"),
             workers.evaluator.folds,
             samplings,
             reference=reference,
             max_rules=None if objective.depends_on_size else self.max_rules,
-            timeout=None if self.timeout is None else _SHARE_OF_TREES * self.timeout,
+            timeout=None if self.timeout is None else _SHARE_OF_TREE_PATH * self.timeout,
             measure_folds=workers.measure_folds,
         )
         return {"cart": points} | equations if points else equations
@@ -1314,7 +1328,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             trials,
             objective,
             [
-                *measured_beside(objective, self.measures),
+                *further_scorers(objective, self.measures),
                 *([] if self.constraints is None else [REPAIRED]),
             ],
             self.stopped_,
@@ -1327,6 +1341,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
 
     def _choose_winner(self, objective: SearchObjective) -> None:
+        """Check that a candidate can win, and choose the knee if several measures are minimized."""
         board = self.leaderboard_
         if board.iloc[0]["state"] != "complete":
             errors = board["error"].unique().tolist()
@@ -1347,9 +1362,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if objective.minimized and isinstance(self.refit, bool | np.bool_) and len(front):
             best = front[front["knee"]].iloc[0]
             self._move_first(self._is_trial(best["extractor"], best["trial"]))
-        self._name_best()
+        self._set_best_attributes()
 
-    def _name_best(self) -> None:
+    def _set_best_attributes(self) -> None:
         best = self.leaderboard_.iloc[0]
         self.best_index_ = 0
         self.best_name_ = str(best["extractor"])
@@ -1429,7 +1444,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         data = self.data_
         trial_rows: Fold | None = getattr(self, "_trial_rows", None)
         if trial_rows is not None:
-            extractor = self._seeded(candidate["extractor"]).set_params(**candidate["params"])
+            extractor = self._make_seeded_extractor(candidate["extractor"]).set_params(
+                **candidate["params"]
+            )
             extractor.set_params(estimator=trial_rows.black_box)
             target = trial_rows.y_test if trial_rows.has_target else None  # all are test rows
             return extractor.fit(trial_rows.X_train, target, **trial_rows.weight_options)
@@ -1594,7 +1611,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "leaderboard_")
         if isinstance(row, Candidate):
             row = {"extractor": row.extractor, "params": row.params}
-        return self._seeded(row["extractor"]).set_params(**row["params"])
+        return self._make_seeded_extractor(row["extractor"]).set_params(**row["params"])
 
     def held_out_scores(
         self,
@@ -1661,7 +1678,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             one if isinstance(one, BaseEstimator) else self.make_candidate(one)
             for one in candidates
         ]
-        data = self.data_ if X is None else self._prepare(X, y, groups, sample_weight, y)
+        data = self.data_ if X is None else self._prepare_data(X, y, groups, sample_weight, y)
         folds = self._make_folds(data)
         return np.array(
             [[evaluate_on_fold(one, fold, scorer)["score"] for fold in folds] for one in extractors]
@@ -1730,7 +1747,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 "another name."
             )
         objective = self._objective()
-        measures = measured_beside(objective, self.measures)
+        measures = further_scorers(objective, self.measures)
         prototype = clone(extractor).set_params(estimator=self.estimator)
         if self.constraints is not None:
             prototype.set_constraints(self.candidate_constraints)
@@ -1762,7 +1779,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         joined = pd.concat([first, board.astype(object)], ignore_index=True)
         self.leaderboard_ = joined.astype(board.dtypes.to_dict())
         self.best_extractor_, self.picked_ = extractor, False
-        self._name_best()
+        self._set_best_attributes()
         return self
 
     def _make_folds(self, data: SearchData) -> list[Fold]:
@@ -1770,8 +1787,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         folds: list[Fold] | None = getattr(self, "_search_folds", None)
         if folds is not None and data is self.data_:
             return folds
-        data = data.take(self._sample(data.target, black_box_task(self.estimator)))
-        with self._workers():
+        data = data.take(self._draw_trial_sample(data.target, black_box_task(self.estimator)))
+        with self._n_jobs_context():
             return data.folds(self.cv)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -1780,7 +1797,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             state.pop(name, None)  # copies compute them again
         return state
 
-    def _seeded(self, name: str) -> Any:
+    def _make_seeded_extractor(self, name: str) -> Any:
         """Make an extractor with the seed of the search, unless the user set another one."""
         extractor = self._make_extractor(name)
         if extractor.get_params(deep=False).get("random_state", self) is None:
@@ -1876,7 +1893,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         return self._winner().predict(X)
 
-    @available_if(_has_classes)
+    @available_if(_can_predict_proba)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the class probabilities of the rule that each row is assigned to.
 

@@ -91,7 +91,9 @@ def tree_path(
             prune=None,
         )
         try:
-            results = measure_folds(extractor, partial(_path_on_fold, reference=reference, end=end))
+            results = measure_folds(
+                extractor, partial(_measure_path_until, reference=reference, end=end)
+            )
         except ExtractionTimeoutError:
             break  # the trees so far are compared
         measured = [result for result in results if isinstance(result, np.ndarray)]
@@ -122,10 +124,10 @@ def tree_path(
             smallest_errors = min(smallest_errors, errors[key])
     if max_rules is not None and candidates:
         candidates = [k for k in candidates if sizes[k] <= max_rules + 0.5] or candidates[:1]
-    return [_params(prototype, sampling, n_leaves) for sampling, n_leaves in candidates]
+    return [_tree_params(prototype, sampling, n_leaves) for sampling, n_leaves in candidates]
 
 
-def _params(prototype: Any, sampling: Any, n_leaves: int) -> dict[str, Any]:
+def _tree_params(prototype: Any, sampling: Any, n_leaves: int) -> dict[str, Any]:
     params: dict[str, Any] = {"max_leaf_nodes": n_leaves, "sampling": sampling}
     if black_box_task(prototype.estimator) == "classification":
         params["merge_leaves"] = True
@@ -138,17 +140,23 @@ def _measure_folds(
     return [function(extractor, fold) for fold in folds]
 
 
-def _path_on_fold(extractor: Any, fold: Fold, *, reference: str, end: float) -> np.ndarray | str:
-    """Return the errors and the number of rules of each size on the held-out rows of a fold.
+def _measure_path_until(
+    extractor: Any, fold: Fold, *, reference: str, end: float
+) -> np.ndarray | str:
+    """Measure the trees of a path on a fold, until a time of the monotonic clock.
 
-    The result has the shape (2, n_sizes). If the tree cannot be fitted, the result is the text of
-    the error. `end` is the time limit on the monotonic clock.
+    The result is that of `_measure_path`.
     """
     with time_limit(None if math.isinf(end) else end - time.monotonic()):
-        return _tree_sizes(clone(extractor), fold, reference)
+        return _measure_path(clone(extractor), fold, reference)
 
 
-def _tree_sizes(extractor: Any, fold: Fold, reference: str) -> np.ndarray | str:
+def _measure_path(extractor: Any, fold: Fold, reference: str) -> np.ndarray | str:
+    """Measure the trees of all sizes of a path on a fold: their errors and numbers of rules.
+
+    The result has the shape (2, n_sizes). If no tree can be fitted, the result is the text of the
+    error.
+    """
     extractor.estimator = fold.black_box
     fold.fix_rows()
     try:
@@ -306,7 +314,7 @@ def _winner_first(
     )
     size = table.loc[rows, "size"].to_numpy(float)
     n_queries = table.loc[rows, "black_box_rows"].to_numpy(float)
-    table.loc[rows[within(scores, standard_errors)], "tied"] = True
+    table.loc[rows[tied_with_best(scores, standard_errors)], "tied"] = True
     winner = rows[choose_winner(scores, size, n_queries, standard_errors)]
     return table.loc[[winner, *table.index.drop(winner)]]
 
@@ -314,11 +322,11 @@ def _winner_first(
 #: Largest number of candidates that are compared on all rows or on repeated folds.
 N_FINALISTS = 3
 #: Largest distance of a finalist from the best candidate, in standard errors.
-_STANDARD_ERRORS = 1.0
+_FINALIST_STANDARD_ERRORS = 1.0
 #: Share of the allowed distance within which equally small finalists are ties.
-_TIE = 0.5
-#: Largest number of decimals in which equal outcomes agree.
-_DECIMALS = 9
+_TIE_SHARE = 0.5
+#: Number of decimals to which outcomes are rounded before they are compared.
+_OUTCOME_DECIMALS = 9
 
 
 def judged(scores: np.ndarray, with_all_rows: np.ndarray) -> np.ndarray:
@@ -381,36 +389,41 @@ def choose_winner(
     1984), with paired differences on the same folds. The score of the best of many candidates is
     optimistic. The score of the smallest candidate that is not clearly worse is less optimistic.
     """
-    near = within(scores, standard_errors)
-    keys = np.nan_to_num(queries, nan=np.inf), -_rounded(scores.mean(axis=1)), size.round(9)
+    near = tied_with_best(scores, standard_errors)
+    keys = np.nan_to_num(queries, nan=np.inf), -_round_means(scores.mean(axis=1)), size.round(9)
     return int(near[np.lexsort([key[near] for key in keys])[0]])
 
 
-def within(scores: np.ndarray, standard_errors: float) -> np.ndarray:
-    """Return the indices of the candidates as good as the best, see :func:`choose_winner`."""
+def tied_with_best(scores: np.ndarray, standard_errors: float) -> np.ndarray:
+    """Return the indices of the candidates that count as good as the best.
+
+    `standard_errors` is explained in :func:`choose_winner`.
+    """
     finite_indices = np.flatnonzero(np.isfinite(scores).all(axis=1))
     if not len(finite_indices):  # the user's scores may be infinite
         return np.array([np.nan_to_num(scores.sum(axis=1), nan=-np.inf).argmax()])
     scores = scores[finite_indices]
     means = scores.mean(axis=1)
-    best = int(_rounded(means).argmax())
-    behind = scores[best] - scores
+    best = int(_round_means(means).argmax())
+    gaps = scores[best] - scores
     n_folds = scores.shape[1]
-    error = behind.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(scores))
+    standard_error = (
+        gaps.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(scores))
+    )
     noise = 1e-12 * max(1.0, abs(means[best]))
-    return finite_indices[means[best] - means <= standard_errors * error + noise]
+    return finite_indices[means[best] - means <= standard_errors * standard_error + noise]
 
 
-def _rounded(means: np.ndarray) -> np.ndarray:
+def _round_means(means: np.ndarray) -> np.ndarray:
     """Round means, because their last bits depend on the order of the sums."""
     scale = max(1.0, float(np.abs(means[np.isfinite(means)]).max(initial=0.0)))
     return (means / scale).round(12) * scale
 
 
 def repeated_cv(cv: Any, task: str, seed: int) -> Any | None:
-    """Return a splitter with the same number of other folds.
+    """Return a splitter that draws as many folds as `cv`, with another seed.
 
-    It is None if `cv` is a splitter whose folds cannot be drawn again.
+    Return None if the folds of `cv` cannot be drawn again.
     """
     if isinstance(cv, KFold | StratifiedKFold) and cv.shuffle:
         return type(cv)(cv.n_splits, shuffle=True, random_state=seed)
@@ -423,21 +436,22 @@ def repeated_cv(cv: Any, task: str, seed: int) -> Any | None:
 def find_finalists(
     candidates: Candidates, winner: tuple[str, int], objective: SearchObjective
 ) -> list[Candidate]:
-    """Return the winner and the candidates that are about as good as the best, by score.
+    """Return the winner, then by score the candidates that are about as good as the best.
 
-    There are at most `N_FINALISTS`, with different outcomes. `winner` is an extractor and a trial.
+    At most `N_FINALISTS` candidates with different results are returned; none if the winner is not
+    among the candidates. `winner` is an extractor and a trial.
     """
     if not len(candidates):
         return []
-    scores = _judged_scores(candidates, objective)
+    scores = _selection_scores(candidates, objective)
     order = np.argsort(-scores.mean(axis=1), kind="stable")
-    near = set(within(scores, _STANDARD_ERRORS).tolist())
+    near = set(tied_with_best(scores, _FINALIST_STANDARD_ERRORS).tolist())
     first = [c for c in candidates if (c.extractor, c.trial) == winner]
     ordered = first + [candidates[int(i)] for i in order if int(i) in near]
     finalists: dict[tuple[float, ...], Candidate] = {}
     for candidate in ordered:
         outcome = tuple(
-            round(float(fold.get(name)), _DECIMALS)
+            round(float(fold.get(name)), _OUTCOME_DECIMALS)
             for fold in candidate.folds
             for name in ("score", "n_rules", "completeness_volume")
         )
@@ -471,11 +485,11 @@ def compare_finalists(
     if 0 not in complete:
         return 0, means
     remaining = Candidates(extended[i] for i in complete)
-    scores = _judged_scores(remaining, objective)
+    scores = _selection_scores(remaining, objective)
     sizes = remaining.means("size").round(9)
-    near = within(scores, standard_errors)
+    near = tied_with_best(scores, standard_errors)
     smallest = near[sizes[near] == sizes[near].min()]
-    tied = smallest[within(scores[smallest], _TIE * standard_errors)]
+    tied = smallest[tied_with_best(scores[smallest], _TIE_SHARE * standard_errors)]
     fidelity = np.nan_to_num(remaining.means("fidelity"), nan=-np.inf).round(3)
     faithful = tied[fidelity[tied] == fidelity[tied].max()]
     queries = remaining.means("black_box_rows")
@@ -484,7 +498,7 @@ def compare_finalists(
     return int(complete[faithful[winner]]), means
 
 
-def _judged_scores(candidates: Candidates, objective: SearchObjective) -> np.ndarray:
+def _selection_scores(candidates: Candidates, objective: SearchObjective) -> np.ndarray:
     """Return the scores by which the search selects, by candidate and fold."""
     return judged(
         candidates.measure("score"),
@@ -581,7 +595,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class _Choice:
-    """A candidate with its roles."""
+    """A candidate, its roles, and a larger candidate that shows the gain from more rules."""
 
     candidate: Candidate
     roles: tuple[str, ...]
@@ -638,12 +652,14 @@ def choose_alternatives(
     for index, candidate in enumerate(candidates):
         if (candidate.extractor, candidate.trial) == winner:
             by_role["best"] = index
-    fidelity = _by_fold(candidates, "fidelity")
-    correctness = _by_fold(candidates, "correctness")
-    rightness = fidelity if np.isnan(correctness).all() else correctness
-    if np.isfinite(rightness).all(axis=1).any():
-        near = within(np.where(np.isfinite(rightness), rightness, -np.inf), _SHORTEST_TOLERANCE)
-        order = np.lexsort([-rightness[near].mean(axis=1), sizes[near].round(9)])
+    fidelity = _measure_by_fold(candidates, "fidelity")
+    correctness = _measure_by_fold(candidates, "correctness")
+    agreement = fidelity if np.isnan(correctness).all() else correctness
+    if np.isfinite(agreement).all(axis=1).any():
+        near = tied_with_best(
+            np.where(np.isfinite(agreement), agreement, -np.inf), _SHORTEST_TOLERANCE
+        )
+        order = np.lexsort([-agreement[near].mean(axis=1), sizes[near].round(9)])
         by_role["shortest"] = int(near[order[0]])
     is_readable = np.flatnonzero((sizes <= max_rules + 1e-9) & np.isfinite(fidelity).all(axis=1))
     if len(is_readable):
@@ -654,7 +670,7 @@ def choose_alternatives(
     for role in ROLES:
         if role in by_role:
             roles_of.setdefault(by_role[role], []).append(role)
-    means = np.nan_to_num(rightness.mean(axis=1), nan=-np.inf)
+    means = np.nan_to_num(agreement.mean(axis=1), nan=-np.inf)
     return [
         _Choice(candidates[index], tuple(roles), _next_larger(candidates, sizes, means, index))
         for index, roles in roles_of.items()
@@ -669,11 +685,11 @@ def _next_larger(
     if not is_better.any():
         return None
     size = sizes[is_better].min()
-    rows = np.flatnonzero(is_better & (sizes == size))
-    return candidates[int(rows[means[rows].argmax()])]
+    indices = np.flatnonzero(is_better & (sizes == size))
+    return candidates[int(indices[means[indices].argmax()])]
 
 
-def _by_fold(candidates: Candidates, name: str) -> np.ndarray:
+def _measure_by_fold(candidates: Candidates, name: str) -> np.ndarray:
     return np.array([[fold.get(name) for fold in candidate.folds] for candidate in candidates])
 
 
@@ -696,7 +712,7 @@ def make_alternatives(
     """
     alternatives: list[Alternative] = []
     for choice in choices:
-        candidate, following = choice.candidate, choice.next_candidate
+        candidate, next_candidate = choice.candidate, choice.next_candidate
         rules = extract_rules(candidate)
         text = str(rules)
         equal = next((i for i, one in enumerate(alternatives) if str(one.rules) == text), None)
@@ -713,7 +729,7 @@ def make_alternatives(
                 float(len(rules)),
                 mean_of(candidate.folds, "correctness"),
                 mean_of(candidate.folds, "fidelity"),
-                *_figures(following),
+                *_figures(next_candidate),
                 rules,
             )
         )

@@ -41,7 +41,7 @@ Space = dict[str, BaseDistribution]
 _Conditions = Mapping[str, Mapping[str, Iterable[Any]]]
 #: Values of the parameters in a branch; None means the whole range.
 _Branch = dict[str, list[Any] | None]
-_HEAD = ("parameter", "values", "scale", "active if")
+_TABLE_HEADER = ("parameter", "values", "scale", "active if")
 
 
 class SearchSpace(dict[str, BaseDistribution]):
@@ -154,7 +154,7 @@ class SearchSpace(dict[str, BaseDistribution]):
             The active parameters.
         """
         active: dict[str, Any] = {}
-        for name in self._parents_first():
+        for name in self._sort_by_dependence():
             if name in params and self.is_active(name, active):
                 active[name] = params[name]
         return {name: active[name] for name in params if name in active}
@@ -195,7 +195,7 @@ class SearchSpace(dict[str, BaseDistribution]):
             If conditions are circular.
         """
         params: dict[str, Any] = {}
-        for name in self._parents_first():
+        for name in self._sort_by_dependence():
             if self.is_active(name, params):
                 params[name] = _suggest_value(trial, name, self[name])
         return {name: params[name] for name in self if name in params}
@@ -356,7 +356,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         """Return one dict for each part of the space in which the same parameters are active."""
         conditions = self.conditions
         branches: list[_Branch] = [{}]
-        for name in self._parents_first():
+        for name in self._sort_by_dependence():
             waiting = [child for child, parents in conditions.items() if name in parents]
             grown = []
             for branch in branches:
@@ -384,8 +384,8 @@ class SearchSpace(dict[str, BaseDistribution]):
         return result if conditions else result[0]
 
     def __str__(self) -> str:
-        rows = [_HEAD, *self._rows()]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+        rows = [_TABLE_HEADER, *self._rows()]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(_TABLE_HEADER))]
         if not self.conditions:
             widths, rows = widths[:-1], [row[:-1] for row in rows]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
@@ -405,7 +405,8 @@ class SearchSpace(dict[str, BaseDistribution]):
 
         caption = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
         body = "".join(row(cells, "td") for cells in self._rows())
-        return f"<table>{caption}<thead>{row(_HEAD, 'th')}</thead><tbody>{body}</tbody></table>"
+        head = row(_TABLE_HEADER, "th")
+        return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
 
     def _rows(self) -> list[tuple[str, ...]]:
         conditions = self.conditions
@@ -436,10 +437,10 @@ class SearchSpace(dict[str, BaseDistribution]):
                 f"{self[other]!r}."
             )
         self._conditions.setdefault(name, {})[other] = tuple(values)
-        self._parents_first()  # raises an error for circular conditions
+        self._sort_by_dependence()  # raises an error for circular conditions
 
-    def _parents_first(self) -> list[str]:
-        """Return the parameters, each after those in its conditions."""
+    def _sort_by_dependence(self) -> list[str]:
+        """Return the parameters, each after the parameters in its conditions."""
         parents = self.conditions
         order: list[str] = []
 
@@ -602,9 +603,9 @@ def _grid_values(distribution: BaseDistribution, n_values: int) -> list[Any]:
     """Return sorted values spread evenly over a distribution's scale, or all choices."""
     if isinstance(distribution, CategoricalDistribution):
         return list(distribution.choices)
-    d = _numeric(distribution)
+    d = _check_numeric(distribution)
     space_out = np.geomspace if d.log else np.linspace
-    values = space_out(d.low, d.high, n_values) if n_values > 1 else [_middle(d)]
+    values = space_out(d.low, d.high, n_values) if n_values > 1 else [_scale_center(d)]
     step = 1 if isinstance(d, IntDistribution) and d.log else d.step
     if step is not None:
         values = d.low + np.rint((np.asarray(values) - d.low) / step) * step
@@ -617,7 +618,7 @@ def _random_values(distribution: BaseDistribution) -> Any:
     """Return what a random search draws from: a SciPy distribution or a list."""
     if isinstance(distribution, CategoricalDistribution):
         return list(distribution.choices)
-    d = _numeric(distribution)
+    d = _check_numeric(distribution)
     if d.low == d.high:
         return [d.low]
     if isinstance(d, IntDistribution):
@@ -630,11 +631,11 @@ def _random_values(distribution: BaseDistribution) -> Any:
     return stats.loguniform(d.low, d.high) if d.log else stats.uniform(d.low, d.high - d.low)
 
 
-def _middle(d: IntDistribution | FloatDistribution) -> float:
+def _scale_center(d: IntDistribution | FloatDistribution) -> float:
     return math.sqrt(d.low) * math.sqrt(d.high) if d.log else (d.low + d.high) / 2
 
 
-def _numeric(distribution: BaseDistribution) -> IntDistribution | FloatDistribution:
+def _check_numeric(distribution: BaseDistribution) -> IntDistribution | FloatDistribution:
     if not isinstance(distribution, IntDistribution | FloatDistribution):
         raise TypeError(f"A space must hold Optuna distributions, got {distribution!r}.")
     return distribution
@@ -801,7 +802,7 @@ def starting_points(
         point = {
             "sampling": None,
             "n_queries": _FEW_QUERIES,
-        } | point  # a point may override these values, which are those of the papers
+        } | point  # a point may override these values
         params = {key: value for key, value in point.items() if key in space}
         if params and space.holds(params) and (active := space.active(params)) not in points:
             points.append(active)
@@ -874,8 +875,8 @@ def _find_class_search(name: str, kind: Any, registered: Any = None) -> _Search:
     return _Search(space, points)
 
 
-#: Largest number of rules to search; larger rule sets are never the best trade-off of a score.
-_MOST_LEAVES = 32
+#: Largest number of rules to search; larger rule sets are rarely the best trade-off of a score.
+_MAX_LEAVES = 32
 
 
 class _SearchProblem(NamedTuple):
@@ -903,7 +904,7 @@ class _SearchProblem(NamedTuple):
 
     @property
     def std(self) -> float:
-        """Standard deviation of the target: thresholds of a regression are in its units."""
+        """Standard deviation of the target, because thresholds in regression have its unit."""
         return float(np.std(np.asarray(self.y, dtype=float))) or 1.0
 
 
@@ -914,8 +915,8 @@ class _Search(NamedTuple):
     points: Callable[[_SearchProblem], list[dict[str, Any]]]
 
 
-def _leaves(problem: _SearchProblem, max_leaves: int = _MOST_LEAVES) -> IntDistribution:
-    """Return the range of the number of leaves, which includes one more than there are classes."""
+def _leaf_range(problem: _SearchProblem, max_leaves: int = _MAX_LEAVES) -> IntDistribution:
+    """Return the range of the number of leaves, up to at least one more than there are classes."""
     if problem.max_rules is not None and problem.max_rules < max_leaves:
         # Leaves of one class are merged, so a larger tree may satisfy the limit.
         larger = 1.5 if problem.classifies else 1.0
@@ -924,8 +925,8 @@ def _leaves(problem: _SearchProblem, max_leaves: int = _MOST_LEAVES) -> IntDistr
     return IntDistribution(2, max_leaves, log=True)
 
 
-def _impurities(problem: _SearchProblem) -> FloatDistribution:
-    """Return the range of the impurity of a box: share of other classes, or deviation."""
+def _impurity_range(problem: _SearchProblem) -> FloatDistribution:
+    """Return the range of the impurity of a box: share of other classes, or standard deviation."""
     max_impurity = 0.5 if problem.classifies else problem.std
     return FloatDistribution(0.02 * max_impurity, max_impurity, log=True)
 
@@ -937,13 +938,13 @@ _GENERATORS = ("permute", "permute-near", "permute-mixed")
 #: Number of query rows of extractors that take long with many rows.
 _FEW_QUERIES = 2000
 #: Largest number of instances at a node of Trepan.
-_MOST_INSTANCES = 5000
+_MAX_INSTANCES_PER_NODE = 5000
 #: Approximate number of instances of a whole tree of Trepan if the number of rules is limited.
 _INSTANCES_PER_TREE = 40_000
 
 
 def _query_rows(n_queries: int | None = None) -> Space:
-    """Return the choices of query rows; whether they help depends on the table."""
+    """Return the search space of query rows, which help on some tables only."""
     space: Space = {"sampling": CategoricalDistribution((None, *_GENERATORS))}
     if n_queries is not None:
         space["n_queries"] = CategoricalDistribution((n_queries,))
@@ -951,26 +952,24 @@ def _query_rows(n_queries: int | None = None) -> Space:
 
 
 def _with_query_rows(points: _Points, *, first: bool = False) -> _Points:
-    """Return the points without query rows, each followed by the same point with them.
-
-    With `first`, those with query rows come first.
-    """
+    """Return each point twice: without query rows, then with them; with `first`, in reverse."""
     samplings = ("permute", None) if first else (None, "permute")
     return [point | {"sampling": sampling} for point in points for sampling in samplings]
 
 
-#: Number of features up to which extractors of boxes may use all features.
-_FEW_FEATURES = 40
+#: Largest number of features of which extractors of boxes may use all.
+_MAX_FEATURES_OF_BOXES = 40
 
 
-def _selections(problem: _SearchProblem, default: int) -> Space:
-    """Return the choices of feature selection, which needs more than one feature.
+def _feature_selection(problem: _SearchProblem, default: int) -> Space:
+    """Return the choices of the number of features; none if a table has at most `default`.
 
-    Of many features, not all are tried, because boxes with bounds on hundreds of them take minutes.
+    The alternative to the default is all features or, if there are many, four times the default:
+    boxes with bounds on hundreds of features take minutes.
     """
     if problem.n_features <= default:
         return {}
-    more = None if problem.n_features <= _FEW_FEATURES else 4 * default
+    more = None if problem.n_features <= _MAX_FEATURES_OF_BOXES else 4 * default
     return {"n_features_to_select": CategoricalDistribution((default, more))}
 
 
@@ -986,7 +985,7 @@ def _cart(problem: _SearchProblem) -> SearchSpace:
     merging: Space = {"merge_leaves": CategoricalDistribution((True,))}
     return SearchSpace(
         {
-            "max_leaf_nodes": _leaves(problem),
+            "max_leaf_nodes": _leaf_range(problem),
             "max_depth": IntDistribution(2, 8),
             "min_samples_leaf": IntDistribution(1, max(1, problem.n_rows // 20), log=True),
             "criterion": CategoricalDistribution(criteria),
@@ -998,7 +997,7 @@ def _cart(problem: _SearchProblem) -> SearchSpace:
 
 def _cart_points(problem: _SearchProblem) -> _Points:
     def tree(leaves: float) -> dict[str, Any]:
-        """Return the parameters of a tree with this number of leaves and unlimited depth."""
+        """Return the parameters of a tree with this number of leaves and at most 8 levels."""
         return {
             "max_leaf_nodes": int(leaves),
             "max_depth": int(max(2, min(leaves - 1, 8))),
@@ -1009,22 +1008,24 @@ def _cart_points(problem: _SearchProblem) -> _Points:
 
     n = problem.n_outputs
     # Two leaves, even for more classes, for scores that weigh size more than a rare class.
-    few, fewest, more, largest = map(tree, (n, 2, n + 1, n + 3))
-    default = tree(_clip_to_range(max(6, min(n, 8)), _leaves(problem)))
+    small, smallest, larger, largest = map(tree, (n, 2, n + 1, n + 3))
+    default = tree(_clip_to_range(max(6, min(n, 8)), _leaf_range(problem)))
     if problem.max_rules is None:
-        return _with_query_rows([few, fewest, more, default, largest])
-    leaves = _clip_to_range(problem.max_rules, _leaves(problem))
+        return _with_query_rows([small, smallest, larger, default, largest])
+    leaves = _clip_to_range(problem.max_rules, _leaf_range(problem))
     large = tree(leaves) | {"max_depth": 8}
-    points = [p for p in (large, default, largest, more, few) if int(p["max_leaf_nodes"]) <= leaves]
+    points = [
+        p for p in (large, default, largest, larger, small) if int(p["max_leaf_nodes"]) <= leaves
+    ]
     return _with_query_rows(points, first=True)
 
 
-#: Work of optimal extractors in a search, where each of many candidates is fitted six times.
-_LITTLE_WORK = 0.1
+#: Work limit of optimal extractors in a search, which fits each candidate on every fold.
+_MAX_WORK = 0.1
 
 
-def _little_work() -> Space:
-    return {"max_work": CategoricalDistribution((_LITTLE_WORK,))}
+def _work_limit() -> Space:
+    return {"max_work": CategoricalDistribution((_MAX_WORK,))}
 
 
 def _optimal_list(problem: _SearchProblem) -> Space:
@@ -1033,7 +1034,7 @@ def _optimal_list(problem: _SearchProblem) -> Space:
         "max_conditions": IntDistribution(1, 2),
         "cuts_per_feature": IntDistribution(4, 16, log=True),
     }
-    return space | _selections(problem, 20) | _query_rows(_FEW_QUERIES) | _little_work()
+    return space | _feature_selection(problem, 20) | _query_rows(_FEW_QUERIES) | _work_limit()
 
 
 def _optimal_list_points(problem: _SearchProblem) -> _Points:
@@ -1051,7 +1052,7 @@ def _optimal_tree(problem: _SearchProblem) -> Space:
         "max_leaf_nodes": IntDistribution(2, max(8, problem.n_outputs + 1)),
         "cuts_per_feature": IntDistribution(4, 32, log=True),
     }
-    return space | _selections(problem, 20) | _query_rows(_FEW_QUERIES) | _little_work()
+    return space | _feature_selection(problem, 20) | _query_rows(_FEW_QUERIES) | _work_limit()
 
 
 def _optimal_tree_points(problem: _SearchProblem) -> _Points:
@@ -1071,13 +1072,13 @@ def _gridex(problem: _SearchProblem) -> SearchSpace:
             "n_slices": IntDistribution(2, 10, log=True),
             "importance_threshold": FloatDistribution(0.0, 1.0),
             "depth": IntDistribution(1, 3),
-            "threshold": _impurities(problem),
+            "threshold": _impurity_range(problem),
             "min_examples": CategoricalDistribution((1, 25)),
         }
     )
     if problem.n_features == 1:  # importance has no effect on a single feature
         space = space.without("importance_threshold")
-    space |= {"max_rules": CategoricalDistribution((None, 16))} | _selections(problem, 5)
+    space |= {"max_rules": CategoricalDistribution((None, 16))} | _feature_selection(problem, 5)
     return space | _query_rows(_FEW_QUERIES)
 
 
@@ -1132,7 +1133,7 @@ def _iter(problem: _SearchProblem) -> SearchSpace:
             "threshold": FloatDistribution(low, high, log=True),
             "min_examples": CategoricalDistribution((25, 100, 250)),
         }
-        | _selections(problem, 5)
+        | _feature_selection(problem, 5)
         | _query_rows(_FEW_QUERIES)
     )
 
@@ -1148,14 +1149,14 @@ def _iter_points(problem: _SearchProblem) -> _Points:
     return [default | {"min_update": 0.2, "min_examples": 100}, default]
 
 
-def _clusters(problem: _SearchProblem) -> SearchSpace:
+def _cluster_space(problem: _SearchProblem) -> SearchSpace:
     space = SearchSpace(
         {
             "depth": IntDistribution(1, 4),
-            "error_threshold": _impurities(problem),
+            "error_threshold": _impurity_range(problem),
             "gauss_components": IntDistribution(2, 5),
         }
-        | _selections(problem, 5)
+        | _feature_selection(problem, 5)
         | _query_rows(_FEW_QUERIES)
     )
     if not problem.classifies:
@@ -1184,7 +1185,7 @@ def _clusters_points(problem: _SearchProblem) -> _Points:
 def _real(problem: _SearchProblem) -> SearchSpace:
     return SearchSpace(
         {
-            "max_rules": _leaves(problem, 50),
+            "max_rules": _leaf_range(problem, 50),
             "min_precision": FloatDistribution(0.8, 1.0),
             "tolerance": FloatDistribution(0.005, 0.2, log=True),
             # Its rules are few and narrow, so that widening them takes little time and improves
@@ -1197,7 +1198,7 @@ def _real(problem: _SearchProblem) -> SearchSpace:
 
 def _real_points(problem: _SearchProblem) -> _Points:
     default: dict[str, Any] = {
-        "max_rules": _clip_to_range(16, _leaves(problem, 50)),
+        "max_rules": _clip_to_range(16, _leaf_range(problem, 50)),
         "min_precision": 0.85,
         "tolerance": 0.01,
         "prune": None,
@@ -1212,14 +1213,14 @@ def _instances_per_node(problem: _SearchProblem) -> tuple[int, ...]:
     few = 200, 1000
     if problem.max_rules is None:
         return few
-    most = int(min(_MOST_INSTANCES, _INSTANCES_PER_TREE / problem.max_rules))
+    most = int(min(_MAX_INSTANCES_PER_NODE, _INSTANCES_PER_TREE / problem.max_rules))
     return (*few, most) if most > max(few) else few
 
 
 def _trepan(problem: _SearchProblem) -> SearchSpace:
     space = SearchSpace(
         {
-            "max_leaf_nodes": _leaves(problem, _MOST_LEAVES // 2),
+            "max_leaf_nodes": _leaf_range(problem, _MAX_LEAVES // 2),
             "max_literals": IntDistribution(1, 4),
             "min_sample": CategoricalDistribution(_instances_per_node(problem)),
             "significance": CategoricalDistribution((0.05, 0.001)),
@@ -1235,7 +1236,7 @@ def _trepan(problem: _SearchProblem) -> SearchSpace:
 
 
 def _trepan_points(problem: _SearchProblem) -> _Points:
-    leaves = _leaves(problem, _MOST_LEAVES // 2)
+    leaves = _leaf_range(problem, _MAX_LEAVES // 2)
     default: dict[str, Any] = {
         "max_leaf_nodes": _clip_to_range(16, leaves),  # at most 15 tests
         "max_literals": 4,
@@ -1264,11 +1265,12 @@ def _trepan_points(problem: _SearchProblem) -> _Points:
 
 #: Scores that depend on the size prefer few rules, about one per class; for grids, this means a few
 #: cuts of a single important feature. The order follows held-out scores on ten data sets
-#: (`benchmarks/README.md`, "Choosing"); the defaults are always among the points.
+#: (`benchmarks/README.md`, "Choosing"). The defaults are among the points unless the number of
+#: rules is limited.
 _OWN_SEARCHES: dict[str, _Search] = {
     "cart": _Search(_cart, _cart_points),
-    "cream": _Search(_clusters, _clusters_points),
-    "exact": _Search(_clusters, _clusters_points),
+    "cream": _Search(_cluster_space, _clusters_points),
+    "exact": _Search(_cluster_space, _clusters_points),
     "gridex": _Search(_gridex, _gridex_points),
     "gridrex": _Search(_gridrex, _gridrex_points),
     "iter": _Search(_iter, _iter_points),
@@ -1284,7 +1286,7 @@ _OWN_SEARCHES: dict[str, _Search] = {
 
 
 def _psyke_cart(problem: _SearchProblem) -> Space:
-    return {"max_leaves": _leaves(problem), "max_depth": IntDistribution(2, 8)}
+    return {"max_leaves": _leaf_range(problem), "max_depth": IntDistribution(2, 8)}
 
 
 def _psyke_gridex(problem: _SearchProblem) -> Space:
@@ -1293,7 +1295,7 @@ def _psyke_gridex(problem: _SearchProblem) -> Space:
         "n_slices": IntDistribution(2, 6, log=True),
         "importance_threshold": FloatDistribution(0.3, 1.0),
         "depth": IntDistribution(1, 2),
-        "threshold": _impurities(problem),
+        "threshold": _impurity_range(problem),
         "min_examples": CategoricalDistribution((1, 25)),
     }
 
@@ -1334,10 +1336,10 @@ def _psyke_with_output(space: Space, problem: _SearchProblem) -> Space:
     return space if problem.classifies else space | {"output": outputs}
 
 
-def _psyke_clusters(problem: _SearchProblem) -> Space:
+def _psyke_cluster_space(problem: _SearchProblem) -> Space:
     space: Space = {
         "depth": IntDistribution(1, 4),
-        "error_threshold": _impurities(problem),
+        "error_threshold": _impurity_range(problem),
         "gauss_components": IntDistribution(2, 5),
     }
     return _psyke_with_output(space, problem)
@@ -1407,12 +1409,12 @@ def _psyke_grids(*slices: int) -> _Points:
 #: Search space and starting points of each algorithm.
 _PSYKE_SEARCHES: dict[str, _Search] = {
     "cart": _Search(_psyke_cart, _psyke_cart_points),
-    "cream": _Search(_psyke_clusters, _psyke_cream_points),
+    "cream": _Search(_psyke_cluster_space, _psyke_cream_points),
     "cosmik": _Search(
         _psyke_cosmik, lambda problem: [{"max_components": 4, "k": 5, "patience": 15}]
     ),
     "divine": _Search(_psyke_divine, lambda problem: [{"k": 5, "patience": 15}]),
-    "exact": _Search(_psyke_clusters, _psyke_exact_points),
+    "exact": _Search(_psyke_cluster_space, _psyke_exact_points),
     "ginger": _Search(_psyke_ginger, lambda problem: [{"n_features": 1}]),
     "gridex": _Search(_psyke_gridex, lambda problem: _psyke_grids(problem.n_outputs, 5)),
     "gridrex": _Search(_psyke_gridrex, lambda problem: _psyke_grids(2, 4)),

@@ -750,8 +750,14 @@ def test_measure_with_existing_name_is_rejected() -> None:
     def loss(model: Any, X: Any, y: Any) -> float:
         return 0.0
 
-    with pytest.raises(ValueError, match="got 'loss' again"):
+    with pytest.raises(ValueError, match="not in use, got 'loss'"):
         search_of(measures=[loss]).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["failure", "n_repaired", "stopped_after", "warnings"])
+def test_measure_with_reserved_name_is_rejected(name: str) -> None:
+    with pytest.raises(ValueError, match=f"not in use, got '{name}'"):
+        search_of(measures=[{name: "accuracy"}]).fit(X, Y)
 
 
 def test_failed_trials_are_not_on_the_pareto_front() -> None:

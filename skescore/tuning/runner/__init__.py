@@ -6,8 +6,8 @@ from skescore.tuning.runner._runner import Runner, SearchCallback, SearchProgres
 from skescore.tuning.runner._studies import (
     Studies,
     StudySettings,
-    counts,
     describe_study,
+    is_counted,
     quiet_optuna,
 )
 from skescore.tuning.runner._workers import Batch, Chain, FoldEvaluator, Workers
@@ -25,8 +25,8 @@ __all__ = [
     "StudySettings",
     "TrialUsage",
     "Workers",
-    "counts",
     "describe_study",
+    "is_counted",
     "order_for_worker",
     "quiet_optuna",
 ]

@@ -1,4 +1,4 @@
-"""Allocation of the budget of a search to extractors, by the comparison of their trials."""
+"""Allocation of the budget of a search to extractors, based on a comparison of their trials."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ def measured_parts(
     return np.array([[sign * r.get(name) for name, sign in signs.items()] for r in results])
 
 
-#: Measures in which a candidate must be worse to lose a race. Measures of covered rows alone are
-#: left out, because rules that cover few rows are always good in them.
-_RACED = ("score", "loss", "size", "completeness_volume")
+#: Measures that decide a race. Measures of covered rows alone are left out, because rules that
+#: cover few rows are often good in them.
+_RACE_MEASURES = ("score", "loss", "size", "completeness_volume")
 
 
 def raced_parts(parts: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ def raced_parts(parts: np.ndarray) -> np.ndarray:
     """
     names = list(_part_signs())
     further = range(len(names), parts.shape[1])
-    return parts[:, [*(names.index(name) for name in _RACED), *further]]
+    return parts[:, [*(names.index(name) for name in _RACE_MEASURES), *further]]
 
 
 def _part_signs() -> dict[str, float]:
@@ -190,7 +190,8 @@ class ResultCache:
 
 #: Extractors are compared after at least this many trials each.
 _MIN_TRIALS_TO_RANK = 1
-#: Number of extractors in the last round. A single one would make up the whole trade-off.
+#: Number of extractors in the last round, unless there are only two in the first. The candidates of
+#: a single extractor would make up the whole trade-off.
 _LAST_ROUND_SIZE = 2
 #: The upper bound of an extractor is used after at least this many trials.
 _MIN_TRIALS_TO_BOUND = 2
@@ -360,14 +361,16 @@ class Allocation:
                     reason = "each trial failed" if upper_bound < 0 else "no trial was finished"
                 self.stop_reasons[name] = f"{period} {reason}"
             elif upper_bound < best and (n_first is None or n_first >= _MIN_TRIALS_TO_BOUND):
-                bound_text, best_text = _distinct_texts(self._sign * upper_bound, self._sign * best)
+                bound_text, best_text = _format_distinctly(
+                    self._sign * upper_bound, self._sign * best
+                )
                 self.stop_reasons[name] = (
                     f"{period} it cannot beat {extractor_label(leader)}, which had {best_text} on "
                     "the folds: even a candidate with its smallest loss, fewest rules and greatest "
                     f"completeness would score only {bound_text}"
                 )
             elif name in self.costly and priority < best:
-                own_text, best_text = _distinct_texts(self._sign * priority, self._sign * best)
+                own_text, best_text = _format_distinctly(self._sign * priority, self._sign * best)
                 self.stop_reasons[name] = (
                     f"{period} its {self.priority_label} was {own_text}, and "
                     f"{extractor_label(leader)}, which takes less time, had {best_text}"
@@ -383,8 +386,8 @@ class Allocation:
         return [name for name in active if name in survivors]
 
 
-def _distinct_texts(score: float, other: float) -> tuple[str, str]:
-    """Return two different scores with four digits, or as many as distinguish them."""
+def _format_distinctly(score: float, other: float) -> tuple[str, str]:
+    """Format two scores with four digits, or with as many as are needed to distinguish them."""
     for n_digits in range(4, 17):
         texts = f"{score:.{n_digits}g}", f"{other:.{n_digits}g}"
         if texts[0] != texts[1]:

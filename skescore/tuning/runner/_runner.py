@@ -355,23 +355,23 @@ class Runner:
     def _run_baselines(self) -> None:
         """Evaluate the candidates that every search has in addition to its budget.
 
-        The largest readable tree is evaluated without a time limit, so that a search has a result;
-        without trees, the linear equation.
+        The time limit does not apply to the largest readable tree or, without trees, to the linear
+        equation, so that the search has a result.
         """
         baselines = self.studies.settings.baselines
         points = next(iter(baselines.values()), [])
         readable = [p for p in points if p.get("max_leaf_nodes", math.inf) <= READABLE_RULES]
-        certain = (readable or points or [{}])[-1]
+        unlimited_params = (readable or points or [{}])[-1]
         for name, points in baselines.items():
             for params in points:
-                if params is not certain and time.monotonic() >= self.evaluator.deadline:
+                if params is not unlimited_params and time.monotonic() >= self.evaluator.deadline:
                     continue
                 if name in self._stopped_by_callback:
                     break
                 if self.studies.is_shared:
                     self.studies.read_trials(name)
                 if self.studies.find_baseline(name, params) is None:
-                    self._run_baseline(name, params, is_limited=params is not certain)
+                    self._run_baseline(name, params, is_limited=params is not unlimited_params)
 
     def _run_baseline(self, name: str, params: dict[str, Any], *, is_limited: bool) -> None:
         """Evaluate a candidate on all folds and on all rows, and store it."""
@@ -500,7 +500,7 @@ class Runner:
         """Run one trial for each of the names; return whether any was within the budget."""
         self._previous = set(names)
         started: list[_RunningTrial] = []
-        # Rivals are those from before the batch, so that the number of processes has no effect.
+        # Only trials before the batch are rivals, so the number of processes has no effect.
         self._results.update(self.studies.trials)
         rivals = self._results.rivals()
         n_finished = 0
@@ -508,7 +508,7 @@ class Runner:
             try:
                 granted = self._start_trials(names, started, heartbeats)
                 started[:] = granted
-                for group in self._groups(granted):
+                for group in self._group_trials(granted):
                     if time.monotonic() >= self.evaluator.deadline:
                         self._interrupt(group)
                         n_finished += len(group)
@@ -517,7 +517,7 @@ class Runner:
                     for running in group:
                         trial = self._finish(running)
                         n_finished += 1
-                        self._call_back(running, trial)
+                        self._run_callbacks(running, trial)
             except BaseException as error:
                 self._abort(started[n_finished:], error)
                 raise
@@ -549,7 +549,7 @@ class Runner:
             return self._within_budget(started)
         return list(started)
 
-    def _groups(self, started: list[_RunningTrial]) -> list[list[_RunningTrial]]:
+    def _group_trials(self, started: list[_RunningTrial]) -> list[list[_RunningTrial]]:
         """Divide the trials into groups that are evaluated and finished together.
 
         A single process finishes every trial immediately, unless this could change a pruner's
@@ -564,8 +564,8 @@ class Runner:
         for running in group:
             self.studies.interrupt(running.name, running.trial, repeat=False)
 
-    def _call_back(self, running: _RunningTrial, trial: FrozenTrial | None) -> None:
-        """Call the callbacks after a trial, unless another worker has failed it already."""
+    def _run_callbacks(self, running: _RunningTrial, trial: FrozenTrial | None) -> None:
+        """Call the callbacks after a trial, unless another worker has marked it as failed."""
         if trial is None:
             self._is_up_to_date = False
         elif run_callbacks(self.callbacks, self.studies.by_name[running.name], trial):
@@ -626,11 +626,11 @@ class Runner:
                 pending.append(running)
         if self.pruner not in _OWN_PRUNERS:
             self._evaluate_for_optuna([r for r in pending if self._may_prune(r)])
-        chains = [self._chain(running, rivals) for running in pending]
+        chains = [self._remaining_evaluations(running, rivals) for running in pending]
         self.workers.run_chains(chains)
         for running, chain in zip(pending, chains, strict=True):
-            results = dict(zip(chain.calls, chain.results, strict=False))  # it may be pruned
-            running.all_rows = results.pop(ALL_ROWS, None)  # a failure keeps it from winning
+            results = dict(zip(chain.calls, chain.results, strict=False))  # fewer results if pruned
+            running.all_rows = results.pop(ALL_ROWS, None)  # a trial with a failure cannot win
             running.results = list(results.values()) or running.results
         for running, original in duplicates:
             running.same_as, running.results = original.trial.number, original.results
@@ -651,8 +651,8 @@ class Runner:
     def _candidate(self, running: _RunningTrial) -> Any:
         return self.studies.objectives[running.name].candidate(running.params)
 
-    def _chain(self, running: _RunningTrial, rivals: list[np.ndarray]) -> Chain:
-        """Return the evaluations of a trial that are left."""
+    def _remaining_evaluations(self, running: _RunningTrial, rivals: list[np.ndarray]) -> Chain:
+        """Return the evaluations of a trial that remain: on the folds, and on all rows."""
         n_folds = len(self.evaluator.folds)
         on_all_rows = [] if self.evaluator.all_rows is None else [ALL_ROWS]
         if running.results:  # on the folds
@@ -673,7 +673,7 @@ class Runner:
     def _may_win(self, running: _RunningTrial, rivals: list[np.ndarray]) -> bool:
         """Return whether no rival is at least as good in every part of the score on every fold."""
         if running.failure or math.isnan(mean_of(running.results, "score")):
-            return False  # without a score nothing wins
+            return False  # a trial without a score cannot win
         parts = self._results.parts_of(running.results)
         return not any((rival >= parts).all() for rival in rivals)
 
@@ -713,14 +713,14 @@ class Runner:
         return False
 
     def _margin_on_first_fold(self, result: FoldResult) -> float:
-        """Return two standard errors of the difference of two shares of wrong rows."""
+        """Return two standard errors of the difference of two losses; infinite in regression."""
         loss = result["loss"]
         if self.evaluator.task != "classification" or not 0 <= loss <= 1:
             return math.inf  # losses of numbers have no known spread on a single fold
         return 2 * math.sqrt(2 * loss * (1 - loss) / max(1, self.evaluator.n_scored_rows(0)))
 
     def _finish(self, running: _RunningTrial) -> FrozenTrial | None:
-        """Store the results of a trial; return None if another worker has failed it already."""
+        """Store the results of a trial; return None if another worker has marked it as failed."""
         if running.heartbeat is not None and running.heartbeat.lost:
             return None
         objective = self.studies.objectives[running.name]
@@ -787,7 +787,7 @@ class Runner:
 
 
 def _without_waiting(names: Sequence[str], n_waiting: Mapping[str, int]) -> list[str]:
-    """Return the names, except the first names of an extractor that stand for queued trials."""
+    """Return the names of the trials that are not queued already."""
     n_left = dict(n_waiting)
     result = []
     for name in names:

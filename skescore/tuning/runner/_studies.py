@@ -35,13 +35,13 @@ from skescore.tuning.storage import (
     stable_text,
 )
 
-#: User attribute of a trial that was interrupted: it does not count and may be repeated.
+#: User attribute of a trial that was interrupted: it is not counted and may be repeated.
 INTERRUPTED = "interrupted"
 #: User attribute of a trial that every search makes in addition to its budget.
 BASELINE = "baseline"
 
 
-def counts(trial: FrozenTrial) -> bool:
+def is_counted(trial: FrozenTrial) -> bool:
     """Return whether a trial of the budget was started and will not be repeated."""
     is_retried = RETRIED in trial.user_attrs and trial.state == TrialState.FAIL
     is_waiting = trial.state == TrialState.WAITING
@@ -55,12 +55,14 @@ def is_baseline(trial: FrozenTrial) -> bool:
 
 
 def is_abandoned(trial: FrozenTrial) -> bool:
-    """Return whether a trial does not count although it had all its hyperparameters."""
-    return trial.state == TrialState.FAIL and HEARTBEAT in trial.user_attrs and not counts(trial)
+    """Return whether a trial failed without being counted, after all its parameters were drawn."""
+    return (
+        trial.state == TrialState.FAIL and HEARTBEAT in trial.user_attrs and not is_counted(trial)
+    )
 
 
 def position_of(trial: FrozenTrial) -> int:
-    """Return the number that the trial has in a search without interruptions."""
+    """Return the number that a trial would have in a search without interruptions."""
     return trial.user_attrs.get(POSITION, trial.number)
 
 
@@ -72,7 +74,7 @@ def start_key(name: str, trial: FrozenTrial) -> tuple[datetime.datetime, str, in
 #: Labels of measures whose names are meant for programs.
 _MEASURE_LABELS = {"n_rules": "rules"}
 #: Length of the longest text that fits in a table of studies.
-_MAX_CHARACTERS = 200
+_MAX_TEXT_LENGTH = 200
 
 
 def describe_study(
@@ -183,7 +185,7 @@ def _cv_text(cv: Any) -> str | None:
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 1]}…"
+    return text if len(text) <= _MAX_TEXT_LENGTH else f"{text[: _MAX_TEXT_LENGTH - 1]}…"
 
 
 #: States of the trials that TPE learns from.
@@ -222,7 +224,7 @@ class ResumableTPESampler(optuna.samplers.TPESampler):
     def _order_by_position(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> tuple[optuna.Study, FrozenTrial]:
-        """Return the study and the trial ordered at the first hyperparameter of the trial."""
+        """Return what the function of this name returns, computed once per trial."""
         if trial.number not in self._ordered:
             self._ordered[trial.number] = _order_by_position(study, trial)
         return self._ordered[trial.number]
@@ -401,11 +403,11 @@ class Studies:
         return study
 
     def call_with_retries(self, action: Callable[[], _T]) -> _T:
-        """Call `action`, again for a while if the storage of the studies fails."""
+        """Call `action`; if the storage of the studies fails, repeat the call for a while."""
         return call_with_retries(action, self.settings.storage) if self.is_shared else action()
 
     def read_trials(self, *names: str) -> None:
-        """Read the trials of some extractors, or of all, with one query of the storage for each."""
+        """Read the trials of some extractors, or of all, with one query per extractor."""
         for name in names or self.by_name:
             self.trials[name] = list(self.by_name[name].get_trials(deepcopy=False))
 
@@ -462,7 +464,7 @@ class Studies:
             has_position = is_started or POSITION in trial.user_attrs
             if not has_position and trial.state in (TrialState.RUNNING, TrialState.WAITING):
                 n_ahead += trial.number < before
-            elif counts(trial) or is_baseline(trial) or trial.state == TrialState.WAITING:
+            elif is_counted(trial) or is_baseline(trial) or trial.state == TrialState.WAITING:
                 occupied.add(position_of(trial))
         return occupied, n_ahead
 
@@ -540,7 +542,7 @@ class Studies:
 
     def counted_trials(self, name: str) -> list[FrozenTrial]:
         """Return the started trials of an extractor that will not be repeated, by position."""
-        return sorted(filter(counts, self.trials[name]), key=position_of)
+        return sorted(filter(is_counted, self.trials[name]), key=position_of)
 
     def measured_trials(self, name: str) -> list[FrozenTrial]:
         """Return the trials of an extractor that are results of the search, baselines first.
@@ -577,7 +579,9 @@ class Studies:
         return optuna.trial.create_trial(
             state=TrialState.FAIL,
             params=params,
-            distributions={key: _containing(space, key, value) for key, value in params.items()},
+            distributions={
+                key: _distribution_containing(space, key, value) for key, value in params.items()
+            },
             user_attrs={BASELINE: True},
         )
 
@@ -668,7 +672,7 @@ class Studies:
         return [trial for trial in self.trials[name] if trial.state == state]
 
 
-def _containing(space: Mapping[str, Any], key: str, value: Any) -> Any:
+def _distribution_containing(space: Mapping[str, Any], key: str, value: Any) -> Any:
     """Return the distribution of a parameter, widened to contain a value."""
     distribution = space.get(key)
     if distribution is None:

@@ -25,7 +25,7 @@ from sklearn.utils.validation import _num_samples
 from skescore._deadline import time_limit
 from skescore._processes import SEARCH_MODULES, Helper, borrowed_helpers
 from skescore.black_boxes import QueryCost, black_box_task
-from skescore.tuning._folds import Fold, FoldResult, evaluate_on_fold, knowledge_like
+from skescore.tuning._folds import Fold, FoldResult, evaluate_on_fold, knowledge_scorer_like
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Chain:
         Number of first calls that are always needed.
     continues : callable, optional
         Returns from the results so far whether the next call is needed.
-    may_hurry : callable, optional
+    may_speculate : callable, optional
         Returns whether a call may be made before it is known to be needed. By default, every call
         may.
 
@@ -63,7 +63,7 @@ class Chain:
     family: Hashable = None
     n_certain: int = 1
     continues: Callable[[list[Any]], bool] | None = None
-    may_hurry: Callable[[Any], bool] | None = None
+    may_speculate: Callable[[Any], bool] | None = None
     results: list[Any] = field(default_factory=list)
     n_started: int = 0
     has_ended: bool = False
@@ -77,12 +77,12 @@ class Chain:
         """Results of calls that turned out to be unnecessary."""
         return list(self._waiting.values())
 
-    def is_open(self, hurried: bool) -> bool:
-        """Return whether a needed call can start, or any call if `hurried`."""
+    def is_open(self, speculative: bool) -> bool:
+        """Return whether a needed call can start; if `speculative`, any call that may be made."""
         if self.has_ended or self.n_started == len(self.calls):
             return False
-        if hurried:
-            return self.may_hurry is None or self.may_hurry(self.calls[self.n_started])
+        if speculative:
+            return self.may_speculate is None or self.may_speculate(self.calls[self.n_started])
         return self.n_started < self.n_certain
 
     def keep(self, number: int, result: Any) -> None:
@@ -108,19 +108,19 @@ class Batch:
     ----------
     chains : sequence of Chain
         The chains.
-    homes : dict
+    last_workers : dict
         Last worker by family and call, which is updated. Worker 0 is this process, and helpers are
         numbered from 1.
     """
 
-    def __init__(self, chains: Sequence[Chain], homes: dict[Hashable, int]) -> None:
+    def __init__(self, chains: Sequence[Chain], last_workers: dict[Hashable, int]) -> None:
         self.chains = chains
-        self._homes = homes
+        self._last_workers = last_workers
         self._error: BaseException | None = None
         self._changed = threading.Condition(threading.RLock())
         self._idle: dict[int, Callable[[], None]] = {}
-        #: Calls of helpers that have ended.
-        self._lost: list[tuple[Chain, int]] = []
+        #: Calls of helpers whose processes have ended, to be repeated.
+        self._lost_calls: list[tuple[Chain, int]] = []
 
     def run(
         self,
@@ -140,11 +140,11 @@ class Batch:
             Helper processes. Until a helper is ready, other workers make its calls.
         """
         for worker, helper in enumerate(helpers, start=1):
-            self._engage(worker, helper, there)
+            self._start_helper(worker, helper, there)
         try:
-            while (taken := self._next()) is not None:
+            while (taken := self._wait_for_call()) is not None:
                 chain, number = taken
-                self._keep(chain, number, here(chain, chain.calls[number]))
+                self._store_result(chain, number, here(chain, chain.calls[number]))
         except BaseException as error:
             self._stop(error)
             raise
@@ -154,7 +154,7 @@ class Batch:
     def _has_ended(self) -> bool:
         return self._error is not None or all(chain.has_ended for chain in self.chains)
 
-    def _next(self) -> tuple[Chain, int] | None:
+    def _wait_for_call(self) -> tuple[Chain, int] | None:
         """Wait for the next call of this process; return None when all chains have ended."""
         with self._changed:
             while not self._has_ended():
@@ -168,32 +168,32 @@ class Batch:
         with self._changed:
             if self._has_ended():
                 return None
-            if self._lost:
-                return self._lost.pop()
-            for hurried in (False, True):
+            if self._lost_calls:
+                return self._lost_calls.pop()
+            for speculative in (False, True):
                 ranked = [
                     (self._distance(worker, chain), position)
                     for position, chain in enumerate(self.chains)
-                    if chain.is_open(hurried)
+                    if chain.is_open(speculative)
                 ]
                 if ranked:
                     chain = self.chains[min(ranked)[1]]
-                    self._homes[chain.family, chain.calls[chain.n_started]] = worker
+                    self._last_workers[chain.family, chain.calls[chain.n_started]] = worker
                     chain.n_started += 1
                     return chain, chain.n_started - 1
         return None
 
     def _distance(self, worker: int, chain: Chain) -> int:
         """Return 0 for a call that the worker made before, 1 for a new one, 2 for another's."""
-        home = self._homes.get((chain.family, chain.calls[chain.n_started]))
-        return 1 if home is None else 2 * (home != worker)
+        last_worker = self._last_workers.get((chain.family, chain.calls[chain.n_started]))
+        return 1 if last_worker is None else 2 * (last_worker != worker)
 
-    def _keep(self, chain: Chain, number: int, result: Any) -> None:
+    def _store_result(self, chain: Chain, number: int, result: Any) -> None:
         with self._changed:
             chain.keep(number, result)
-        self._wake()
+        self._wake_idle_helpers()
 
-    def _wake(self) -> None:
+    def _wake_idle_helpers(self) -> None:
         """Let idle workers take calls."""
         with self._changed:
             waiting, self._idle = list(self._idle.values()), {}
@@ -201,7 +201,7 @@ class Batch:
         for continue_helper in waiting:
             continue_helper()
 
-    def _engage(
+    def _start_helper(
         self, worker: int, helper: Helper, there: Callable[[Helper, Chain, Any], Future[Any]]
     ) -> None:
         """Let a helper make one call after another as soon as it is ready."""
@@ -213,7 +213,7 @@ class Batch:
                 if finished is not None:
                     result = finished.result()
                     if before is not None:
-                        self._keep(*before, result)
+                        self._store_result(*before, result)
                 with self._changed:
                     call = self._take(worker)
                     if call is None:
@@ -225,8 +225,8 @@ class Batch:
             except BrokenExecutor:
                 helper.is_broken = True
                 if call is not None:
-                    self._lost.append(call)
-                self._wake()
+                    self._lost_calls.append(call)
+                self._wake_idle_helpers()
             except BaseException as error:  # in a thread that nobody observes
                 self._stop(error)
 
@@ -277,7 +277,7 @@ class FoldEvaluator:
         self.measures = measures
         self.deadline = math.inf
         # Created here, because other processes may not know the scores that the caller registered.
-        self.knowledge = knowledge_like(scorer)
+        self.knowledge = knowledge_scorer_like(scorer)
 
     @property
     def task(self) -> str:
@@ -294,13 +294,13 @@ class FoldEvaluator:
         """Evaluate an extractor on a fold; on an error, the result holds its text."""
         rows = self.all_rows if fold == ALL_ROWS else self.folds[fold]
         assert rows is not None
-        result, cost = _with_cost(lambda: self._evaluate(extractor, rows), rows)
+        result, cost = _measure_cost(lambda: self._evaluate(extractor, rows), rows)
         return replace(result, query_cost=cost)
 
     def measure(self, function: Callable[[Fold], Any], fold: int) -> tuple[Any, QueryCost]:
         """Return the result of a function for a fold, and the cost of its queries."""
         rows = self.folds[fold]
-        return _with_cost(lambda: function(rows), rows)
+        return _measure_cost(lambda: function(rows), rows)
 
     def without_limit(self, tasks: Sequence[tuple[Any, int]]) -> list[FoldResult]:
         """Evaluate pairs of an extractor and the number of a fold without the time limit."""
@@ -320,8 +320,8 @@ class FoldEvaluator:
             return FoldResult({}, failure=f"{type(error).__name__}: {error}")
 
 
-def _with_cost(call: Callable[[], Any], rows: Fold) -> tuple[Any, QueryCost]:
-    """Return the result of a call, and the cost of its queries to the black box of a fold."""
+def _measure_cost(call: Callable[[], Any], rows: Fold) -> tuple[Any, QueryCost]:
+    """Return the result of a call, and the cost of its queries of a fold's black box."""
     oracle = rows.black_box.oracle
     cost = oracle.cost
     return call(), oracle.cost - cost
@@ -354,7 +354,7 @@ class Workers:
         self._context = ExitStack()
         self._path = ""
         self._helpers: list[Helper] = []
-        self._homes: dict[Hashable, int] = {}
+        self._last_workers: dict[Hashable, int] = {}
         self.query_cost = QueryCost()
 
     def __enter__(self) -> Workers:
@@ -419,7 +419,7 @@ class Workers:
         continues : callable, optional
             Returns from the results so far whether it is evaluated on the next fold.
         """
-        return Chain(candidate, folds, _family(candidate), n_certain, continues, _may_hurry)
+        return Chain(candidate, folds, _family(candidate), n_certain, continues, _may_speculate)
 
     def run_chains(self, chains: Sequence[Chain]) -> None:
         """Make the evaluations of chains."""
@@ -439,7 +439,7 @@ class Workers:
     def _run(self, chains: Sequence[Chain], call: Callable[[FoldEvaluator, Any, int], Any]) -> None:
         """Make the calls of chains with the evaluator, the subject and the number of a fold."""
         if self._helpers:
-            Batch(chains, self._homes).run(
+            Batch(chains, self._last_workers).run(
                 lambda chain, fold: call(self.evaluator, chain.subject, fold),
                 lambda helper, chain, fold: helper.submit(
                     _call, self._path, call, chain.subject, fold
@@ -480,7 +480,7 @@ def _measure(
     return evaluator.measure(function, fold)
 
 
-def _may_hurry(fold: int) -> bool:
+def _may_speculate(fold: int) -> bool:
     """Return whether to evaluate on a fold before it is known to be needed.
 
     All rows take longer than a fold, and only few candidates need them.

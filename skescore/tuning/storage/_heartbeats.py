@@ -60,7 +60,7 @@ _LAST_BEATS: weakref.WeakKeyDictionary[Any, dict[str, dict[int, tuple[str, float
 _LAST_BEATS_LOCK = threading.Lock()
 #: Studies that this process has marked by `_HEARTBEATS`, which saves a query for every trial.
 _MARKED: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
-#: Studies in which this process is announced, with its id, as a fork is another process.
+#: Studies in which this process is announced, with its id, because a fork has another id.
 _ANNOUNCED: weakref.WeakKeyDictionary[optuna.Study, int] = weakref.WeakKeyDictionary()
 
 
@@ -241,10 +241,10 @@ def retry_stale(
         return []
     if running is None:
         running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    about = study.user_attrs if running else {}
-    is_marked = _HEARTBEATS in about
-    announced = [worker for key, worker in about.items() if key.startswith(_WORKER)]
-    all_gone = bool(announced) and all(map(_is_gone, announced))
+    study_attrs = study.user_attrs if running else {}
+    is_marked = _HEARTBEATS in study_attrs
+    announced = [worker for key, worker in study_attrs.items() if key.startswith(_WORKER)]
+    are_workers_gone = bool(announced) and all(map(_is_gone, announced))
     reasons = {}
     with _LAST_BEATS_LOCK:
         studies = _LAST_BEATS.setdefault(study._storage, {})
@@ -257,12 +257,12 @@ def retry_stale(
                 reasons[trial.number] = (
                     f"The process of its {_worker_name(beat)} ended during the trial."
                 )
-            elif beat is None and all_gone:
+            elif beat is None and are_workers_gone:
                 reasons[trial.number] = "Its process ended before the trial began."
             elif is_marked:
-                sign = json.dumps(beat, sort_keys=True)
+                beat_text = json.dumps(beat, sort_keys=True)
                 last, since = before.get(trial.number, (None, now))
-                last_beats[trial.number] = sign, since if sign == last else now
+                last_beats[trial.number] = beat_text, since if beat_text == last else now
                 if now - last_beats[trial.number][1] > grace:
                     reasons[trial.number] = (
                         f"Its {_worker_name(beat)} sent no heartbeat for more than {grace:g} s."
@@ -289,7 +289,7 @@ def _fail_and_enqueue(study: optuna.Study, trial: FrozenTrial, reason: str) -> b
     try:
         storage.set_trial_user_attr(trial._trial_id, "error", f"{reason} {outlook}")
         if is_retried:
-            # Stored first, as this process may end before the trial is enqueued.
+            # Stored first, because this process may end before the trial is enqueued.
             storage.set_trial_user_attr(trial._trial_id, RETRIED, True)
         if not storage.set_trial_state_values(trial._trial_id, state=TrialState.FAIL):
             return False
@@ -358,7 +358,7 @@ def _machine_id() -> str:
 
 
 def _is_gone(beat: Any) -> bool:
-    """Return whether the process of a heartbeat has ended; False for other machines."""
+    """Return whether the process of a heartbeat has ended; False if it ran on another machine."""
     if not isinstance(beat, dict):
         return False
     pid, started = beat.get("process"), beat.get("started")
@@ -370,7 +370,7 @@ def _is_gone(beat: Any) -> bool:
         process = psutil.Process(pid)
         if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
             return True
-        # A later process may have the same id.
+        # A process that started later may have the same id.
         is_other_process = (
             isinstance(started, Real) and process.create_time() - started > _START_TOLERANCE
         )

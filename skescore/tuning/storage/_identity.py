@@ -23,14 +23,14 @@ from skescore.tuning._folds import Fold
 SETTINGS = "skescore"
 #: Number of rows with permuted columns on which models are compared: equal predictions on the
 #: original rows are not enough.
-_N_MIXED_ROWS = 200
+_N_PERMUTED_ROWS = 200
 #: Parameters that change no prediction.
 _IRRELEVANT_PARAMS = frozenset(
     {"n_jobs", "nthread", "num_threads", "pre_dispatch", "thread_count", "verbose", "verbosity"}
 )
-#: Digits to which predictions of a model agree on different machines.
-_DIGITS = 6
-_MOST_LETTERS = 120
+#: Decimals to which scaled predictions of a model agree on different machines.
+_N_DECIMALS = 6
+_MAX_TEXT_LENGTH = 120
 
 
 def search_identity(estimator: Any, folds: Sequence[Fold], all_rows: Fold) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def search_identity(estimator: Any, folds: Sequence[Fold], all_rows: Fold) -> di
     return {
         "rows": _rows_digest([*folds, all_rows]),
         "black_box": {
-            "is": textwrap.shorten(parameters, _MOST_LETTERS, placeholder=" …"),
+            "is": textwrap.shorten(parameters, _MAX_TEXT_LENGTH, placeholder=" …"),
             "parameters": _short_digest(hashlib.sha256(parameters.encode())),
             "predictions": _predictions_digest(folds, all_rows),
         },
@@ -166,7 +166,7 @@ class _Writer:
             pairs = sorted(f"{self.text(key)}: {self.text(value[key])}" for key in value)
             return f"{{{', '.join(pairs)}}}"
         if isinstance(value, np.ndarray):
-            return f"array {_short_digest(hashlib.sha256(_bytes_of(value)))}"
+            return f"array {_short_digest(hashlib.sha256(_array_bytes(value)))}"
         if isinstance(value, pd.DataFrame | pd.Series | pd.Index):
             return f"{type(value).__name__} {self.text(value.to_numpy())}"
         if isinstance(value, np.random.RandomState):
@@ -189,7 +189,9 @@ class _Writer:
         try:
             params = estimator.get_params(deep=False)
             defaults = inspect.signature(type(estimator).__init__).parameters
-        except Exception:  # a class without scikit-learn's interface; its predictions identify it
+        except (
+            Exception
+        ):  # a class without scikit-learn's interface is identified by its predictions
             return []
         texts = []
         for name in sorted(set(params) - _IRRELEVANT_PARAMS - set(without)):
@@ -205,45 +207,45 @@ def _rows_digest(folds: Sequence[Fold]) -> str:
         digest.update(np.asarray(fold.test, dtype=np.int64).tobytes())
         weights = () if fold.test_weight is None else (fold.test_weight,)
         for values in (fold.X_test, fold.y_test, *weights):
-            digest.update(_bytes_of(np.asarray(values)))
+            digest.update(_array_bytes(np.asarray(values)))
     return _short_digest(digest)
 
 
 def _predictions_digest(folds: Sequence[Fold], all_rows: Fold) -> str:
-    """Return a digest of the black boxes' predictions on held-out and on mixed rows."""
+    """Return a digest of the predictions on held-out rows and on rows with permuted columns."""
     digest = hashlib.sha256()
     for fold in (*folds, all_rows):
-        digest.update(_bytes_of(_round_predictions(fold.black_box.predict(fold.X_test))))
-    probes = _mixed_rows(all_rows.X_test)
+        digest.update(_array_bytes(_round_predictions(fold.black_box.predict(fold.X_test))))
+    probes = _permute_columns(all_rows.X_test)
     if probes is not None:
         try:
-            digest.update(_bytes_of(_round_predictions(all_rows.black_box.predict(probes))))
-        except Exception:  # the model always rejects such rows
+            digest.update(_array_bytes(_round_predictions(all_rows.black_box.predict(probes))))
+        except Exception:  # a model that rejects these rows does so in every process
             digest.update(b"refused")
     return _short_digest(digest)
 
 
 def _round_predictions(predictions: np.ndarray) -> np.ndarray:
-    """Round floats to digits that do not depend on the machine."""
+    """Round floats, because their last digits depend on the machine."""
     if predictions.dtype.kind != "f":
         return predictions
     largest = np.abs(predictions[np.isfinite(predictions)]).max(initial=0.0)
-    return np.round(predictions / largest, _DIGITS) + 0.0 if largest > 0 else predictions
+    return np.round(predictions / largest, _N_DECIMALS) + 0.0 if largest > 0 else predictions
 
 
-def _mixed_rows(X: Any) -> Any:
-    """Return rows with independently permuted columns; None for data without columns."""
+def _permute_columns(X: Any) -> Any:
+    """Return rows whose columns are permuted independently; None for data without columns."""
     if not isinstance(X, np.ndarray | pd.DataFrame) or X.ndim != 2 or not X.shape[1]:
         return None
     random = np.random.default_rng(0)
-    row_orders = [random.permutation(len(X))[:_N_MIXED_ROWS] for _ in range(X.shape[1])]
+    row_orders = [random.permutation(len(X))[:_N_PERMUTED_ROWS] for _ in range(X.shape[1])]
     if isinstance(X, np.ndarray):
         return np.stack([X[rows, j] for j, rows in enumerate(row_orders)], axis=1)
     columns = [X.iloc[rows, j].reset_index(drop=True) for j, rows in enumerate(row_orders)]
     return pd.concat(columns, axis=1)
 
 
-def _bytes_of(array: np.ndarray) -> bytes:
+def _array_bytes(array: np.ndarray) -> bytes:
     # The bytes of an object array are memory addresses.
     return repr(array.tolist()).encode() if array.dtype.kind in "OUS" else array.tobytes()
 

@@ -76,7 +76,7 @@ def storage_name(storage: str | Path | BaseStorage | None) -> str:
     return re.sub(secret, r"\1***", text, flags=re.IGNORECASE)
 
 
-def _unknown_form(text: str) -> ValueError:
+def _unknown_form_error(text: str) -> ValueError:
     """Return the error for a storage of an unknown form."""
     return ValueError(f"storage {storage_name(text)!r} has no known form: it must be {_FORMS}.")
 
@@ -158,7 +158,7 @@ def call_with_retries(action: Callable[[], _T], storage: BaseStorage | None = No
 
 
 def _describe_error(error: BaseException) -> str:
-    """Return the first line of a storage's error, without the query of a database error."""
+    """Return the first line of an error, without the query of a database error."""
     cause = error.__cause__ or error
     if callable(details := getattr(cause, "details", None)):  # of gRPC
         return str(details())
@@ -218,9 +218,9 @@ class _Journal(JournalFileBackend):
             ) from error
 
     def _append(self, lines: str, logs: list[dict[str, Any]]) -> None:
-        self._warn_of_old_lock()
+        self._warn_about_old_lock()
         self._lock_file.acquire()
-        lock = self._lock_state()
+        lock = self._lock_identity()
         try:
             with open(self._path, "ab+") as file:
                 _cut_unfinished_line(file)
@@ -241,11 +241,11 @@ class _Journal(JournalFileBackend):
         except OSError as error:
             if not isinstance(error.__context__, KeyboardInterrupt):
                 raise
-            if self._lock_state() == lock:
+            if self._lock_identity() == lock:
                 os.unlink(f"{self._path}.lock")
             raise error.__context__ from None
 
-    def _lock_state(self) -> tuple[int, int] | None:
+    def _lock_identity(self) -> tuple[int, int] | None:
         """Return the identity of the lock file, or None without a lock."""
         try:
             lock = os.lstat(f"{self._path}.lock")  # as Optuna names it
@@ -253,14 +253,14 @@ class _Journal(JournalFileBackend):
             return None
         return lock.st_ino, lock.st_mtime_ns
 
-    def _warn_of_old_lock(self) -> None:
+    def _warn_about_old_lock(self) -> None:
         """Issue a warning if a lock is so old that its owner was probably killed."""
         lock = f"{self._path}.lock"  # as Optuna names it
         try:
             age = time.time() - os.lstat(lock).st_mtime
         except OSError:
             return
-        if age > _OLD_LOCK:
+        if age > _OLD_LOCK_SECONDS:
             warnings.warn(
                 f"The journal {self._path!r} has been locked for {age:.0f} s by a process that "
                 f"was probably killed. The lock expires after 30 s; delete {lock!r} if no "
@@ -271,7 +271,7 @@ class _Journal(JournalFileBackend):
 
 
 #: Age in seconds of a lock whose owner was probably killed; locks usually last milliseconds.
-_OLD_LOCK = 5.0
+_OLD_LOCK_SECONDS = 5.0
 
 
 def _cut_unfinished_line(file: BinaryIO) -> None:
@@ -339,8 +339,8 @@ def _check_folder(path: str) -> None:
 
 #: Supported drivers of PostgreSQL, the preferred one first.
 _POSTGRESQL_DRIVERS = ("psycopg", "psycopg2")
-#: Seconds for which a worker waits for others that write to the same SQLite file.
-_SQLITE_SECONDS = 60.0
+#: Seconds for which a worker waits while others write to the same SQLite file.
+_SQLITE_TIMEOUT = 60.0
 #: Number of attempts to open a database whose tables other workers are creating.
 _N_ATTEMPTS = 6
 
@@ -356,13 +356,13 @@ class _SerialSQLite(RDBStorage):
 
     def __init__(self, url: str, **options: Any) -> None:
         super().__init__(url, **options)
-        self._listen()
+        self._add_listeners()
 
     def __setstate__(self, state: dict[Any, Any]) -> None:
         super().__setstate__(state)
-        self._listen()
+        self._add_listeners()
 
-    def _listen(self) -> None:
+    def _add_listeners(self) -> None:
         from sqlalchemy import event
 
         event.listen(self.engine, "connect", _enable_write_ahead_log)
@@ -371,7 +371,7 @@ class _SerialSQLite(RDBStorage):
 
 
 def _enable_write_ahead_log(connection: Any, record: Any) -> None:
-    # This fails if another process, which has already set the mode, has the file open.
+    # This fails if another process has the file open; that process has already set the mode.
     with contextlib.suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
@@ -389,9 +389,9 @@ def _open_database(text: str) -> BaseStorage:
     try:
         url = make_url(re.sub("^postgres(?=[:+])", "postgresql", text))
     except (SQLAlchemyError, ValueError):
-        raise _unknown_form(text) from None  # its text may contain the password
+        raise _unknown_form_error(text) from None  # its text may contain the password
     kind = url.get_backend_name()
-    options: dict[str, Any] = {"connect_args": {"timeout": _SQLITE_SECONDS}}
+    options: dict[str, Any] = {"connect_args": {"timeout": _SQLITE_TIMEOUT}}
     storage_class: Callable[..., RDBStorage] = _SerialSQLite
     if kind == "sqlite":
         if url.database in {None, "", ":memory:"} or "mode=memory" in text:
@@ -402,7 +402,7 @@ def _open_database(text: str) -> BaseStorage:
         if not str(url.database).startswith("file:"):
             _check_folder(str(url.database))
     else:
-        # Reopens connections that were closed meanwhile, for example by a restart.
+        # This reopens connections that were closed in the meantime, for example by a restart.
         options, storage_class = {"pool_pre_ping": True}, RDBStorage
     if kind == "postgresql" and url.drivername == kind:
         url = url.set(drivername=f"postgresql+{_postgresql_driver()}")
@@ -486,7 +486,7 @@ def _passwords(url: URL) -> set[str]:
     return {password, quote(password, safe=""), quote_plus(password)} - {""}
 
 
-_GRPC_SECONDS = 20.0
+_GRPC_TIMEOUT = 20.0
 
 
 def open_storage(storage: str | Path | BaseStorage | None) -> BaseStorage:
@@ -556,13 +556,13 @@ def open_storage(storage: str | Path | BaseStorage | None) -> BaseStorage:
     kind = scheme.partition("+")[0]
     if scheme == "journal":
         if not location.startswith("/") or not location.strip("/"):
-            raise _unknown_form(text)
+            raise _unknown_form_error(text)
         return _open_journal(location[1:])
     if scheme == "grpc":
         return _open_proxy(text)
     if kind in {"sqlite", "postgresql", "postgres", "mysql", "mariadb"}:
         return _open_database(text)
-    raise _unknown_form(text)
+    raise _unknown_form_error(text)
 
 
 def _open_proxy(text: str) -> BaseStorage:
@@ -570,9 +570,9 @@ def _open_proxy(text: str) -> BaseStorage:
         parts = urlsplit(text)
         host, port = parts.hostname, _GRPC_PORT if parts.port is None else parts.port
     except ValueError:
-        raise _unknown_form(text) from None
+        raise _unknown_form_error(text) from None
     if not host or parts.path.strip("/") or parts.query or parts.username is not None:
-        raise _unknown_form(text)
+        raise _unknown_form_error(text)
     purpose = f"The storage {text!r}"
     import_optional("grpc", extra="grpc", purpose=purpose)
     import_optional("google.protobuf", extra="grpc", purpose=purpose)
@@ -582,11 +582,11 @@ def _open_proxy(text: str) -> BaseStorage:
             host=f"[{host}]" if ":" in host else host, port=port
         )
     try:
-        proxy.wait_server_ready(timeout=_GRPC_SECONDS)
+        proxy.wait_server_ready(timeout=_GRPC_TIMEOUT)
     except ConnectionError:
         proxy.close()
         raise ConnectionError(
-            f"storage {text!r}: no proxy responds within {_GRPC_SECONDS:g} s. Start it with "
+            f"storage {text!r}: no proxy responds within {_GRPC_TIMEOUT:g} s. Start it with "
             "optuna.storages.run_grpc_proxy_server, or check host and port."
         ) from None
     return proxy

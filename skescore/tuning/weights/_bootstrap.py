@@ -27,7 +27,7 @@ from skescore.tuning._candidates import as_candidates
 from skescore.tuning.weights._weighing import TIE, chosen_weights, preference
 
 #: Largest number of draws of folds that are enumerated instead of sampled.
-_ALL_WAYS = 20_000
+_MAX_ENUMERATED_DRAWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ def score_interval(
     >>> interval.low < interval.score < interval.high
     True
     """
-    level, times = _settings(confidence_level, n_resamples)
-    scores, resampled = _resample_scores({"": estimator}, X, y, scoring, times, random_state)
-    return _interval(float(scores[0]), resampled[0], level)
+    level, n_resamples = _check_settings(confidence_level, n_resamples)
+    scores, resampled = _resample_scores({"": estimator}, X, y, scoring, n_resamples, random_state)
+    return _make_interval(float(scores[0]), resampled[0], level)
 
 
 def compare_scores(
@@ -192,25 +192,26 @@ def compare_scores(
     >>> table["probability_best"].to_dict()
     {'3 leaves': 1.0, '2 leaves': 0.0}
     """
-    level, times = _settings(confidence_level, n_resamples)
+    level, n_resamples = _check_settings(confidence_level, n_resamples)
     if not isinstance(estimators, Mapping) or not estimators:
         raise ValueError(
             f"estimators must map at least one name to a fitted estimator, got {estimators!r}."
         )
-    scores, resampled = _resample_scores(estimators, X, y, scoring, times, random_state)
+    scores, resampled = _resample_scores(estimators, X, y, scoring, n_resamples, random_state)
     defined = resampled[:, ~np.isnan(resampled).any(axis=0)]
     intervals = [
-        _interval(float(score), row, level) for score, row in zip(scores, resampled, strict=True)
+        _make_interval(float(score), row, level)
+        for score, row in zip(scores, resampled, strict=True)
     ]
-    best = defined >= defined.max(axis=0) - TIE
-    first = int(np.argmax(scores))
+    is_best = defined >= defined.max(axis=0) - TIE
+    best_index = int(np.argmax(scores))
     table = pd.DataFrame(
         {
             "score": scores,
             "low": [interval.low for interval in intervals],
             "high": [interval.high for interval in intervals],
-            "probability_best": (best / best.sum(axis=0)).mean(axis=1),
-            "probability_beaten": (defined < defined[first] - TIE).mean(axis=1),
+            "probability_best": (is_best / is_best.sum(axis=0)).mean(axis=1),
+            "probability_beaten": (defined < defined[best_index] - TIE).mean(axis=1),
         },
         index=pd.Index(list(estimators), name="name"),
     )
@@ -284,17 +285,17 @@ def win_probability(
     members = as_candidates(candidates)
     weights = chosen_weights(score, {"psi": psi, "phi": phi, "rho": rho})
     per_fold = members.scores(score, completeness=completeness, **weights)
-    times = check_integer("n_resamples", n_resamples, 2, remedy="Pass 1000.")
+    n_resamples = check_integer("n_resamples", n_resamples, 2, remedy="Pass 1000.")
     order = preference(members)
     signed = per_fold[order] * SCORE_SPECS[score].sign
-    counts, chances = _draws_of_folds(per_fold.shape[1], times, random_state)
+    shares, probabilities = _draws_of_folds(per_fold.shape[1], n_resamples, random_state)
     probability = np.zeros(len(members))
     batch = max(1, 2_000_000 // len(members))
-    for at in range(0, len(counts), batch):
-        means = counts[at : at + batch] @ signed.T
+    for start in range(0, len(shares), batch):
+        means = shares[start : start + batch] @ signed.T
         best = means.max(axis=1, keepdims=True)
         winners = np.argmax(means >= best - TIE * np.abs(best), axis=1)
-        np.add.at(probability, order[winners], chances[at : at + batch])
+        np.add.at(probability, order[winners], probabilities[start : start + batch])
     means = per_fold.mean(axis=1)
     table = pd.DataFrame(
         {
@@ -313,12 +314,12 @@ def _draws_of_folds(
     n_folds: int, n_resamples: int, random_state: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the shares of the folds in all draws and the probabilities of the draws."""
-    if math.comb(2 * n_folds - 1, n_folds) > _ALL_WAYS:
+    if math.comb(2 * n_folds - 1, n_folds) > _MAX_ENUMERATED_DRAWS:
         random = check_random_state(random_state)
         counts = random.multinomial(n_folds, np.full(n_folds, 1 / n_folds), size=n_resamples)
         return counts / n_folds, np.full(n_resamples, 1 / n_resamples)
-    drawn = np.array(list(combinations_with_replacement(range(n_folds), n_folds)))
-    counts = (drawn[:, :, None] == np.arange(n_folds)).sum(axis=1)
+    draws = np.array(list(combinations_with_replacement(range(n_folds), n_folds)))
+    counts = (draws[:, :, None] == np.arange(n_folds)).sum(axis=1)
     multiplicity = np.exp(gammaln(n_folds + 1) - gammaln(counts + 1).sum(axis=1))
     return counts / n_folds, multiplicity / multiplicity.sum()
 
@@ -352,9 +353,9 @@ def _resample_scores(
         # Failures are counted in the result instead.
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         for number in range(n_resamples):
-            drawn = random.multinomial(n_rows, np.full(n_rows, 1 / n_rows)).astype(float)
+            weights = random.multinomial(n_rows, np.full(n_rows, 1 / n_rows)).astype(float)
             for index, evaluation in enumerate(evaluations):
-                resampled[index, number] = scorer.score(_reweight(evaluation, drawn))
+                resampled[index, number] = scorer.score(_reweight(evaluation, weights))
     undefined = np.isnan(resampled).any(axis=0).sum()
     if 2 * undefined > n_resamples:
         raise ValueError(
@@ -372,7 +373,7 @@ def _reweight(evaluation: RuleEvaluation, weights: np.ndarray) -> RuleEvaluation
     return copy
 
 
-def _interval(score: float, resampled: np.ndarray, level: float) -> ScoreInterval:
+def _make_interval(score: float, resampled: np.ndarray, level: float) -> ScoreInterval:
     defined = resampled[~np.isnan(resampled)]
     low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
     error = float(defined.std(ddof=1)) if len(defined) > 1 else math.nan
@@ -387,7 +388,7 @@ def _interval(score: float, resampled: np.ndarray, level: float) -> ScoreInterva
     )
 
 
-def _settings(confidence_level: Any, n_resamples: Any) -> tuple[float, int]:
+def _check_settings(confidence_level: Any, n_resamples: Any) -> tuple[float, int]:
     level = float(
         as_numbers(
             "confidence_level",

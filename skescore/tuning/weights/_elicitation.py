@@ -23,10 +23,11 @@ from skescore.tuning.weights._weighing import (
 
 #: Number of points of the grid along each of the weights phi and rho.
 _RESOLUTION = 200
-#: Number of remaining points below which the grid is refined, and largest number of refinements.
-_FEW, _ZOOMS = 300, 3
+#: Smallest number of remaining points, below which the grid is refined, and largest number of
+#: refinements.
+_MIN_POINTS, _MAX_REFINEMENTS = 300, 3
 #: Largest number of points of each possible winner from which questions are chosen.
-_POINTS_EACH = 100
+_POINTS_PER_WINNER = 100
 _CHOICES = ("first", "second", "either")
 
 
@@ -54,7 +55,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ConsistentCells:
     """Cells of the weights that are consistent with the answers, and their winners."""
 
     cells: Cells
@@ -132,12 +133,12 @@ class WeightElicitation:
         self.score = score
         self.within = ranges_of(score, within)
         self._completeness = completeness
-        self._tolerated = math.log1p(
+        self._log_indifference = math.log1p(
             float(as_numbers("indifference", indifference, low=0.0, remedy="Pass a share: 0.02."))
         )
         self._weighing = Weighing(self.candidates, score, completeness)
         cells = self._weighing.cells(self.within, _RESOLUTION)
-        self._parts = [_Part(cells, best_of(cells.goodness))]
+        self._states = [_ConsistentCells(cells, best_of(cells.goodness))]
         self.history: list[tuple[Question, str]] = []
 
     @property
@@ -148,15 +149,15 @@ class WeightElicitation:
     @property
     def remaining(self) -> list[int]:
         """Indices of the candidates that win for some of the remaining weights."""
-        return sorted(self._weighing.members[np.unique(self._parts[-1].winners)].tolist())
+        return sorted(self._weighing.members[np.unique(self._states[-1].winners)].tolist())
 
     @property
     def weights(self) -> dict[str, float]:
         """Center of the remaining weights for which the winner wins."""
-        part = self._parts[-1]
-        is_leader = part.winners == self._leader()
-        points = part.cells.points[is_leader]
-        middle = np.average(points, axis=0, weights=part.cells.area[is_leader] + TIE)
+        state = self._states[-1]
+        is_leader = state.winners == self._leader()
+        points = state.cells.points[is_leader]
+        middle = np.average(points, axis=0, weights=state.cells.area[is_leader] + TIE)
         point = points[int(np.argmin(((points - middle) ** 2).sum(axis=1)))]
         return dict(zip(WEIGHTS[self.score], np.exp(point).tolist(), strict=True))
 
@@ -168,22 +169,22 @@ class WeightElicitation:
         Question or None
             None if there is a single winner, or if all pairs of possible winners were compared.
         """
-        part = self._parts[-1]
-        members, of_cell = np.unique(part.winners, return_inverse=True)
-        chosen, area = _sample(of_cell, part.cells.area)
-        leads = part.cells.goodness[np.ix_(chosen, members)]
-        wins = of_cell[chosen, None] == np.arange(len(members))
+        state = self._states[-1]
+        members, winner_of_cell = np.unique(state.winners, return_inverse=True)
+        chosen, area = _sample_cells(winner_of_cell, state.cells.area)
+        leads = state.cells.goodness[np.ix_(chosen, members)]
+        wins = winner_of_cell[chosen, None] == np.arange(len(members))
         first, second = np.triu_indices(len(members), 1)
         is_first = leads[:, first] >= leads[:, second]
-        # Number of possible winners after either answer, and remaining area.
+        # Number of possible winners after each answer, and difference between the remaining areas.
         counted = wins.T.astype(np.float32)
         sides = [counted @ side.astype(np.float32) > 0 for side in (is_first, ~is_first)]
         counts = np.stack([side.sum(axis=0) for side in sides])
         unbalance = np.abs(2 * (area @ is_first.astype(float)) - area.sum()).round(12)
         earlier_pairs = {frozenset(question.indices) for question, _ in self.history}
         indices = self._weighing.members[members]
-        for at in np.lexsort((unbalance, counts.sum(axis=0), counts.max(axis=0))):
-            pair = sorted((int(indices[first[at]]), int(indices[second[at]])))
+        for index in np.lexsort((unbalance, counts.sum(axis=0), counts.max(axis=0))):
+            pair = sorted((int(indices[first[index]]), int(indices[second[index]])))
             if frozenset(pair) not in earlier_pairs:
                 return self._question(pair[0], pair[1])
         return None
@@ -220,17 +221,17 @@ class WeightElicitation:
         lower, upper = {
             "first": (0.0, math.inf),
             "second": (-math.inf, 0.0),
-            "either": (-self._tolerated, self._tolerated),
+            "either": (-self._log_indifference, self._log_indifference),
         }[choice]
-        part = self._part_after(first, second, lower, upper)
-        if part is None:
+        state = self._state_after(first, second, lower, upper)
+        if state is None:
             earlier = "and with the earlier answers" if self.history else "within the range"
             raise ValueError(
                 f"No weights agree with the answer {choice!r} to {str(question)!r} {earlier}. Call "
                 "undo() to remove the last answer, answer 'either', or allow more weights with "
                 "within=... or indifference=..."
             )
-        self._parts.append(part)
+        self._states.append(state)
         self.history.append((question, choice))
 
     def undo(self) -> None:
@@ -244,36 +245,48 @@ class WeightElicitation:
         if not self.history:
             raise ValueError("There is no answer to remove: history is empty.")
         self.history.pop()
-        self._parts.pop()
+        self._states.pop()
 
     def _leader(self) -> int:
-        part = self._parts[-1]
-        members, of_cell = np.unique(part.winners, return_inverse=True)
-        return int(members[np.argmax(np.bincount(of_cell, weights=part.cells.area))])
+        state = self._states[-1]
+        members, winner_of_cell = np.unique(state.winners, return_inverse=True)
+        return int(members[np.argmax(np.bincount(winner_of_cell, weights=state.cells.area))])
 
-    def _part_after(self, first: int, second: int, lower: float, upper: float) -> _Part | None:
-        """Return the part in which the lead of a member over another lies in an interval."""
-        part = self._parts[-1]
-        answers = (*part.answers, (first, second, lower, upper))
-        out = {second} if lower >= 0.0 else {first} if upper <= 0.0 else set()
-        members = np.array([m for m in np.unique(part.winners) if m not in out], dtype=int)
+    def _state_after(
+        self, first: int, second: int, lower: float, upper: float
+    ) -> _ConsistentCells | None:
+        """Return the cells in which the lead of `first` over `second` lies in an interval, if any.
+
+        Both are numbers of members.
+        """
+        state = self._states[-1]
+        answers = (*state.answers, (first, second, lower, upper))
+        excluded = {second} if lower >= 0.0 else {first} if upper <= 0.0 else set()
+        members = np.array([m for m in np.unique(state.winners) if m not in excluded], dtype=int)
         if not len(members):
             return None
-        cells, off = part.cells, _disagreement(part.cells, answers)
-        for _ in range(_ZOOMS if self.score == "ice" else 0):
-            if (off <= TIE).sum() >= _FEW:
+        cells, disagreement = state.cells, _disagreement(state.cells, answers)
+        for _ in range(_MAX_REFINEMENTS if self.score == "ice" else 0):
+            if (disagreement <= TIE).sum() >= _MIN_POINTS:
                 break
-            cells = self._refine(cells, off)
-            off = _disagreement(cells, answers)
-        fits = off <= TIE
-        if not fits.any():
+            cells = self._refine(cells, disagreement)
+            disagreement = _disagreement(cells, answers)
+        is_consistent = disagreement <= TIE
+        if not is_consistent.any():
             return None
-        left = Cells(cells.points[fits], cells.area[fits], cells.goodness[fits], cells.edges)
-        return _Part(left, members[best_of(left.goodness[:, members])], answers)
+        consistent_cells = Cells(
+            cells.points[is_consistent],
+            cells.area[is_consistent],
+            cells.goodness[is_consistent],
+            cells.edges,
+        )
+        return _ConsistentCells(
+            consistent_cells, members[best_of(consistent_cells.goodness[:, members])], answers
+        )
 
-    def _refine(self, cells: Cells, off: np.ndarray) -> Cells:
+    def _refine(self, cells: Cells, disagreement: np.ndarray) -> Cells:
         """Return a finer grid around the points that agree or nearly agree."""
-        agree = cells.points[off <= max(TIE, off.min())]
+        agree = cells.points[disagreement <= max(TIE, disagreement.min())]
         ranges = {}
         for axis, (name, (low, high)) in enumerate(self.within.items()):
             ratio = cells.edges[axis][1] / cells.edges[axis][0]
@@ -327,21 +340,21 @@ class WeightElicitation:
 
 def _disagreement(cells: Cells, answers: tuple[tuple[int, int, float, float], ...]) -> np.ndarray:
     """Return the difference of log-scores by which each cell contradicts the answers."""
-    off = np.zeros(len(cells.points))
+    disagreement = np.zeros(len(cells.points))
     for first, second, lower, upper in answers:
         lead = cells.goodness[:, first] - cells.goodness[:, second]
-        off = np.maximum(off, np.maximum(lower - lead, lead - upper))
-    return off
+        disagreement = np.maximum(disagreement, np.maximum(lower - lead, lead - upper))
+    return disagreement
 
 
-def _sample(of_cell: np.ndarray, area: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a sample of cells of each winner, and the area that each cell represents."""
-    chosen, stands_for = [], []
-    for winner in range(of_cell.max() + 1):
-        members = np.flatnonzero(of_cell == winner)
+def _sample_cells(winner_of_cell: np.ndarray, area: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Draw cells of each winner; return them with the area that each of them represents."""
+    chosen, areas = [], []
+    for winner in range(winner_of_cell.max() + 1):
+        members = np.flatnonzero(winner_of_cell == winner)
         selected = members[
-            np.linspace(0, len(members) - 1, min(len(members), _POINTS_EACH)).astype(int)
+            np.linspace(0, len(members) - 1, min(len(members), _POINTS_PER_WINNER)).astype(int)
         ]
         chosen.append(selected)
-        stands_for.append(np.full(len(selected), area[members].sum() / len(selected)))
-    return np.concatenate(chosen), np.concatenate(stands_for)
+        areas.append(np.full(len(selected), area[members].sum() / len(selected)))
+    return np.concatenate(chosen), np.concatenate(areas)

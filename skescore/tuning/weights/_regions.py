@@ -20,14 +20,14 @@ from skescore.tuning.weights._weighing import (
     Weighing,
     best_of,
     check_score,
+    check_weight,
+    check_weights,
     chosen_weights,
     ranges_of,
-    weight,
-    weights_of,
 )
 
-_DOMINATED = "another candidate is at least as good on every fold"
-_BEATEN = {
+_DOMINATED_REASON = "another candidate is at least as good on every fold"
+_BEATEN_REASONS = {
     "fire": "another candidate is better for every psi in the range",
     "ice": "another candidate is better at every point of the grid",
 }
@@ -193,7 +193,10 @@ class WinningRegions:
         """Candidates that win for no weights; see the attributes of the class."""
         better = self._weighing.better
         losers = np.setdiff1d(np.arange(len(self.candidates)), self.table["candidate"])
-        why = [_DOMINATED if index in better else _BEATEN[self.score] for index in losers]
+        why = [
+            _DOMINATED_REASON if index in better else _BEATEN_REASONS[self.score]
+            for index in losers
+        ]
         by = pd.array([better.get(index) for index in losers.tolist()], dtype="Int64")
         return self._describe_candidates(losers).assign(reason=why, beaten_by=by)
 
@@ -278,7 +281,7 @@ class WinningRegions:
         TypeError, ValueError
             If a weight is missing, unknown or not positive.
         """
-        return self._weighing.winner(weights_of(self.score, weights))
+        return self._weighing.winner(check_weights(self.score, weights))
 
     def intervals(self, **fixed: float) -> pd.DataFrame:
         """Return the winners along one weight of ICE for a fixed value of the other.
@@ -310,7 +313,7 @@ class WinningRegions:
         ((name, value),) = fixed.items()
         (other,) = set(WEIGHTS["ice"]) - {name}
         low, high = self.within[other]
-        edges, winners = self._weighing.line({name: weight(name, value)}, other, low, high)
+        edges, winners = self._weighing.line({name: check_weight(name, value)}, other, low, high)
         share = np.log(edges[1:] / edges[:-1]) / math.log(high / low)
         table = pd.DataFrame({"low": edges[:-1], "high": edges[1:]})
         return table.join(self._describe_candidates(winners, "performance")).assign(share=share)
@@ -325,10 +328,10 @@ class WinningRegions:
 
 
 #: Numbers of rays and of points per ray in the search for the nearest change of two weights.
-_RAYS, _POINTS = 180, 100
+_N_RAYS, _N_POINTS_PER_RAY = 180, 100
 
-#: A weight at this relative distance from an edge lies on it.
-_EDGE = 1e-12
+#: A weight whose relative distance from an edge is at most this value lies on the edge.
+_EDGE_TOLERANCE = 1e-12
 _NO_CHANGE: dict[str, Any] = {"distance": math.inf, "weights": None, "candidate": None}
 
 
@@ -431,7 +434,7 @@ def weight_stability(
     members = as_candidates(candidates)
     check_score(score, completeness)
     weights = chosen_weights(score, {"psi": psi, "phi": phi, "rho": rho})
-    furthest = weight("reach", reach)
+    furthest = check_weight("reach", reach)
     if furthest <= 1.0:
         raise ValueError(f"reach must be a factor > 1, got {reach!r}. Pass 10 or 100.")
     weighing = Weighing(members, score, completeness)
@@ -464,11 +467,11 @@ def weight_stability(
             rows.append(row)
     table = pd.DataFrame(rows)
     table["candidate"] = table["candidate"].astype("Int64")
-    nearest = _nearest_along_one(table, weights)
+    nearest = _nearest_change_of_one(table, weights)
     if score == "ice":
         nearest = min(
             nearest,
-            _nearest_around(weighing, weights, index, furthest),
+            _nearest_change_of_both(weighing, weights, index, furthest),
             key=lambda change: change["distance"],
         )
     return WeightStability(members[index], index, table, nearest, furthest)
@@ -476,11 +479,14 @@ def weight_stability(
 
 def _interval_of(edges: np.ndarray, winners: np.ndarray, value: float, index: int) -> int:
     """Return the interval that contains a weight; on an edge, the interval of the winner."""
-    near = np.flatnonzero((edges[:-1] * (1 - _EDGE) <= value) & (value <= edges[1:] * (1 + _EDGE)))
+    near = np.flatnonzero(
+        (edges[:-1] * (1 - _EDGE_TOLERANCE) <= value) & (value <= edges[1:] * (1 + _EDGE_TOLERANCE))
+    )
     return int(next((number for number in near if winners[number] == index), near[0]))
 
 
-def _nearest_along_one(table: pd.DataFrame, weights: dict[str, float]) -> dict[str, Any]:
+def _nearest_change_of_one(table: pd.DataFrame, weights: dict[str, float]) -> dict[str, Any]:
+    """Return the smallest change of a single weight that leads to another winner."""
     row = table.iloc[int(np.argmin(table["factor"]))]
     if math.isinf(row["factor"]):
         return dict(_NO_CHANGE)
@@ -491,17 +497,17 @@ def _nearest_along_one(table: pd.DataFrame, weights: dict[str, float]) -> dict[s
     }
 
 
-def _nearest_around(
+def _nearest_change_of_both(
     weighing: Weighing, weights: dict[str, float], index: int, reach: float
 ) -> dict[str, Any]:
-    """Return the nearest change of the winner in the plane of both log-weights."""
+    """Return the smallest change of both weights that leads to another winner."""
     center = np.log(list(weights.values()))
-    radii = np.linspace(0.0, math.log(reach), _POINTS + 1)[1:]
+    radii = np.linspace(0.0, math.log(reach), _N_POINTS_PER_RAY + 1)[1:]
 
     def winners(angles: np.ndarray, distances: np.ndarray) -> np.ndarray:
         steps = distances[..., None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-        minimum = weighing.winners((center + steps).reshape(-1, 2))
-        return weighing.members[minimum].reshape(distances.shape)
+        member_numbers = weighing.winners((center + steps).reshape(-1, 2))
+        return weighing.members[member_numbers].reshape(distances.shape)
 
     def first_changes(angles: np.ndarray) -> np.ndarray:
         """Return the distance along each ray at which the winner first changes."""
@@ -518,7 +524,7 @@ def _nearest_around(
             low = np.where(is_finite & ~changed, middle, low)
         return high
 
-    angles = np.linspace(0.0, 2 * math.pi, _RAYS, endpoint=False)
+    angles = np.linspace(0.0, 2 * math.pi, _N_RAYS, endpoint=False)
     changes = first_changes(angles)
     best = int(np.argmin(changes))
     if math.isinf(changes[best]):

@@ -24,15 +24,15 @@ from skescore.tuning._candidates import Candidates
 
 #: Weights of each score in display order, and their ranges.
 WEIGHTS = {name: SCORE_SPECS[name].weight_names for name in ("fire", "ice")}
-#: Scores whose ratio differs from 1 by less are equal up to float noise.
+#: Scores whose ratio differs from 1 by at most this value are equal up to rounding errors.
 TIE = 1e-12
-#: Values of psi with a smaller relative difference are equal up to float noise.
-_SAME = 1e-13
+#: Values of psi whose relative difference is at most this value are equal up to rounding errors.
+_PSI_TOLERANCE = 1e-13
 #: Negative logarithm of a score of 0, instead of infinity.
-_NOTHING = 1e6
+_MAX_NEGATIVE_LOG = 1e6
 #: Number of points along one weight of ICE between which crossings are searched.
-_ON_A_LINE = 1000
-_BLOCK = 2_000_000
+_N_LINE_POINTS = 1000
+_BLOCK_SIZE = 2_000_000
 
 
 def check_score(score: Any, completeness: Any = "volume") -> None:
@@ -43,8 +43,8 @@ def check_score(score: Any, completeness: Any = "volume") -> None:
     check_choice("completeness", completeness, COMPLETENESSES)
 
 
-def weight(name: str, value: Any) -> float:
-    """Check a weight."""
+def check_weight(name: str, value: Any) -> float:
+    """Return a weight as a float; raise an error if it is invalid."""
     if np.ndim(value):
         raise TypeError(f"{name} must be one number, got {value!r}. Pass one weight at a time.")
     return float(as_numbers(name, value, low=0.0, strict=True, remedy="Pass 1.0 for neutral."))
@@ -61,17 +61,19 @@ def chosen_weights(score: str, weights: Mapping[str, Any]) -> dict[str, float]:
             f"{' and '.join(unknown)} {are_weights} of {owner!r}, not of {score!r}, got "
             f"{unknown[0]}={weights[unknown[0]]!r}. Pass score={owner!r}, or leave it out."
         )
-    return {name: weight(name, 1.0 if weights[name] is None else weights[name]) for name in names}
+    return {
+        name: check_weight(name, 1.0 if weights[name] is None else weights[name]) for name in names
+    }
 
 
-def weights_of(score: str, weights: dict[str, Any]) -> dict[str, float]:
-    """Check that all weights of a score and no others are given."""
+def check_weights(score: str, weights: dict[str, Any]) -> dict[str, float]:
+    """Return the weights as floats; raise an error unless exactly those of the score are given."""
     if set(weights) != set(WEIGHTS[score]):
         raise TypeError(
             f"The weights of {score!r} are {' and '.join(WEIGHTS[score])}, got {weights!r}. Pass "
             "each of them by name."
         )
-    return {name: weight(name, weights[name]) for name in WEIGHTS[score]}
+    return {name: check_weight(name, weights[name]) for name in WEIGHTS[score]}
 
 
 def ranges_of(score: str, within: Any) -> dict[str, tuple[float, float]]:
@@ -92,7 +94,7 @@ def ranges_of(score: str, within: Any) -> dict[str, tuple[float, float]]:
 def _range(name: str, value: Any) -> tuple[float, float]:
     if np.shape(value) != (2,):
         raise ValueError(f"{name} must be a pair (low, high), got {value!r}.")
-    low, high = (weight(name, end) for end in value)
+    low, high = (check_weight(name, end) for end in value)
     if not low < high:
         raise ValueError(f"{name} must be a pair (low, high) with low < high, got {value!r}.")
     return low, high
@@ -119,12 +121,14 @@ def _drop_dominated(
         loss = 1.0 - candidates.measure("performance")
         size, share = candidates.measure("size"), candidates.measure(f"completeness_{completeness}")
         # Folds that score 0 for all weights are equal.
-        dead = np.isinf(loss) | (share == 0)
+        scores_zero = np.isinf(loss) | (share == 0)
         costs = np.where(
-            dead, np.array([np.inf, np.inf, 0.0])[:, None, None], np.stack([loss, size, -share])
+            scores_zero,
+            np.array([np.inf, np.inf, 0.0])[:, None, None],
+            np.stack([loss, size, -share]),
         )
-        # A mean does not depend on the order of the folds.
-        order = np.lexsort(np.where(dead, 0.0, np.stack([loss, size, share])), axis=-1)
+        # The mean score ignores the order of the folds, so sorted folds are compared too.
+        order = np.lexsort(np.where(scores_zero, 0.0, np.stack([loss, size, share])), axis=-1)
         alignments = [costs, np.take_along_axis(costs, order[None], axis=-1)]
     order = preference(candidates)
     rank = np.argsort(order)
@@ -133,9 +137,9 @@ def _drop_dominated(
         for index in order.tolist():
             if index in better:
                 continue
-            no_worse = (costs <= costs[:, [index]]).all(axis=(0, 2))
-            strictly = no_worse & (costs < costs[:, [index]]).any(axis=(0, 2))
-            rivals = np.flatnonzero(strictly | (no_worse & (rank < rank[index])))
+            is_no_worse = (costs <= costs[:, [index]]).all(axis=(0, 2))
+            is_better = is_no_worse & (costs < costs[:, [index]]).any(axis=(0, 2))
+            rivals = np.flatnonzero(is_better | (is_no_worse & (rank < rank[index])))
             if len(rivals):
                 better[index] = int(rivals[0])
     for index in better:
@@ -145,14 +149,19 @@ def _drop_dominated(
 
 
 def _round_noise(costs: np.ndarray) -> np.ndarray:
-    """Round numbers, so that float noise does not decide who wins."""
+    """Round numbers, so that rounding errors do not determine the winner."""
     mantissas, exponents = np.frexp(costs)
     return np.ldexp(np.round(mantissas, 12), exponents)
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of the range of the weights, each with one winner."""
+    """Cells of the range of the weights, each with one winner.
+
+    `points` are log-weights within the cells, `area` the sizes of the cells in log-weights,
+    `goodness` the log-scores of the members at the points, and `edges` the bounds of the cells by
+    weight.
+    """
 
     points: np.ndarray
     area: np.ndarray
@@ -161,7 +170,11 @@ class Cells:
 
 
 class Weighing:
-    """Scores of candidates as functions of the weights."""
+    """Scores of candidates as functions of the weights.
+
+    `members` are the indices of the candidates that can win. `better` maps the index of each other
+    candidate to that of a member which equals or beats it on every fold.
+    """
 
     def __init__(self, candidates: Candidates, score: str, completeness: str) -> None:
         self.candidates = candidates
@@ -175,10 +188,16 @@ class Weighing:
         self._folds = [candidates.measure(name)[self.members] for name in names]
 
     def goodness(self, points: np.ndarray, members: Any = slice(None)) -> np.ndarray:
-        """Return log-scores at log-weights, greater is better: (n_points, n_members)."""
+        """Return the scores of members at log-weights as logarithms; greater is better.
+
+        The result has the shape (n_points, n_members).
+        """
         folds = [part[members] for part in self._folds]
-        at = max(1, _BLOCK // folds[0].size)
-        blocks = [np.exp(points[n : n + at])[..., None, None] for n in range(0, len(points), at)]
+        block_length = max(1, _BLOCK_SIZE // folds[0].size)
+        blocks = [
+            np.exp(points[n : n + block_length])[..., None, None]
+            for n in range(0, len(points), block_length)
+        ]
         if self.score == "fire":
             means = [fire_score(*folds, psi=block[:, 0]).mean(axis=-1) for block in blocks]
         else:
@@ -189,7 +208,7 @@ class Weighing:
         return self._logarithms(np.concatenate(means))
 
     def winners(self, points: np.ndarray) -> np.ndarray:
-        """Return the best member at each of some log-weights; the first member if several tie."""
+        """Return the number of the best member at each log-weight; the first if several tie."""
         return best_of(self.goodness(points))
 
     def winner(self, weights: Mapping[str, float]) -> int:
@@ -241,13 +260,13 @@ class Weighing:
             return np.append(edges[first], edges[-1]), self.members[winners[first]]
         axis = WEIGHTS["ice"].index(name)
         point = np.log([weights.get(other, 1.0) for other in WEIGHTS["ice"]])
-        points = np.tile(point, (_ON_A_LINE, 1))
-        points[:, axis] = np.linspace(math.log(low), math.log(high), _ON_A_LINE)
+        points = np.tile(point, (_N_LINE_POINTS, 1))
+        points[:, axis] = np.linspace(math.log(low), math.log(high), _N_LINE_POINTS)
         winners = self.winners(points)
         cuts, wins = [low], [int(winners[0])]
-        for at in np.flatnonzero(winners[1:] != winners[:-1]):
+        for position in np.flatnonzero(winners[1:] != winners[:-1]):
             for cut, member in self._change_points(
-                points[at], axis, points[at + 1, axis], int(winners[at + 1])
+                points[position], axis, points[position + 1, axis], int(winners[position + 1])
             ):
                 cuts.append(math.exp(cut))
                 wins.append(member)
@@ -256,7 +275,7 @@ class Weighing:
     def _change_points(
         self, point: np.ndarray, axis: int, high: float, last: int
     ) -> list[tuple[float, int]]:
-        """Return the points between two others at which the winner changes, and the new winners."""
+        """Return where the winner changes between two points of a line, and the new winners."""
         first = int(self.winners(point[None])[0])
 
         def lead(value: float) -> float:
@@ -269,24 +288,24 @@ class Weighing:
         if lead(low) * lead(high) >= 0:  # one of the ends is a tie
             return [((low + high) / 2, last)]
         cut = float(brentq(lead, low, high, xtol=1e-15, rtol=1e-15))
-        end_point = point.copy()
-        end_point[axis] = cut
-        third = int(self.winners(end_point[None])[0])
+        cut_point = point.copy()
+        cut_point[axis] = cut
+        third = int(self.winners(cut_point[None])[0])
         if third in (first, last):
             return [(cut, last)]
         return [
             *self._change_points(point, axis, cut, third),
-            *self._change_points(end_point, axis, high, last),
+            *self._change_points(cut_point, axis, high, last),
         ]
 
     def _logarithms(self, scores: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
-            logs = np.maximum(np.log(scores), -_NOTHING)
+            logs = np.maximum(np.log(scores), -_MAX_NEGATIVE_LOG)
         return -logs if self.score == "fire" else logs
 
 
 def best_of(goodness: np.ndarray) -> np.ndarray:
-    """Return the first maximum of each row, up to float noise."""
+    """Return the index of the first maximum of each row, up to rounding errors."""
     return np.argmax(goodness >= goodness.max(axis=1, keepdims=True) - TIE, axis=1)
 
 
@@ -301,7 +320,7 @@ def _breakpoints(sizes: np.ndarray, low: float, high: float) -> np.ndarray:
         parts.append(size / np.arange(max(1, int(size / high)), int(size / low) + 2))
     edges = np.unique(np.concatenate(parts))
     edges = edges[(edges >= low) & (edges <= high)]
-    edges = edges[np.append(True, np.diff(edges) > _SAME * edges[:-1])]
+    edges = edges[np.append(True, np.diff(edges) > _PSI_TOLERANCE * edges[:-1])]
     quotient = sizes / high
-    begins = np.abs(quotient - np.maximum(np.rint(quotient), 1.0)) <= _SAME * quotient
+    begins = np.abs(quotient - np.maximum(np.rint(quotient), 1.0)) <= _PSI_TOLERANCE * quotient
     return np.append(edges, high) if begins.any() else np.append(edges[edges < high], high)
