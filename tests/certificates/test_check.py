@@ -17,7 +17,8 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.certificates import Certificate, _check, certify, check_certificate
+from skescore import certificates
+from skescore.certificates import Certificate, certify, check_certificate
 from skescore.metrics import ice_score
 from skescore.optimal import SearchSpace, SolverLimits
 from skescore.rules import (
@@ -32,6 +33,8 @@ from skescore.rules import (
 )
 from skescore.scorers import make_ice_scorer
 
+#: The checker, which also runs without the package.
+CHECKER = Path(certificates.__file__).with_name("_check.py")
 #: What a certificate says of a number that another number would be a lie.
 Change = Callable[[Any, np.random.Generator], bool]
 
@@ -680,7 +683,7 @@ def test_checker_runs_without_the_package(is_true, tmp_path):
     text = certificate.to_json() if is_true else certificate.to_json().replace(": 30,", ": 31,")
     (tmp_path / "certificate.json").write_text(text, encoding="utf-8")
     pd.concat([frame, weights, y], axis=1).to_csv(tmp_path / "rows.csv", index=False)
-    shutil.copy(_check.__file__, tmp_path / "_check.py")
+    shutil.copy(CHECKER, tmp_path / "_check.py")
     arguments = ["certificate.json", "rows.csv", "bought", "count"]
     run = subprocess.run(
         [sys.executable, "-I", "-c", STANDALONE, *arguments],
@@ -695,7 +698,7 @@ def test_checker_runs_without_the_package(is_true, tmp_path):
 
 
 def test_checker_imports_only_standard_library_and_numpy():
-    tree = ast.parse(Path(_check.__file__).read_text(encoding="utf-8"))
+    tree = ast.parse(CHECKER.read_text(encoding="utf-8"))
     modules = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
