@@ -204,7 +204,7 @@ def options_from_rows(model: Any, X: Any) -> dict[str, Any]:
     Examples
     --------
     >>> from sklearn.tree import DecisionTreeClassifier
-    >>> X = [[1.0], [2.0], [np.nan]]
+    >>> X = [[1.0], [2.0], [float("nan")]]
     >>> tree = DecisionTreeClassifier().fit(X, ["a", "b", "b"])
     >>> options_from_rows(tree, X)
     {'missing': True}

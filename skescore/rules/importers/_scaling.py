@@ -208,10 +208,10 @@ class AffineMap:
     def tabulate(self, transformer: Any) -> AffineMap:
         """Return the map with the codes that a transformer computes from labels."""
         tables = list(self.tables)
-        encoded = [k for k, table in enumerate(tables) if table is not None]
+        encoded = {k: table for k, table in enumerate(tables) if table is not None}
         for source in {int(self.source[k]) for k in encoded}:
             outputs = [k for k in encoded if self.source[k] == source]
-            known = tables[outputs[0]].labels
+            known = encoded[outputs[0]].labels
             labels = tuple(label for label in known if not pd.isna(label))
             missing_value = next((label for label in known if pd.isna(label)), np.nan)
             is_text = any(isinstance(label, str) for label in labels)
