@@ -65,11 +65,11 @@ from skescore.constraints import (
     usable_features,
 )
 from skescore.extractors._features import (
-    chosen_features,
+    extend_to_all_features,
     feature_importances,
+    feature_indices,
     important_features,
-    narrowed,
-    widened,
+    restrict_to_features,
 )
 from skescore.extractors._input import (
     CategoryEncoder,
@@ -297,7 +297,7 @@ class Extraction:
         return encode_labels(predictions, self.classes)
 
 
-def _holds_objects(X: Any) -> bool:
+def _has_object_columns(X: Any) -> bool:
     """Return whether a frame has columns of Python objects, such as numbers and None."""
     return hasattr(X, "columns") and any(map(pd.api.types.is_object_dtype, X.dtypes))
 
@@ -404,7 +404,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """
         start_time = time.perf_counter()
         X = convert_rows(X)
-        pruner = self._check_settings_of_fit()
+        pruner = self._check_common_parameters()
         task = self._task()
         self._check_parameters()
         black_box_data = X, y
@@ -628,7 +628,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self.rules_ = with_row_weights(self.rules_, rows, labels, weights)
         self.coverage_ = float(np.average(self.rules_.covers(rows), weights=weights))
 
-    def _check_settings_of_fit(self) -> Callable[..., RuleSet] | None:
+    def _check_common_parameters(self) -> Callable[..., RuleSet] | None:
         """Check the parameters that all extractors have; return the pruning function."""
         check_choice("uncovered", self.uncovered, UNCOVERED_POLICIES)
         if self.abstain_label is not None:
@@ -684,7 +684,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             weights = np.append(weights, np.full(n_queried, weights.mean()))
         classes = None
         if task == "classification":
-            classes = self.classes_ = self._known_classes(y, predictions)
+            classes = self.classes_ = self._determine_classes(y, predictions)
             predictions = encode_labels(predictions, classes)
         else:
             self.__dict__.pop("classes_", None)  # an earlier fit may have been a classification
@@ -714,12 +714,12 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def _extract_rules(self, extraction: Extraction) -> RuleSet:
         """Learn the rules on the chosen features and make their bounds readable."""
         names = extraction.settings["feature_names"]
-        chosen = None if self.features is None else chosen_features(self.features, names)
+        chosen = None if self.features is None else feature_indices(self.features, names)
         constraints = self._constraints
         if constraints is None:
-            rules = self._rules_on(extraction, chosen)
+            rules = self._learn_on_features(extraction, chosen)
         else:
-            rules = self._constrained_extraction(extraction, chosen, constraints)
+            rules = self._learn_constrained(extraction, chosen, constraints)
         rules = without_vacuous_conditions(rules.replace(reference="black_box"))
         rules = without_covered_values(shorten_counts(rules))
         if self.readable_bounds:
@@ -728,14 +728,14 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             rules = rules.without_repeated_end()
         return rules
 
-    def _rules_on(self, extraction: Extraction, chosen: np.ndarray | None) -> RuleSet:
+    def _learn_on_features(self, extraction: Extraction, chosen: np.ndarray | None) -> RuleSet:
         """Learn the rules on some features; None for all."""
         if chosen is None:
-            return self._named_rules(extraction)
-        narrow_rules = self._named_rules(narrowed(extraction, chosen))
-        return widened(narrow_rules, chosen, extraction.settings)
+            return self._learn_named_rules(extraction)
+        narrow_rules = self._learn_named_rules(restrict_to_features(extraction, chosen))
+        return extend_to_all_features(narrow_rules, chosen, extraction.settings)
 
-    def _constrained_extraction(
+    def _learn_constrained(
         self, extraction: Extraction, chosen: np.ndarray | None, constraints: Constraints
     ) -> RuleSet:
         """Learn rules from the features, thresholds and rows that the constraints allow."""
@@ -753,7 +753,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             decoded = X if extraction.decode is None else extraction.decode(X)
             open_rows = remaining_rows(decoded, constraints, names)
         if not usable or open_rows.sum() < 2:
-            # From constant features the algorithm learns one constant rule.
+            # The algorithm learns one rule without conditions from constant features.
             X, usable, open_rows = np.repeat(X[:1], len(X), axis=0), usable or [0], open_rows | True
         X = step_columns(X, constraints, names, extraction.categories)
         stepped = extraction.with_rows(X[open_rows], open_rows)
@@ -763,7 +763,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         limits = limited_parameters(constraints, parameters, len(X))
         try:
             self.set_params(**limits)
-            rules = self._rules_on(stepped, features)
+            rules = self._learn_on_features(stepped, features)
         finally:
             self.set_params(**{name: parameters[name] for name in limits})
         return bounds_on_steps(rules, constraints) if constraints.thresholds else rules
@@ -784,18 +784,18 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self.n_features_in_ = len(columns)
         self.coverage_ = 1.0
 
-    def _learn_sums(self, source: Any, rules: RuleSet) -> None:
-        """Store rules that were learned from aggregated counts and sums instead of rows."""
+    def _store_rules(self, source: Any, rules: RuleSet) -> None:
+        """Store rules that were learned from sums instead of rows, and their features."""
         if source.classes is not None:
             self.classes_ = np.array(source.classes)
         self.rules_ = rules
         self._store_features({column.name: column.values for column in source.columns})
 
-    def _named_rules(self, extraction: Extraction) -> RuleSet:
+    def _learn_named_rules(self, extraction: Extraction) -> RuleSet:
         """Learn the rules; express them with category values and conditions on missing values."""
         if any(extraction.settings["domain"].missing):
             filled = FilledTable(extraction, self._domain_margin)
-            return filled.named(self._named_rules(filled.extraction))
+            return filled.named(self._learn_named_rules(filled.extraction))
         if not (self._orders_categories and extraction.categories):
             return self._extract(extraction)
         extraction = extraction.ranked()
@@ -894,7 +894,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """Encode the categories; return the rows and the options of scikit-learn's checks."""
         self._encoder = CategoryEncoder(X if self.takes_categories else None)
         check_columns(X, type(self).__name__, self._encoder.categories)
-        if self._encoder or _holds_objects(X):
+        if self._encoder or _has_object_columns(X):
             X = self._encoder.codes(X)
         return X, {"dtype": float, "ensure_min_samples": 2, "ensure_all_finite": "allow-nan"}
 
@@ -904,7 +904,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if y is None:
             if fit_params:
                 raise ValueError(
-                    f"fit got {sorted(fit_params)} for a black box that is already fitted."
+                    f"fit got {sorted(fit_params)} for a black box that is already fitted. Leave "
+                    "them out."
                 )
             if is_unsupervised(self.estimator) and not is_fitted(self.estimator):
                 return fit_black_box(self.estimator, X)
@@ -922,7 +923,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         # The black box gets the caller's X: a model that was fitted on a frame needs a frame.
         return fit_weighted(self.estimator, X, y, sample_weight, **options)
 
-    def _known_classes(self, y: Any, predictions: np.ndarray) -> np.ndarray:
+    def _determine_classes(self, y: Any, predictions: np.ndarray) -> np.ndarray:
+        """Return the class labels; check `abstain_label`, and warn if the black box is constant."""
         declared = getattr(self.estimator_, "classes_", None)
         labels = None if is_unsupervised(self.estimator) else y
         classes = (
@@ -957,7 +959,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return Fallback(majority, self.uncovered, tuple(counts), self.abstain_label)
 
     def _table(self, X: Any) -> Any:
-        """Check rows like :meth:`_rows`, with cached columns for a frame that never changes."""
+        """Return the same as :meth:`_rows`; columns are cached if a frame never changes."""
         columns = self._shared_columns(X)
         return self._rows(X) if columns is None else columns
 
@@ -985,6 +987,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return np.column_stack([c.to_numpy(dtype=float, na_value=np.nan) for c in columns])
 
     def _rows(self, X: Any) -> Any:
+        """Check rows, and convert them to the input of the rules."""
         if not hasattr(self, "rules_"):
             check_is_fitted(self, "rules_")
         X = convert_rows(X)
@@ -998,7 +1001,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         try:
             validate_data(self, X, reset=False, skip_check_array=True)
         except (TypeError, ValueError):
-            check_columns(X, type(self).__name__, only=())  # has a better message for duplicates
+            check_columns(X, type(self).__name__, only=())  # explains duplicate names better
             raise
         # In a frame only the columns that occur in rules are checked.
         used = self.rules_.used_features

@@ -191,7 +191,7 @@ class HistogramSource(Protocol):
         """
 
 
-def needs_rows(extractor: Any, **settings: bool | str) -> None:
+def reject_row_settings(extractor: Any, **settings: bool | str) -> None:
     """Raise a ValueError for a setting that requires the rows themselves.
 
     Parameters
@@ -246,9 +246,9 @@ class BinnedTable:
         for j, (column, sums) in enumerate(zip(columns, root, strict=True)):
             if column.values is not None:
                 categories[j] = (*column.values, GAP) if j in columns_with_gaps else column.values
-                self._orders[j] = self._order(sums if j in columns_with_gaps else sums[:-1])
+                self._orders[j] = self._order_values(sums if j in columns_with_gaps else sums[:-1])
             elif j in columns_with_gaps:
-                fill[j] = float(self._fill(sums))
+                fill[j] = float(self._fill_bin(sums))
         self._terms = GapTerms(fill, dict(enumerate(fill, start=len(columns))), categories)
         self._ranked = {
             j: tuple(categories[j][i] for i in order) for j, order in self._orders.items()
@@ -257,7 +257,7 @@ class BinnedTable:
             columns[j].name: list(map(known_value, values)) for j, values in self._ranked.items()
         }
         self.domain = self._domain(root)
-        self._first: list[list[Sums]] | None = [self._features(root)]
+        self._root_histograms: list[list[Sums]] | None = [self._features(root)]
 
     @property
     def names(self) -> list[str]:
@@ -265,28 +265,28 @@ class BinnedTable:
         names = [column.name for column in self._source.columns]
         return names + [f"{names[j]} is missing" for j in self._terms.fill]
 
-    def _weights(self, sums: Sums) -> Sums:
+    def _bin_weights(self, sums: Sums) -> Sums:
         return sums.sum(axis=-1) if self._source.classes is not None else sums[..., 0]
 
-    def _profile(self, sums: Sums) -> NDArray[np.float64]:
-        """Return class probabilities, or the mean label."""
+    def _mean_labels(self, sums: Sums) -> NDArray[np.float64]:
+        """Return the shares of the classes, or the mean label."""
         means = sums if self._source.classes is not None else sums[..., 1:2]
-        return np.asarray(means / np.maximum(self._weights(sums), 1)[..., None])
+        return np.asarray(means / np.maximum(self._bin_weights(sums), 1)[..., None])
 
-    def _order(self, sums: Sums) -> NDArray[np.intp]:
+    def _order_values(self, sums: Sums) -> NDArray[np.intp]:
         means = sums if self._source.classes is not None else sums[:, 1:2]
-        weights = self._weights(sums)
+        weights = self._bin_weights(sums)
         occupied = np.flatnonzero(weights)  # a value may have only rows of weight 0
         order = occupied[order_of_means(weights[occupied], means[occupied])]
         return np.concatenate([order, np.flatnonzero(weights == 0)])
 
-    def _fill(self, sums: Sums) -> int:
-        """Return the bin that rows with a missing value are added to."""
-        occupied = np.flatnonzero(self._weights(sums[:-1]))
+    def _fill_bin(self, sums: Sums) -> int:
+        """Return the number of the bin to which rows with a missing value are added."""
+        occupied = np.flatnonzero(self._bin_weights(sums[:-1]))
         if not len(occupied):
             return 0
         lowest, highest = int(occupied[0]), int(occupied[-1])
-        weights = np.cumsum(self._weights(sums[occupied]))
+        weights = np.cumsum(self._bin_weights(sums[occupied]))
         half = int(np.searchsorted(2 * weights, weights[-1]))
         median = occupied[half] / 1
         if 2 * weights[half] == weights[-1]:
@@ -294,17 +294,17 @@ class BinnedTable:
         low = occupied <= median
         if low.all():
             return lowest
-        halves = (self._profile(sums[occupied[side]].sum(axis=0)) for side in (low, ~low))
-        return lowest if is_nearer(self._profile(sums[-1]), *halves) else highest
+        halves = (self._mean_labels(sums[occupied[side]].sum(axis=0)) for side in (low, ~low))
+        return lowest if is_nearer(self._mean_labels(sums[-1]), *halves) else highest
 
     def _domain(self, root: list[Sums]) -> Domain:
         columns = self._source.columns
         ends = np.array([[c.low for c in columns], [c.high for c in columns]])
         values = {j: c.values for j, c in enumerate(columns) if c.values is not None}
         domain = Domain.around(ends, categories=values)
-        weight = float(self._weights(self.total))
+        weight = float(self._bin_weights(self.total))
         return replace(
-            domain, missing=tuple(float(self._weights(sums[-1])) / weight for sums in root)
+            domain, missing=tuple(float(self._bin_weights(sums[-1])) / weight for sums in root)
         )
 
     def _features(self, raw: list[Sums]) -> list[Sums]:
@@ -324,9 +324,9 @@ class BinnedTable:
 
     def important_features(self, n: int | None) -> NDArray[np.intp]:
         """Return the most important features, see :func:`important_features`."""
-        assert self._first is not None
-        features = self._first[0]
-        weights = [self._weights(sums) * self._source.unit for sums in features]
+        assert self._root_histograms is not None
+        features = self._root_histograms[0]
+        weights = [self._bin_weights(sums) * self._source.unit for sums in features]
         if self._source.classes is not None:
             means = [sums * self._source.unit for sums in features]
             counts = self.total * self._source.unit
@@ -339,17 +339,19 @@ class BinnedTable:
     def use(self, features: NDArray[np.intp], *, measure: bool = False) -> None:
         """Restrict histograms to some features; `measure` adds sums for linear functions."""
         self._used = frozenset(features.tolist())
-        assert self._first is not None
-        self._first = [self._narrowed(features) for features in self._first]
+        assert self._root_histograms is not None
+        self._root_histograms = [
+            self._collapse_unused(features) for features in self._root_histograms
+        ]
         columns = {self._terms.marked.get(j, j) for j in self._used}
         measured = []
         if measure:
             unmeasured = {*self._terms.fill, *self._orders}
             measured = [j for j in range(len(self._source.columns)) if j not in unmeasured]
-            self._first = None  # its sums do not include measured columns
+            self._root_histograms = None  # its sums do not include measured columns
         self._source.use(sorted(columns), measured)
 
-    def _narrowed(self, features: list[Sums]) -> list[Sums]:
+    def _collapse_unused(self, features: list[Sums]) -> list[Sums]:
         if self._used is None:
             return features
         return [
@@ -371,8 +373,10 @@ class BinnedTable:
 
     def box(self, margin: float) -> Domain:
         """Return the box around the occupied bins, with a margin as a share of its sides."""
-        assert self._first is not None
-        occupied_bins = [np.flatnonzero(self._weights(sums)) for sums in self._first[0]]
+        assert self._root_histograms is not None
+        occupied_bins = [
+            np.flatnonzero(self._bin_weights(sums)) for sums in self._root_histograms[0]
+        ]
         ends = np.array(
             [[bins[side] if len(bins) else 0.0 for bins in occupied_bins] for side in (0, -1)]
         )
@@ -395,15 +399,16 @@ class BinnedTable:
         list of lists of ndarray
             Histograms per node and feature.
         """
-        if list(paths) == [()] and self._first is not None:
-            histograms, self._first = self._first, None
+        if list(paths) == [()] and self._root_histograms is not None:
+            histograms, self._root_histograms = self._root_histograms, None
             return histograms
         histograms = self._source.histograms(self.named(self._nodes(paths)), totals)
-        return [self._narrowed(self._features(raw)) for raw in histograms]
+        return [self._collapse_unused(self._features(raw)) for raw in histograms]
 
     def _nodes(self, paths: Sequence[Path]) -> RuleSet:
         rules = [
-            Rule(tuple(_step(*step) for step in path), number) for number, path in enumerate(paths)
+            Rule(tuple(_split_condition(*step) for step in path), number)
+            for number, path in enumerate(paths)
         ]
         return RuleSet(
             rules,
@@ -469,12 +474,12 @@ class BinnedTable:
         names = [column.name for column in columns]
         named_rules = self._terms.named(ranked, names, self.domain)
         rules = [
-            replace(rule, conditions=tuple(self._in_units(c) for c in rule.conditions))
+            replace(rule, conditions=tuple(self._restore_units(c) for c in rule.conditions))
             for rule in named_rules.rules
         ]
         return named_rules.replace(rules=rules)
 
-    def _in_units(self, condition: Condition) -> Condition:
+    def _restore_units(self, condition: Condition) -> Condition:
         if not isinstance(condition, Interval):
             return condition
         # The last bin below the interval, and the last bin inside.
@@ -497,5 +502,5 @@ def _cut_above(cuts: Sequence[float], bin_: int) -> float:
     return cuts[bin_] if bin_ < len(cuts) else np.inf
 
 
-def _step(feature: int, cut: int, left: bool) -> Interval:
+def _split_condition(feature: int, cut: int, left: bool) -> Interval:
     return Interval(feature, upper=cut + 0.5) if left else Interval(feature, lower=cut + 0.5)

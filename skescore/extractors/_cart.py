@@ -25,7 +25,7 @@ from skescore.extractors._binned import (
     BinnedTable,
     HistogramSource,
     LabelMoments,
-    needs_rows,
+    reject_row_settings,
 )
 from skescore.extractors._histogram_tree import Growth, grow
 from skescore.extractors._missing import known_value
@@ -40,11 +40,11 @@ _CRITERIA = {
     "regression": ("squared_error", "absolute_error", "poisson"),
 }
 #: Default number of leaves, and the largest default if there are more classes.
-_LEAVES, _MOST_LEAVES = 6, 8
+_DEFAULT_LEAVES, _MAX_DEFAULT_LEAVES = 6, 8
 #: Largest number of leaves in a search that tries all sizes of a tree.
 PATH_LEAVES = 32
 #: Largest number in single precision.
-_LARGEST = float(np.finfo(np.float32).max)
+_MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 @documented
@@ -126,7 +126,8 @@ class CARTExtractor(BaseExtractor):
     takes_categories = True
     _orders_categories = True
     _keeps_monotone = True
-    #: Factor for the number of leaves of trees that ignore monotonicity; 0: trees satisfy it.
+    #: Factor for the number of leaves of trees that ignore monotonicity constraints; 0 if trees
+    #: satisfy them.
     _growth: int = 0
 
     def __init__(
@@ -202,7 +203,7 @@ class CARTExtractor(BaseExtractor):
         table = BinnedTable(source)
         table.use(table.important_features(self.n_features_to_select))
         total = table.total
-        max_leaves = self._most_leaves(0 if classes is None else int(np.count_nonzero(total)))
+        max_leaves = self._max_leaves(0 if classes is None else int(np.count_nonzero(total)))
         growth = Growth(
             task, criterion, max_leaves, self.max_depth, 0.0, source.unit, source.label_unit
         )
@@ -225,7 +226,7 @@ class CARTExtractor(BaseExtractor):
             rules = rules.replace(rules=list(map(_with_weight, rules.rules, weights.tolist())))
         self.category_order_ = table.category_order
         rules = table.finish_rules(table.named(rules), self.uncovered, self.abstain_label)
-        self._learn_sums(source, rules)
+        self._store_rules(source, rules)
         return self
 
     def _check_parameters(self) -> None:
@@ -234,7 +235,7 @@ class CARTExtractor(BaseExtractor):
     def _criterion_of_sums(self, task: str) -> str:
         """Return the criterion; raise a ValueError if a parameter requires rows."""
         criterion = self.criterion or _CRITERIA[task][0]
-        needs_rows(
+        reject_row_settings(
             self,
             criterion=criterion in ("absolute_error", "poisson"),
             max_features=self.max_features is not None,
@@ -243,10 +244,14 @@ class CARTExtractor(BaseExtractor):
         )
         return criterion
 
-    def _most_leaves(self, n_classes: int) -> int | None:
+    def _max_leaves(self, n_classes: int) -> int | None:
         if not isinstance(self.max_leaf_nodes, str):
             return self.max_leaf_nodes
-        return max(_LEAVES, min(n_classes, _MOST_LEAVES)) if self.max_depth is None else None
+        return (
+            max(_DEFAULT_LEAVES, min(n_classes, _MAX_DEFAULT_LEAVES))
+            if self.max_depth is None
+            else None
+        )
 
     def _check_settings(self, task: str) -> None:
         if self.max_leaf_nodes != "auto":
@@ -275,14 +280,14 @@ class CARTExtractor(BaseExtractor):
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         classification = extraction.task == "classification"
-        extraction.check_magnitude(_LARGEST, "trees work in single precision")
+        extraction.check_magnitude(_MAX_FLOAT32, "trees work in single precision")
         n_classes = len(np.unique(extraction.predictions)) if classification else 0
         ordered = extraction.categories
         names = extraction.settings["feature_names"]
         self.category_order_ = {
             str(names[j]): list(map(known_value, values)) for j, values in ordered.items()
         }
-        exponents = _exponents(extraction.settings["domain"])
+        exponents = _scaling_exponents(extraction.settings["domain"])
         extraction.check_predictions(LARGEST_SQUARED)
         self.tree_ = tree = self._fit_tree(extraction, exponents, n_classes)
         max_leaves = self.max_leaf_nodes
@@ -300,10 +305,10 @@ class CARTExtractor(BaseExtractor):
         settings = {name: value for name, value in extraction.settings.items() if name != "task"}
         rules = tree_to_ruleset(tree, simplify=self.simplify, **settings)
         if exponents.any():
-            rules = _in_units(rules, exponents)
-            inner = tree.tree_.feature >= 0
-            power = exponents[tree.tree_.feature[inner]]
-            tree.tree_.threshold[inner] = np.ldexp(tree.tree_.threshold[inner], -power)
+            rules = _undo_scaling(rules, exponents)
+            is_split = tree.tree_.feature >= 0
+            power = exponents[tree.tree_.feature[is_split]]
+            tree.tree_.threshold[is_split] = np.ldexp(tree.tree_.threshold[is_split], -power)
         return rules
 
     def _other_constrained_rules(
@@ -319,7 +324,7 @@ class CARTExtractor(BaseExtractor):
             return []
         state = {name: vars(self)[name] for name in ("simplify", "tree_", "category_order_")}
         n_classes = 0 if extraction.classes is None else len(extraction.classes)
-        max_rules = self._most_leaves(n_classes)
+        max_rules = self._max_leaves(n_classes)
         results = []
         try:
             self.simplify = False
@@ -355,13 +360,13 @@ class CARTExtractor(BaseExtractor):
             )
             # Constant features are never split.
             X = np.where(np.isin(np.arange(X.shape[1]), chosen), X, 0.0)
-        return _times_two_to(X, exponents)
+        return _scale(X, exponents)
 
     def _fit_tree(self, extraction: Extraction, exponents: np.ndarray, n_classes: int) -> Any:
         """Fit the tree to the predictions; candidates of a search share the largest tree."""
         n_rows = len(extraction.X)
         is_path = self.max_depth is None and self.ccp_alpha == 0 and self.max_features is None
-        max_leaves = self._most_leaves(n_classes)
+        max_leaves = self._max_leaves(n_classes)
         if max_leaves is not None:
             max_leaves *= max(1, self._growth)
         sharing = Sharing.of(extraction) if self.random_state is not None and is_path else None
@@ -403,7 +408,7 @@ def _with_weight(rule: Rule, weight: float) -> Rule:
     return replace(rule, statistics=replace(rule.statistics, n_rows=weight))
 
 
-def _exponents(domain: Domain) -> np.ndarray:
+def _scaling_exponents(domain: Domain) -> np.ndarray:
     """Return exponents of two that scale features with magnitudes below 1 to at least 1.
 
     Trees treat numbers that differ by less than 1e-7 as equal, regardless of the unit. Above 1,
@@ -413,7 +418,7 @@ def _exponents(domain: Domain) -> np.ndarray:
     return np.where((largest > 0) & (largest < 1), 1 - np.frexp(largest)[1], 0)
 
 
-def _times_two_to(X: np.ndarray, exponents: np.ndarray) -> np.ndarray:
+def _scale(X: np.ndarray, exponents: np.ndarray) -> np.ndarray:
     """Scale features by powers of two, in the single precision of the tree."""
     if not exponents.any():
         return X
@@ -421,8 +426,8 @@ def _times_two_to(X: np.ndarray, exponents: np.ndarray) -> np.ndarray:
     return np.ldexp(X, exponents, out=result, casting="same_kind")
 
 
-def _in_units(ruleset: RuleSet, exponents: np.ndarray) -> RuleSet:
-    """Undo the scaling in the rules, which is exact for powers of two."""
+def _undo_scaling(ruleset: RuleSet, exponents: np.ndarray) -> RuleSet:
+    """Convert the bounds of the rules to the original units, exactly."""
 
     def unscale(bound: float, feature: int) -> float:
         return math.ldexp(bound, -int(exponents[feature]))

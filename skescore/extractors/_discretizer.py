@@ -23,9 +23,9 @@ from skescore.rules import Interval
 _STRATEGIES = ("quantile", "tree", "given")
 
 #: Largest number of groups of neighboring values that trees distinguish at first.
-_MOST_GROUPS = 4096
+_MAX_GROUPS = 4096
 #: Largest numbers of leaves and of rows of the joint tree on all features.
-_JOINT_LEAVES, _JOINT_ROWS = 32, 20_000
+_MAX_JOINT_LEAVES, _MAX_JOINT_ROWS = 32, 20_000
 
 
 def quantile_boundaries(ordered: np.ndarray, n_bins: int, min_rows: int) -> np.ndarray:
@@ -61,12 +61,12 @@ def tree_boundaries(
     """
     ends = np.flatnonzero(ordered[:-1] < ordered[1:])  # last positions of distinct values
     coarse = ends
-    if len(ends) > _MOST_GROUPS:
-        positions = np.arange(1, _MOST_GROUPS) * (len(ordered) / _MOST_GROUPS)
+    if len(ends) > _MAX_GROUPS:
+        positions = np.arange(1, _MAX_GROUPS) * (len(ordered) / _MAX_GROUPS)
         coarse = np.unique(
             ends[np.searchsorted(ends, positions.astype(np.intp)).clip(0, len(ends) - 1)]
         )
-    chosen = _grow(coarse, target, n_bins, min_rows)
+    chosen = _find_boundaries(coarse, target, n_bins, min_rows)
     if len(coarse) == len(ends):
         return coarse[chosen]
     edges = np.concatenate([[-1], coarse, [len(ordered) - 1]])
@@ -74,14 +74,16 @@ def tree_boundaries(
     for position in chosen:
         begin, end = edges[position] + 1, edges[position + 2]
         inner = ends[(ends >= begin) & (ends < end)]
-        cut = _grow(inner - begin, target[begin : end + 1], 2, 1)
+        cut = _find_boundaries(inner - begin, target[begin : end + 1], 2, 1)
         fine.append(inner[cut[0]] if len(cut) else coarse[position])
     bins = np.diff(fine, prepend=-1, append=len(ordered) - 1)
     return np.array(fine, dtype=np.intp) if (bins >= min_rows).all() else coarse[chosen]
 
 
-def _grow(ends: np.ndarray, target: np.ndarray, n_leaves: int, min_rows: int) -> np.ndarray:
-    """Grow a tree on groups of rows; return the indices of the `ends` between its leaves."""
+def _find_boundaries(
+    ends: np.ndarray, target: np.ndarray, n_leaves: int, min_rows: int
+) -> np.ndarray:
+    """Return the indices of the `ends` between the leaves of a tree that is grown on the groups."""
     n_rows, n_groups = len(target), len(ends) + 1
     sizes = np.diff(ends, prepend=-1, append=n_rows - 1)
     group = np.repeat(np.arange(n_groups), sizes)
@@ -101,25 +103,25 @@ def _grow(ends: np.ndarray, target: np.ndarray, n_leaves: int, min_rows: int) ->
         min_weight_fraction_leaf=(min_rows - 0.5) / n_rows,
         random_state=0,  # has no effect with a single feature
     )
-    grown = _fitted(tree, group[:, None], values, weights).tree_
+    grown = _fit_tree(tree, group[:, None], values, weights).tree_
     return np.unique(np.floor(grown.threshold[grown.feature >= 0]).astype(np.intp))
 
 
-def _fitted(tree: Any, rows: np.ndarray, target: np.ndarray, weights: Any = None) -> Any:
-    """Fit a tree on integers without the input checks, which take longer than the fit."""
+def _fit_tree(tree: Any, rows: np.ndarray, target: np.ndarray, weights: Any = None) -> Any:
+    """Fit a tree on integers without input checks, which would take longer than the fit."""
     with sklearn.config_context(skip_parameter_validation=True):
         return tree.fit(rows.astype(np.float32), target, sample_weight=weights, check_input=False)
 
 
 def joint_cuts(rows: np.ndarray, target: np.ndarray) -> list[np.ndarray]:
-    """Return the cuts of one tree on all features, fitted to a limited number of rows."""
-    if len(rows) > _JOINT_ROWS:
-        row_index = np.arange(_JOINT_ROWS) * len(rows) // _JOINT_ROWS
+    """Return the cuts of each feature in one tree on all features, fitted to a part of the rows."""
+    if len(rows) > _MAX_JOINT_ROWS:
+        row_index = np.arange(_MAX_JOINT_ROWS) * len(rows) // _MAX_JOINT_ROWS
         rows, target = rows[row_index], target[row_index]
     # scikit-learn's trees use single precision, which represents ranks exactly.
     ranks = np.column_stack([np.unique(column, return_inverse=True)[1] for column in rows.T])
     kind = DecisionTreeRegressor if target.dtype.kind == "f" else DecisionTreeClassifier
-    tree = _fitted(kind(max_leaf_nodes=_JOINT_LEAVES, random_state=0), ranks, target)
+    tree = _fit_tree(kind(max_leaf_nodes=_MAX_JOINT_LEAVES, random_state=0), ranks, target)
     reached = tree.decision_path(ranks).tocsc()
     cuts: list[list[float]] = [[] for _ in rows.T]
     for node in np.flatnonzero(tree.tree_.feature >= 0):
@@ -131,7 +133,7 @@ def joint_cuts(rows: np.ndarray, target: np.ndarray) -> list[np.ndarray]:
     return [np.unique(feature_cuts) for feature_cuts in cuts]
 
 
-def united(values: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def merge_cuts(values: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Merge two sets of cuts; keep only the first cut between the same two values."""
     cuts = np.concatenate([first, second])
     positions = np.searchsorted(np.sort(values), cuts, side="right")
@@ -260,12 +262,12 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 check_classification_targets(target)
                 target = np.unique(target, return_inverse=True)[1]
         if self.strategy == "given":
-            self.cut_points_ = self._given_cuts(rows.shape[1])
+            self.cut_points_ = self._check_cut_points(rows.shape[1])
         else:
             self.cut_points_ = [self._cuts(column, target) for column in rows.T]
         if self.joint and target is not None:
             columns_and_cuts = zip(rows.T, joint_cuts(rows, target), self.cut_points_, strict=True)
-            self.cut_points_ = [united(*parts) for parts in columns_and_cuts]
+            self.cut_points_ = [merge_cuts(*parts) for parts in columns_and_cuts]
         self.n_bins_ = np.array([len(cuts) + 1 for cuts in self.cut_points_])
         return self
 
@@ -336,7 +338,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         last = tree_boundaries(ordered, target, self.n_bins, min_rows)
         return halfway(ordered[last], ordered[last + 1])
 
-    def _given_cuts(self, n_features: int) -> list[np.ndarray]:
+    def _check_cut_points(self, n_features: int) -> list[np.ndarray]:
         result = [np.empty(0) for _ in range(n_features)]
         if isinstance(self.cut_points, Mapping):
             cuts_by_feature = [
@@ -362,7 +364,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"sequence per feature, got {self.cut_points!r}."
             )
         for index, cuts in cuts_by_feature:
-            result[index] = _checked_cuts(cuts, index)
+            result[index] = _check_cuts(cuts, index)
         return result
 
     def _index(self, feature: Any, parameter: str) -> int:
@@ -390,7 +392,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _checked_cuts(cuts: Any, feature: int) -> np.ndarray:
+def _check_cuts(cuts: Any, feature: int) -> np.ndarray:
     requirement = f"cut_points of feature {feature} must be finite, increasing numbers"
     if isinstance(cuts, str) or not isinstance(cuts, Sequence | np.ndarray):
         raise TypeError(f"{requirement} in a sequence, got {cuts!r}.")

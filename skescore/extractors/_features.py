@@ -18,7 +18,7 @@ from skescore.rules import AtLeast, Domain, Linear, LinearOutput, RuleSet
 # --- importance -----------------------------------------------------------------------------------
 
 #: Share of unexplained variance below which a feature determines the predictions, up to rounding.
-_NOTHING = 1e-12
+_UNEXPLAINED_TOLERANCE = 1e-12
 
 
 def feature_importances(X: np.ndarray, predictions: np.ndarray, task: str) -> np.ndarray:
@@ -27,7 +27,7 @@ def feature_importances(X: np.ndarray, predictions: np.ndarray, task: str) -> np
     Values range from 0 to 1; they are 0 for constant features and for constant predictions. If some
     features determine the predictions, these get 1 and all others 0.
     """
-    values, result = _standardized(X), np.zeros(X.shape[1])
+    values, result = _standardize(X), np.zeros(X.shape[1])
     varies = values.any(axis=0)
     if not varies.any() or (predictions == predictions[0]).all():
         return result
@@ -39,18 +39,20 @@ def feature_importances(X: np.ndarray, predictions: np.ndarray, task: str) -> np
             statistic, _ = f_classif(values[:, varies], predictions)
         else:
             degrees = len(X) - 2
-            target = _standardized(predictions[:, None])[:, 0]
+            target = _standardize(predictions[:, None])[:, 0]
             statistic, _ = f_regression(values[:, varies], target, force_finite=False)
         explained = statistic / degrees  # ratio of explained and unexplained variance
-    certain = ~(np.abs(explained) < 1 / _NOTHING)  # rounding may make the ratio negative
-    if certain.any():
-        result[varies] = certain
+    is_determining = ~(
+        np.abs(explained) < 1 / _UNEXPLAINED_TOLERANCE
+    )  # rounding may make the ratio negative
+    if is_determining.any():
+        result[varies] = is_determining
     elif (largest := explained.max()) > 0:
         result[varies] = np.maximum(explained, 0) / largest
     return result
 
 
-def _standardized(columns: np.ndarray) -> np.ndarray:
+def _standardize(columns: np.ndarray) -> np.ndarray:
     """Shift and scale columns to mean 0 and variance 1; constant columns become 0.
 
     Without the shift, sums of squares of features far from 0 would lose all precision.
@@ -64,8 +66,8 @@ def _standardized(columns: np.ndarray) -> np.ndarray:
     return np.asarray(shifted / np.sqrt(np.where(variance > 0, variance, np.inf)))
 
 
-def given_importances(importances: Any, n_features: int) -> np.ndarray:
-    """Return the user's importances as one float per feature, or raise a ValueError."""
+def check_importances(importances: Any, n_features: int) -> np.ndarray:
+    """Return the user's importances as an array; raise an error if they are invalid."""
     try:
         result = np.asarray(importances, dtype=float)
     except (TypeError, ValueError):
@@ -79,9 +81,9 @@ def given_importances(importances: Any, n_features: int) -> np.ndarray:
 
 
 #: Number of intervals with equally many rows between which predictions are compared.
-_INTERVALS = 8
+_N_INTERVALS = 8
 #: Family-wise error rate of the tests for important features.
-_LEVEL = 0.05
+_SIGNIFICANCE_LEVEL = 0.05
 
 
 def important_features(
@@ -106,9 +108,9 @@ def important_features(
         columns = (predictions[:, None] == np.unique(predictions)).astype(float)
         columns -= columns.mean(axis=0)
     else:
-        columns = _standardized(predictions[:, None])
+        columns = _standardize(predictions[:, None])
     total = max(float((columns**2).sum()), np.finfo(float).tiny)
-    borders = np.linspace(0, n_rows, _INTERVALS + 1)[1:-1].astype(np.intp)
+    borders = np.linspace(0, n_rows, _N_INTERVALS + 1)[1:-1].astype(np.intp)
     share, groups = np.empty(n_features), np.empty(n_features)
     for j, values in enumerate(X.T):
         edges = np.unique(values if j in categories else np.sort(values)[borders])
@@ -117,7 +119,7 @@ def important_features(
         sums = np.array([np.bincount(group, column) for column in columns.T])
         share[j] = min((sums**2 / np.maximum(size, 1)).sum() / total, 1.0)
         groups[j] = np.count_nonzero(size)
-    return _most_significant(share, groups, n_rows, n)
+    return _select_significant(share, groups, n_rows, n)
 
 
 def important_histograms(
@@ -150,7 +152,7 @@ def important_histograms(
     if n is None or n >= len(weights):
         return np.arange(len(weights))
     all_rows = float(weights[0].sum())
-    borders = np.floor(np.linspace(0, all_rows, _INTERVALS + 1)[1:-1])
+    borders = np.floor(np.linspace(0, all_rows, _N_INTERVALS + 1)[1:-1])
     share, groups = np.empty(len(weights)), np.empty(len(weights))
     for j, (weight, values) in enumerate(zip(weights, sums, strict=True)):
         occupied_bins = np.flatnonzero(weight)
@@ -167,16 +169,17 @@ def important_histograms(
         between = (group_sums[:, occupied_groups] ** 2 / size[occupied_groups]).sum()
         share[j] = min(between / max(total, np.finfo(float).tiny), 1.0)
         groups[j] = np.count_nonzero(occupied_groups)
-    return _most_significant(share, groups, all_rows, n)
+    return _select_significant(share, groups, all_rows, n)
 
 
-def _most_significant(share: np.ndarray, groups: np.ndarray, n_rows: float, n: int) -> np.ndarray:
+def _select_significant(share: np.ndarray, groups: np.ndarray, n_rows: float, n: int) -> np.ndarray:
+    """Return the significant ones of the `n` features with the largest share, or all `n`."""
     n_features = len(share)
     order = np.argsort(-np.round(share, 9), kind="stable")[:n]
     inner, outer = np.maximum(groups - 1, 1), np.maximum(n_rows - groups, 1)
     with np.errstate(divide="ignore"):
-        chance = stats.f.sf(share / inner / ((1 - share) / outer), inner, outer)
-    significant = order[(chance * n_features < _LEVEL)[order] & (groups > 1)[order]]
+        p_values = stats.f.sf(share / inner / ((1 - share) / outer), inner, outer)
+    significant = order[(p_values * n_features < _SIGNIFICANCE_LEVEL)[order] & (groups > 1)[order]]
     return np.sort(significant if len(significant) else order)
 
 
@@ -255,7 +258,7 @@ def _nearest_rows(points: np.ndarray, rows: np.ndarray, sizes: np.ndarray) -> np
 # --- rules on some features -----------------------------------------------------------------------
 
 
-def chosen_features(features: Any, names: Sequence[str]) -> np.ndarray:
+def feature_indices(features: Any, names: Sequence[str]) -> np.ndarray:
     """Return the sorted indices of columns given by name or index.
 
     Raises
@@ -286,7 +289,7 @@ def chosen_features(features: Any, names: Sequence[str]) -> np.ndarray:
     return np.array(sorted(chosen), dtype=np.intp)
 
 
-def narrowed(extraction: Any, chosen: np.ndarray) -> Any:
+def restrict_to_features(extraction: Any, chosen: np.ndarray) -> Any:
     """Restrict an Extraction to some features.
 
     In queried points, the other features take the values of the training row that is nearest in the
@@ -299,7 +302,7 @@ def narrowed(extraction: Any, chosen: np.ndarray) -> Any:
     scale = np.where(extent > 0, extent, 1.0)[chosen]
     nearest = nearest_row_search(np.nan_to_num(X[:, chosen]) / scale)
 
-    def filled(points: np.ndarray) -> Any:
+    def decode_filled(points: np.ndarray) -> Any:
         full_rows = X[nearest(np.nan_to_num(points) / scale)].copy()
         full_rows[:, chosen] = points
         return full_rows if extraction.decode is None else extraction.decode(full_rows)
@@ -317,25 +320,27 @@ def narrowed(extraction: Any, chosen: np.ndarray) -> Any:
         X=np.ascontiguousarray(X[:, chosen]),
         settings=settings | {"feature_names": names, "domain": smaller},
         categories={new_index[j]: v for j, v in extraction.categories.items() if j in new_index},
-        decode=filled,
+        decode=decode_filled,
     )
 
 
-def widened(ruleset: RuleSet, chosen: np.ndarray, settings: dict[str, Any]) -> RuleSet:
+def extend_to_all_features(
+    ruleset: RuleSet, chosen: np.ndarray, settings: dict[str, Any]
+) -> RuleSet:
     """Express rules on the chosen features as rules on all features."""
-    of = chosen.tolist()
+    original_index = chosen.tolist()
 
-    def condition(one: Any) -> Any:
-        if isinstance(one, AtLeast):
-            return replace(one, conditions=tuple(map(condition, one.conditions)))
-        if isinstance(one, Linear):
-            return replace(one, terms=tuple((of[j], c) for j, c in one.terms))
-        return replace(one, feature=of[one.feature])
+    def condition(part: Any) -> Any:
+        if isinstance(part, AtLeast):
+            return replace(part, conditions=tuple(map(condition, part.conditions)))
+        if isinstance(part, Linear):
+            return replace(part, terms=tuple((original_index[j], c) for j, c in part.terms))
+        return replace(part, feature=original_index[part.feature])
 
-    def output(one: Any) -> Any:
-        if not isinstance(one, LinearOutput):
-            return one
-        return replace(one, terms=tuple((of[j], c) for j, c in one.terms))
+    def output(part: Any) -> Any:
+        if not isinstance(part, LinearOutput):
+            return part
+        return replace(part, terms=tuple((original_index[j], c) for j, c in part.terms))
 
     rules = [
         replace(rule, conditions=tuple(map(condition, rule.conditions)), output=output(rule.output))

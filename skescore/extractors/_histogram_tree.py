@@ -22,7 +22,7 @@ Path: TypeAlias = tuple[tuple[int, int, bool], ...]
 FetchHistograms: TypeAlias = Callable[[Sequence[Path], Sequence[Sums] | None], list[list[Sums]]]
 
 #: Number of nodes whose histograms are requested together.
-_BATCH = 256
+_BATCH_SIZE = 256
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Growth:
             )
             if not len(allowed):
                 continue
-            merit = self._rate_splits(left[allowed], right[allowed], total)
+            merit = self._score_splits(left[allowed], right[allowed], total)
             best_row = int(np.argmax(merit))
             if best is None or merit[best_row] > best.merit:
                 at = int(allowed[best_row])
@@ -108,7 +108,7 @@ class Growth:
                 best = _HistogramSplit(feature, cut, left[at], right[at], float(merit[best_row]))
         return best
 
-    def _rate_splits(self, left: Sums, right: Sums, total: Sums) -> NDArray[np.float64]:
+    def _score_splits(self, left: Sums, right: Sums, total: Sums) -> NDArray[np.float64]:
         first, second = self.weight(left), self.weight(right)
         if self.task == "classification":
             return -second * self.impurity(right) - first * self.impurity(left)
@@ -178,16 +178,16 @@ def grow(fetch: FetchHistograms, growth: Growth) -> SimpleNamespace:
     root = _TreeNode((), bins[0].sum(axis=0), bins)
     grower = _Grower(fetch, growth, root)
     if growth.max_leaf_nodes is None:
-        grower.by_level()
+        grower.grow_by_level()
     else:
-        grower.best_first(growth.max_leaf_nodes - 1)
+        grower.grow_best_first(growth.max_leaf_nodes - 1)
     return _as_scikit_learn(grower.nodes(), growth, len(bins))
 
 
 class _Grower:
     def __init__(self, fetch: FetchHistograms, growth: Growth, root: _TreeNode) -> None:
         self._fetch, self._growth, self._root = fetch, growth, root
-        self._all = float(growth.weight(root.total))
+        self._total_weight = float(growth.weight(root.total))
         self._find_split(root)
 
     def _find_split(self, node: _TreeNode) -> None:
@@ -196,11 +196,11 @@ class _Grower:
             return
         node.split = growth.best_split(node.bins, node.total)
         if node.split is not None:
-            node.improvement = growth.improvement(node.split, node.total, self._all)
+            node.improvement = growth.improvement(node.split, node.total, self._total_weight)
 
-    def _divide(self, nodes: Sequence[_TreeNode], *, last: bool = False) -> None:
-        """Create the children of nodes; find their splits unless they are the `last` level."""
-        pairs = []
+    def _split_nodes(self, nodes: Sequence[_TreeNode], *, last: bool = False) -> None:
+        """Create the children of nodes; find the splits of the children unless they are `last`."""
+        parents = []
         for node in nodes:
             split = node.split
             assert split is not None
@@ -210,9 +210,9 @@ class _Grower:
             node.children = left, right
             depth = len(left.path)
             if not (last or all(self._growth.is_final(n.total, depth) for n in (left, right))):
-                pairs.append(node)
-        for begin in range(0, len(pairs), _BATCH):
-            batch = pairs[begin : begin + _BATCH]
+                parents.append(node)
+        for begin in range(0, len(parents), _BATCH_SIZE):
+            batch = parents[begin : begin + _BATCH_SIZE]
             lighter = [
                 min(_children(n), key=lambda n: float(self._growth.weight(n.total))) for n in batch
             ]
@@ -226,15 +226,15 @@ class _Grower:
                 for new_child in (child, sibling):
                     self._find_split(new_child)
 
-    def by_level(self) -> None:
+    def grow_by_level(self) -> None:
         level = [self._root]
         while level := [node for node in level if node.split is not None]:
-            self._divide(level)
+            self._split_nodes(level)
             level = [child for node in level for child in _children(node)]
         for number, node in enumerate(self.nodes()):
             node.number = number
 
-    def best_first(self, n_splits: int) -> None:
+    def grow_best_first(self, n_splits: int) -> None:
         numbers, push_numbers = count(), count()
         self._root.number = next(numbers)
         frontier: list[tuple[float, int, _TreeNode]] = []
@@ -248,7 +248,7 @@ class _Grower:
             if frontier[0][2].children is None:
                 # Nodes that will probably be split next are divided together.
                 near = [entry[2] for entry in heapq.nsmallest(n_splits, frontier)]
-                self._divide([n for n in near if n.children is None], last=n_splits == 1)
+                self._split_nodes([n for n in near if n.children is None], last=n_splits == 1)
             node = heapq.heappop(frontier)[2]
             n_splits -= 1
             for child in _children(node):
@@ -274,6 +274,7 @@ def _children(node: _TreeNode) -> tuple[_TreeNode, _TreeNode]:
 def _as_scikit_learn(
     nodes: Sequence[_TreeNode], growth: Growth, n_features: int
 ) -> SimpleNamespace:
+    """Return a model with the attributes of a tree in scikit-learn."""
     number_of = {id(node): number for number, node in enumerate(nodes)}
     left, right = np.full((2, len(nodes)), -1)
     feature, threshold = np.full(len(nodes), -2), np.full(len(nodes), -2.0)

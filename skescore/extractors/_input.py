@@ -44,10 +44,10 @@ def check_columns(
     if not (hasattr(X, "columns") and hasattr(X, "shape")):
         return
     names = [str(c) for c in X.columns]
-    twice = repeated(names)
-    if twice:
+    duplicates = repeated(names)
+    if duplicates:
         raise ValueError(
-            f"X has more than one column named {', '.join(map(repr, twice))}, so rules "
+            f"X has more than one column named {', '.join(map(repr, duplicates))}, so rules "
             "would be ambiguous. Rename or drop them."
         )
     for position, name in enumerate(names):
@@ -60,23 +60,23 @@ def check_columns(
 
 def _check_column(column: pd.Series, name: str, extractor: str) -> None:
     if not pd.api.types.is_numeric_dtype(column.dtype):
-        wrong = [not isinstance(v, Real | Decimal) for v in column] & column.notna().to_numpy()
-        if wrong.any():
-            at = int(np.flatnonzero(wrong)[0])
-            names = wrong.all() and pd.to_numeric(column, errors="coerce").isna().all()
+        is_wrong = [not isinstance(v, Real | Decimal) for v in column] & column.notna().to_numpy()
+        if is_wrong.any():
+            row = int(np.flatnonzero(is_wrong)[0])
+            names = is_wrong.all() and pd.to_numeric(column, errors="coerce").isna().all()
             hint = " The extractors of skescore accept categorical columns." if names else ""
-            value = python_value(column.iloc[at])
+            value = python_value(column.iloc[row])
             raise ValueError(
-                f"{extractor} needs numbers, but column {name!r} holds {value!r} in row {at} "
-                f"({int(wrong.sum())} of {len(column)} rows are not numbers). Encode the column as "
-                f"numbers or drop it.{hint}"
+                f"{extractor} needs numbers, but column {name!r} holds {value!r} in row {row} "
+                f"({int(is_wrong.sum())} of {len(column)} rows are not numbers). Encode the column "
+                f"as numbers or drop it.{hint}"
             )
     values = column.to_numpy(dtype=float, na_value=np.nan)
     infinite = np.isinf(values)
     if infinite.any():
-        at = int(np.flatnonzero(infinite)[0])
+        row = int(np.flatnonzero(infinite)[0])
         raise ValueError(
-            f"Input X contains infinity: column {name!r} holds {values[at]} in row {at}. Rules "
+            f"Input X contains infinity: column {name!r} holds {values[row]} in row {row}. Rules "
             "need finite numbers; replace or drop such rows."
         )
 
@@ -309,7 +309,9 @@ class CategoryEncoder:
         for position in range(len(self._names)):
             column = frame_column(X, position)
             if is_categorical(column):
-                values = self.categories[position] = _values(column, str(self._names[position]))
+                values = self.categories[position] = _category_values(
+                    column, str(self._names[position])
+                )
                 # A column without any value decodes to missing values.
                 labels = list(values) or [np.nan]
                 self._labels[position] = pd.Series(labels, dtype=object).to_numpy()
@@ -411,14 +413,14 @@ def is_categorical(column: pd.Series) -> bool:
     return bool(pd.isna(pd.to_numeric(distinct_values, errors="coerce")).any())
 
 
-def _values(column: pd.Series, name: str) -> tuple[Any, ...]:
+def _category_values(column: pd.Series, name: str) -> tuple[Any, ...]:
     values = [python_value(value) for value in column.dropna().unique().tolist()]
     text = [isinstance(value, str) for value in values]
-    strange = [v for v in values if not isinstance(v, str | Real) or isinstance(v, Decimal)]
-    if strange or (any(text) and not all(text)):
+    unsupported = [v for v in values if not isinstance(v, str | Real) or isinstance(v, Decimal)]
+    if unsupported or (any(text) and not all(text)):
         raise ValueError(
             f"The categories of column {name!r} must all be text, or all numbers, but they include "
-            f"{strange[0] if strange else values[text.index(False)]!r}. Make them all text with "
-            f"X[{name!r}].astype(str)."
+            f"{unsupported[0] if unsupported else values[text.index(False)]!r}. Make them all text "
+            f"with X[{name!r}].astype(str)."
         )
     return tuple(sorted(values))

@@ -20,21 +20,21 @@ from skescore.rules import Conclusions, LinearOutput
 #: Number of rows that are processed at once; they fit into the CPU cache.
 CHUNK = 4096
 #: Largest number of rows in groups that are processed together.
-_SMALL = 512
+_MAX_SMALL_GROUP = 512
 #: Smallest standard deviation of a varying feature, in units of the rows' range.
-_FLAT = 1e-12
+_MIN_DEVIATION = 1e-12
 #: Relative size below which effects and intercepts are regarded as rounding errors.
 _ROUNDING = 1e-12
 #: Ridge that makes every system solvable, and number of refinement steps that remove its effect.
-_TINY_RIDGE, _REFINEMENTS = 1e-10, 2
+_TINY_RIDGE, _N_REFINEMENTS = 1e-10, 2
 #: Boxes with fewer points than this factor times (varying features + 2) are fitted with a ridge.
-_FEW = 2
+_FEW_POINTS_FACTOR = 2
 #: Share of unexplained variance below which a feature is redundant.
-_COPY = 1e-9
+_REDUNDANCY = 1e-9
 #: Relative difference below which gains are regarded as equal.
-_EQUAL = 1e-9
+_GAIN_TOLERANCE = 1e-9
 #: Number of boxes or pairs of boxes whose linear models are computed together.
-_BLOCK = 1024
+_BLOCK_SIZE = 1024
 #: Difference of mean residuals that is regarded as 0, as a share of the predictions' range.
 TIE = 1e-9
 #: Default threshold, as shares of a single model's mean absolute residual and of the deviation.
@@ -57,9 +57,9 @@ def ridge_slopes(n: np.ndarray, gram: np.ndarray) -> np.ndarray:
     """
     moments = gram[:, :-1, :-1] / n[:, None, None]
     variance = np.einsum("bjj->bj", moments)
-    varies = variance > _FLAT**2
+    varies = variance > _MIN_DEVIATION**2
     n_varying = varies.sum(axis=1)
-    few = n < _FEW * (n_varying + 2)
+    few = n < _FEW_POINTS_FACTOR * (n_varying + 2)
     common = np.where(varies, variance, 0.0).sum(axis=1) / np.maximum(n_varying, 1)
     spread = np.sqrt(np.where(few[:, None], common[:, None], variance))
     scale = np.where(varies, 1 / np.where(varies, spread, 1.0), 0.0)
@@ -70,7 +70,7 @@ def ridge_slopes(n: np.ndarray, gram: np.ndarray) -> np.ndarray:
     solvable[:, diagonal, diagonal] += (np.where(few, n_varying / n, 0.0) + _TINY_RIDGE)[:, None]
     inverse = np.linalg.inv(solvable)
     slopes = inverse @ target
-    for _ in range(_REFINEMENTS):
+    for _ in range(_N_REFINEMENTS):
         refinement = inverse @ (target - correlation @ slopes)
         slopes += np.where(few, 0.0, 1.0)[:, None, None] * refinement
     slopes[np.abs(slopes) < _ROUNDING] = 0.0
@@ -92,15 +92,21 @@ def sparse_slopes(n: np.ndarray, gram: np.ndarray, max_terms: int | None) -> np.
     useful = np.empty((n_boxes, max_terms), dtype=bool)
     for term in range(max_terms):
         # Variance of each feature that the selected features leave unexplained.
-        left = np.einsum("bjj->bj", residual_gram)[:, :-1]
-        free = (left > _COPY * variance) & (variance > n[:, None] * _FLAT**2)
-        gain = np.where(free, residual_gram[:, :-1, -1] ** 2 / np.where(free, left, 1.0), 0.0)
+        unexplained = np.einsum("bjj->bj", residual_gram)[:, :-1]
+        is_candidate = (unexplained > _REDUNDANCY * variance) & (
+            variance > n[:, None] * _MIN_DEVIATION**2
+        )
+        gain = np.where(
+            is_candidate,
+            residual_gram[:, :-1, -1] ** 2 / np.where(is_candidate, unexplained, 1.0),
+            0.0,
+        )
         # The first of features with equal gains, up to rounding errors, is selected.
-        near = gain >= gain.max(axis=1, keepdims=True) * (1 - _EQUAL)
+        near = gain >= gain.max(axis=1, keepdims=True) * (1 - _GAIN_TOLERANCE)
         best = chosen[:, term] = near.argmax(axis=1)
         useful[:, term] = gain[box, best] > _ROUNDING * gram[:, -1, -1]
         column = np.where(useful[:, term, None], residual_gram[box, :, best], 0.0)
-        pivot = np.where(useful[:, term], left[box, best], 1.0)
+        pivot = np.where(useful[:, term], unexplained[box, best], 1.0)
         residual_gram -= column[:, :, None] * column[:, None, :] / pivot[:, None, None]
     index = np.append(chosen, np.full((n_boxes, 1), n_features), axis=1)
     in_model = np.append(useful, np.ones((n_boxes, 1), dtype=bool), axis=1)
@@ -187,10 +193,12 @@ class Points:
         # The row of zeros at the end represents absent points.
         self._rows = np.zeros((n_points + 1, n_features + 2))
         # Repeated for every row of a block, so that NumPy can process whole blocks.
-        origin = np.tile(np.append(units.origin, 0.0), (_SMALL, 1))
-        factor = np.tile(np.append(np.append(units.usable, True) / units.unit, 1.0), (_SMALL, 1))
-        for begin in range(0, n_points, _SMALL):
-            index = order[begin : begin + _SMALL]
+        origin = np.tile(np.append(units.origin, 0.0), (_MAX_SMALL_GROUP, 1))
+        factor = np.tile(
+            np.append(np.append(units.usable, True) / units.unit, 1.0), (_MAX_SMALL_GROUP, 1)
+        )
+        for begin in range(0, n_points, _MAX_SMALL_GROUP):
+            index = order[begin : begin + _MAX_SMALL_GROUP]
             rows = self._rows[begin : begin + len(index)]
             if X.flags.c_contiguous:
                 rows[:, :-2] = X.take(index, axis=0)
@@ -215,14 +223,14 @@ class Points:
         overwrites the points. A large group is yielded alone, in several pieces.
         """
         order, nothing = groups.order, len(self._rows) - 1
-        for g in np.flatnonzero(groups.size > _SMALL).tolist():
+        for g in np.flatnonzero(groups.size > _MAX_SMALL_GROUP).tolist():
             start, end = int(groups.begin[g]), int(groups.begin[g] + groups.size[g])
             for begin in range(start, end, CHUNK):
                 piece = slice(begin, min(begin + CHUNK, end))
                 rows = self._rows[piece] if order is None else self.look_up(order[piece])
                 yield np.array([g]), rows[None]
         width = np.ceil(np.log2(np.maximum(groups.size, 1))).astype(np.intp)
-        width[groups.size > _SMALL] = -1
+        width[groups.size > _MAX_SMALL_GROUP] = -1
         for exponent in np.flatnonzero(np.bincount(width + 1)[1:]).tolist():
             small_groups, size = np.flatnonzero(width == exponent), 1 << exponent
             offset = np.arange(size)
@@ -287,10 +295,14 @@ class Fits:
         """Return the moments of pairwise unions (or of unions of one box with each)."""
         n = self.n + other.n
         share = other.n / n
-        apart = other.mean - self.mean
+        mean_difference = other.mean - self.mean
         # Unlike a difference of squares, a sum of nonnegative terms loses no precision.
-        between = apart[:, :, None] * (apart * (self.n * share)[:, None])[:, None, :]
-        return Fits(n, self.mean + apart * share[:, None], self.gram + other.gram + between)
+        between = (
+            mean_difference[:, :, None] * (mean_difference * (self.n * share)[:, None])[:, None, :]
+        )
+        return Fits(
+            n, self.mean + mean_difference * share[:, None], self.gram + other.gram + between
+        )
 
     def vectors(self, slopes: np.ndarray) -> np.ndarray:
         """Return residual vectors, whose product with (x, prediction, 1) is the residual."""
@@ -378,13 +390,13 @@ class LinearModels:
 
     def _conclusions(self, n_rows: np.ndarray, vectors: np.ndarray) -> Conclusions:
         intercepts, slopes = self.units.models(vectors)
-        level = ~slopes.any(axis=1)
+        is_constant = ~slopes.any(axis=1)
         linear = {
             int(i): LinearOutput(intercepts[i], tuple(enumerate(slopes[i].tolist())))
-            for i in np.flatnonzero(~level)
+            for i in np.flatnonzero(~is_constant)
         }
         return Conclusions(
-            np.where(level, intercepts, np.nan),
+            np.where(is_constant, intercepts, np.nan),
             n_rows=n_rows,
             mean=self.units.origin[-1] + self.mean * self.units.unit[-1],
             standard_deviation=self.deviation * self.units.unit[-1],
@@ -454,12 +466,12 @@ class LinearTable:
         self.points, self.max_terms, self._tolerance = points, max_terms, tolerance
         # Moments of small boxes would take more memory than the points and are not stored.
         large = points.by_box.size > len(points.units.usable) + 1
-        self._place = np.where(large, np.cumsum(large) - 1, -1)
-        self._known = Fits.collect(points, points.by_box.take(np.flatnonzero(large)))
+        self._stored_index = np.where(large, np.cumsum(large) - 1, -1)
+        self._stored_fits = Fits.collect(points, points.by_box.take(np.flatnonzero(large)))
         self._joined: tuple[np.ndarray, Sequence[LinearBox]] | None = None
 
     def __len__(self) -> int:
-        return len(self._place)
+        return len(self._stored_index)
 
     @property
     def scatter(self) -> np.ndarray:
@@ -470,21 +482,21 @@ class LinearTable:
 
     def _fits(self, index: np.ndarray) -> Fits:
         """Return the moments of boxes."""
-        stored_index = self._place[index]
+        stored_index = self._stored_index[index]
         is_stored = stored_index >= 0
         if is_stored.all():
-            return self._known.take(stored_index)
+            return self._stored_fits.take(stored_index)
         new_fits = Fits.collect(self.points, self.points.by_box.take(index[~is_stored]))
-        all_fits = Fits.stacked([self._known.take(stored_index[is_stored]), new_fits])
+        all_fits = Fits.stacked([self._stored_fits.take(stored_index[is_stored]), new_fits])
         order = np.argsort(np.append(np.flatnonzero(is_stored), np.flatnonzero(~is_stored)))
         return all_fits.take(order)
 
     def split_boxes(self, index: np.ndarray) -> list[LinearBox]:
         """Return the boxes at `index` as separate objects."""
-        stored_index = self._place[index].tolist()
+        stored_index = self._stored_index[index].tolist()
         return [
             LinearBox(
-                self, self.points.by_box.points(i), None if at < 0 else self._known.take([at])
+                self, self.points.by_box.points(i), None if at < 0 else self._stored_fits.take([at])
             )
             for i, at in zip(index.tolist(), stored_index, strict=True)
         ]
@@ -494,8 +506,8 @@ class LinearTable:
         residual = np.empty(len(pairs))
         # Pairs are sorted by box, so that the points of a box are copied only once.
         order = np.argsort(pairs.min(axis=1), kind="stable")
-        for begin in range(0, len(pairs), _BLOCK):
-            block = order[begin : begin + _BLOCK]
+        for begin in range(0, len(pairs), _BLOCK_SIZE):
+            block = order[begin : begin + _BLOCK_SIZE]
             boxes, member = np.unique(pairs[block].ravel(), return_inverse=True)
             fits = self._fits(boxes)
             union = fits.take(member[::2]).plus(fits.take(member[1::2]))
@@ -521,12 +533,12 @@ class LinearTable:
         cells, unions = self._joined or (np.arange(len(self)), [])
         sides = (upper - lower) / self.points.units.unit[:-1]
         parts = []
-        for begin in range(0, len(cells), _BLOCK):
-            block = slice(begin, min(begin + _BLOCK, len(cells)))
+        for begin in range(0, len(cells), _BLOCK_SIZE):
+            block = slice(begin, min(begin + _BLOCK_SIZE, len(cells)))
             groups = self.points.by_box.take(cells[block])
             parts.append(self._models(groups, self._fits(cells[block]), sides[block]))
-        for begin in range(0, len(unions), _BLOCK):
-            union_block = unions[begin : begin + _BLOCK]
+        for begin in range(0, len(unions), _BLOCK_SIZE):
+            union_block = unions[begin : begin + _BLOCK_SIZE]
             groups = Groups.of([union.points for union in union_block])
             fits = Fits.stacked([union.fits for union in union_block])
             first = len(cells) + begin
@@ -559,7 +571,7 @@ def _vectors(fits: Fits, max_terms: int | None) -> np.ndarray:
     return fits.vectors(sparse_slopes(fits.n, fits.gram, max_terms))
 
 
-def threshold_of(residual: float, deviation: float) -> float:
+def default_threshold(residual: float, deviation: float) -> float:
     """Compute the default threshold from one model's mean absolute residual and the deviation."""
     # Any positive threshold joins boxes with equal predictions.
     smallest = float(np.finfo(float).tiny)

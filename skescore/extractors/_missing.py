@@ -49,11 +49,11 @@ class FilledTable:
             for j, values in extraction.categories.items()
         }
         numeric = [j for j in np.flatnonzero(has_gaps).tolist() if j not in self._categories]
-        self._fill = once(
-            Sharing.of(extraction), "fill", lambda: _fillings(extraction, gaps, numeric)
+        self._fill_by_feature = once(
+            Sharing.of(extraction), "fill", lambda: _fill_values(extraction, gaps, numeric)
         )
         replacements = np.zeros(self._n_features)
-        replacements[numeric] = [self._fill[j] for j in numeric]
+        replacements[numeric] = [self._fill_by_feature[j] for j in numeric]
         for j, values in extraction.categories.items():
             replacements[j] = len(values)
         # Large tables are copied only once.
@@ -64,7 +64,7 @@ class FilledTable:
         rows[:, self._n_features :] = gaps[:, numeric]
         #: The feature of each indicator column.
         self._marked = dict(enumerate(numeric, start=self._n_features))
-        self._terms = GapTerms(self._fill, self._marked, self._categories)
+        self._terms = GapTerms(self._fill_by_feature, self._marked, self._categories)
         names += [f"{names[j]} is missing" for j in numeric]
         domain = Domain.around(rows, margin, self._categories)
         self.extraction = replace(
@@ -118,19 +118,19 @@ class GapTerms:
                 conditions = [
                     table_condition
                     for c in rule.conditions
-                    if (table_condition := self._condition(c)) is not None
+                    if (table_condition := self._convert_condition(c)) is not None
                 ]
                 rules.append(Rule(tuple(conditions), rule.output, rule.statistics, rule.weight))
             except ValueError:  # no row satisfies the rule: a value would be missing and observed
                 continue
         return ruleset.replace(rules=rules, feature_names=feature_names, domain=domain)
 
-    def _condition(self, condition: Condition) -> Condition | None:
+    def _convert_condition(self, condition: Condition) -> Condition | None:
         """Convert a condition to one of the table; return None if it always holds."""
         if isinstance(condition, AtLeast):
-            return self._at_least(condition)
+            return self._convert_at_least(condition)
         if isinstance(condition, OneOf):
-            return self._set(condition)
+            return self._convert_one_of(condition)
         assert isinstance(condition, Interval)
         j = condition.feature
         if j in self.marked:
@@ -149,11 +149,11 @@ class GapTerms:
         filled = np.array([self.fill[j]])
         return replace(condition, missing=bool(condition.holds(lambda _: filled)[0]))
 
-    def _at_least(self, condition: AtLeast) -> AtLeast | None:
+    def _convert_at_least(self, condition: AtLeast) -> AtLeast | None:
         m, conditions = condition.m, []
         for part in condition.conditions:
             try:
-                table_condition = self._condition(part)
+                table_condition = self._convert_condition(part)
             except _NeverHoldsError:
                 continue
             if table_condition is None:
@@ -164,7 +164,7 @@ class GapTerms:
             raise _NeverHoldsError
         return AtLeast(m, tuple(conditions)) if m > 0 else None
 
-    def _set(self, condition: OneOf) -> Condition:
+    def _convert_one_of(self, condition: OneOf) -> Condition:
         feature, negated = condition.feature, condition.negated
         if self.categories[feature][-1] != GAP:
             return condition
@@ -183,14 +183,14 @@ def known_value(value: Any) -> Any:
     return None if value == GAP else value
 
 
-def _fillings(extraction: Any, gaps: np.ndarray, features: Sequence[int]) -> dict[int, float]:
+def _fill_values(extraction: Any, gaps: np.ndarray, features: Sequence[int]) -> dict[int, float]:
     """Return the number that replaces missing values of each feature."""
     n_classes = None if extraction.classes is None else len(extraction.classes)
     X, predictions = extraction.X, extraction.predictions
-    return {j: _filling(X[:, j], gaps[:, j], predictions, n_classes) for j in features}
+    return {j: _fill_value(X[:, j], gaps[:, j], predictions, n_classes) for j in features}
 
 
-def _filling(
+def _fill_value(
     column: np.ndarray, gaps: np.ndarray, predictions: np.ndarray, n_classes: int | None
 ) -> float:
     """Return the minimum or maximum of a column, which replaces its missing values."""
@@ -214,5 +214,5 @@ def _filling(
 
 
 def is_nearer(missing: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:
-    """Return whether the mean prediction `missing` is at least as close to `low` as to `high`."""
+    """Return whether a mean prediction is at least as close to `low` as to `high`."""
     return bool(np.abs(missing - low).sum() <= np.abs(missing - high).sum())

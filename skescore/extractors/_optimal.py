@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skescore import _validation as check
 from skescore._text import T, plural
 from skescore.extractors._base import BaseExtractor, Extraction, documented
-from skescore.extractors._binned import BinnedTable, HistogramSource, needs_rows
+from skescore.extractors._binned import BinnedTable, HistogramSource, reject_row_settings
 from skescore.extractors._cart import CARTExtractor
 from skescore.extractors._sampling import N_QUERIES
 from skescore.optimal import (
@@ -35,8 +35,8 @@ _CRITERIA = {
     "classification": ("errors",),
     "regression": ("squared_error", "absolute_error"),
 }
-#: Work of a search without other limits, in CPU seconds of a typical core.
-_WORK = 2.0
+#: Default work limit of a search without other limits, in CPU seconds of a typical core.
+_DEFAULT_WORK = 2.0
 #: Share of the limits for local search over all cuts if the proof uses fewer cuts.
 _GROWTH_SHARE = 0.4
 #: Numbers of cuts per feature that local search may use, and smallest number of splits that it must
@@ -158,13 +158,13 @@ class BaseOptimalExtractor(BaseExtractor):
         check.check_integer("max_nodes", self.max_nodes, 1, optional=True)
         check.check_number("time_limit", self.time_limit, 0, optional=True)
         check.check_choice("criterion", self.criterion, (None, *_CRITERIA[task]))
-        if not isinstance(self._start(), RuleSet | None):
+        if not isinstance(self._start_rules(), RuleSet | None):
             raise TypeError(
                 f"start must be rules or a fitted extractor, got {self.start!r}. Fit the "
                 "extractor; in a search, which clones it, pass FrozenEstimator(extractor)."
             )
 
-    def _start(self) -> Any:
+    def _start_rules(self) -> Any:
         """Return the rules of `start`; None if it is None."""
         return getattr(self.start, "rules_", self.start)
 
@@ -174,10 +174,10 @@ class BaseOptimalExtractor(BaseExtractor):
         max_work = self.max_work
         if isinstance(max_work, str):
             is_limited = self.time_limit is not None or self.max_nodes is not None
-            max_work = None if is_limited else _WORK
+            max_work = None if is_limited else _DEFAULT_WORK
         return SolverLimits(self.time_limit, self.max_nodes, max_work=max_work)
 
-    def _named_rules(self, extraction: Extraction) -> RuleSet:
+    def _learn_named_rules(self, extraction: Extraction) -> RuleSet:
         return self._extract(extraction)  # the search supports missing values
 
     @staticmethod
@@ -196,10 +196,10 @@ class BaseOptimalExtractor(BaseExtractor):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # fewer leaves than classes
                 try:
-                    rules = cart._named_rules(extraction)
+                    rules = cart._learn_named_rules(extraction)
                 except ValueError:  # trees of scikit-learn do not support such large numbers
                     return trees
-            trees.append(_coded_rules(rules, extraction))
+            trees.append(_code_rules(rules, extraction))
         return trees
 
     def _extract(self, extraction: Extraction) -> RuleSet:
@@ -208,7 +208,7 @@ class BaseOptimalExtractor(BaseExtractor):
         assert space.max_rules is not None
         incumbents = self._cart_trees(extraction, space.max_rules, loss)
         if self.start is not None:
-            incumbents.append(_coded_rules(self._start(), extraction))
+            incumbents.append(_code_rules(self._start_rules(), extraction))
         choice = self._choose_cuts(extraction, incumbents)
         problem = _TrainingProblem(
             RowTable.of(extraction.X, extraction.settings["feature_names"]),
@@ -235,21 +235,23 @@ class BaseOptimalExtractor(BaseExtractor):
         # No other cuts can reduce a loss of 0.
         space_text = choice.text if frontier.upper[-1] > 0 else _ALL_CUTS
         text = space_text + self._describe_better_rules(frontier, incumbents, problem)
-        self._store_frontier(_named_frontier(frontier, extraction), text, stacklevel=6)
+        self._store_frontier(_decode_frontier(frontier, extraction), text, stacklevel=6)
         rules = self.frontier_.rules[-1]
         assert rules is not None
         return rules
 
     def _choose_cuts(self, extraction: Extraction, incumbents: Sequence[RuleSet]) -> _CutChoice:
         """Return the cuts of the search space, which include the cuts of the incumbents."""
-        all_cuts = _cuts_to_compare(extraction, None, self.n_features_to_select)
+        all_cuts = _candidate_cuts(extraction, self.n_features_to_select)
         cuts, per_feature = all_cuts, self.cuts_per_feature
         if per_feature == "auto":
             larger_cuts = all_cuts.with_rules(incumbents, extraction.X)
-            is_affordable = self._can_prove(extraction, larger_cuts, _seconds(self._limits))
+            is_affordable = self._can_prove(
+                extraction, larger_cuts, _available_seconds(self._limits)
+            )
             per_feature = None if is_affordable else self._few_cuts
         if per_feature is not None:
-            cuts = _few_cuts_of(extraction, all_cuts, per_feature)
+            cuts = _quantile_cuts(extraction, all_cuts, per_feature)
         is_complete = cuts.n_cuts == all_cuts.n_cuts
         text = _ALL_CUTS if is_complete else f"{plural(per_feature or 0, 'cut')} per feature"
         n_features = len({*cuts.thresholds, *cuts.categories})
@@ -261,12 +263,12 @@ class BaseOptimalExtractor(BaseExtractor):
         self, extraction: Extraction, problem: _TrainingProblem, incumbents: Sequence[RuleSet]
     ) -> list[RuleSet]:
         """Search trees by local search, over as many cuts as it can use within its limits."""
-        seconds = _GROWTH_SHARE * _seconds(self._limits)
-        all_cuts = _cuts_to_compare(extraction, None, self.n_features_to_select)
+        seconds = _GROWTH_SHARE * _available_seconds(self._limits)
+        all_cuts = _candidate_cuts(extraction, self.n_features_to_select)
         for per_feature in _GROWTH_CUTS:
             cuts = all_cuts
             if per_feature is not None:
-                cuts = _few_cuts_of(extraction, all_cuts, per_feature)
+                cuts = _quantile_cuts(extraction, all_cuts, per_feature)
             if _MIN_SPLITS * _SPLIT_WORK * (extraction.X.size + cuts.n_cuts) <= seconds:
                 break
         limits = self._limits
@@ -343,10 +345,10 @@ class _TrainingProblem:
     options: dict[str, Any]
 
 
-def _seconds(limits: SolverLimits) -> float:
+def _available_seconds(limits: SolverLimits) -> float:
     """Return the time that a search may take, in CPU seconds of a typical core."""
     if limits.max_work is None and limits.time_limit is None:
-        return _WORK
+        return _DEFAULT_WORK
     return min(limits.work_limit, limits.deadline(0.0))
 
 
@@ -360,18 +362,16 @@ def _remaining_limits(limits: SolverLimits, seconds: float) -> SolverLimits:
     )
 
 
-def _few_cuts_of(extraction: Extraction, all_cuts: Cuts, per_feature: int) -> Cuts:
+def _quantile_cuts(extraction: Extraction, all_cuts: Cuts, per_feature: int) -> Cuts:
     """Return cuts near the quantiles, for the features that have cuts in `all_cuts`."""
     cuts = candidate_cuts(extraction.X, per_feature, categories=list(extraction.categories))
     return cuts.select({*all_cuts.thresholds, *all_cuts.categories})
 
 
-def _cuts_to_compare(
-    extraction: Extraction, per_feature: int | None, n_features: int | None
-) -> Cuts:
-    """Return the candidate cuts of the features that rules may use."""
+def _candidate_cuts(extraction: Extraction, n_features: int | None) -> Cuts:
+    """Return all cuts of the features that rules may use."""
     X, categories = extraction.X, extraction.categories
-    cuts = candidate_cuts(X, per_feature, categories=list(categories))
+    cuts = candidate_cuts(X, None, categories=list(categories))
     filled = X.copy()
     for j in cuts.missing_features:
         gaps = np.isnan(X[:, j])
@@ -387,7 +387,7 @@ def _cuts_to_compare(
     return cuts.select(chosen)
 
 
-def _coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
+def _code_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
     """Convert conditions on category values to conditions on codes."""
     names = list(extraction.settings["feature_names"])
     used_names = [rules.feature_names[j] for j in sorted(rules.used_features)]
@@ -403,7 +403,9 @@ def _coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
     for i in () if rules.voting else rules.assignment_order:
         rule = rules[int(i)]
         try:
-            conditions = [_coded(c, features, extraction.categories) for c in rule.conditions]
+            conditions = [
+                _code_condition(c, features, extraction.categories) for c in rule.conditions
+            ]
         except _NeverHoldsError:
             continue
         coded_rules.append(Rule(tuple(c for c in conditions if c is not None), rule.output))
@@ -414,7 +416,7 @@ class _NeverHoldsError(ValueError):
     """Raised for a condition that no training row satisfies."""
 
 
-def _coded(
+def _code_condition(
     condition: Condition, features: Sequence[int], categories: Mapping[int, tuple[Any, ...]]
 ) -> Condition | None:
     """Return a condition with renumbered features and with codes; None if all rows satisfy it."""
@@ -425,7 +427,7 @@ def _coded(
         m, conditions = condition.m, []
         for nested in condition.conditions:
             try:
-                coded = _coded(nested, features, categories)
+                coded = _code_condition(nested, features, categories)
             except _NeverHoldsError:
                 continue
             m -= coded is None
@@ -447,7 +449,7 @@ def _coded(
     raise _NeverHoldsError
 
 
-def _named_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
+def _decode_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
     """Replace the codes of classes and categories in a frontier by their values."""
 
     def decode_condition(coded: Any) -> Any:
@@ -634,7 +636,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         columns, classes = source.columns, source.classes
         self._check_settings("regression" if classes is None else "classification")
         n_features = self.n_features_to_select
-        needs_rows(
+        reject_row_settings(
             self,
             criterion=self.criterion == "absolute_error",
             prune=self.prune is not None,
@@ -672,7 +674,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
             loss="errors" if classes is not None else "squared_error",
             classes=classes,
             sample_weight=weights,
-            start=[] if self.start is None else [self._start()],
+            start=[] if self.start is None else [self._start_rules()],
             limits=self._limits,
         )
 
@@ -687,7 +689,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         frontier = replace(frontier, rules=tuple(map(finish_rules, frontier.rules)))
         self._store_frontier(frontier, "all cuts between bins", stacklevel=3)
         assert self.frontier_.rules[-1] is not None
-        self._learn_sums(source, self.frontier_.rules[-1])
+        self._store_rules(source, self.frontier_.rules[-1])
         return self
 
     def _space(self, cuts: Cuts) -> SearchSpace:

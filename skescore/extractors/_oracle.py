@@ -33,12 +33,12 @@ from skescore.rules import convert_rows
 
 T = TypeVar("T")
 
-#: Size limit of a black box's cache, and the overhead of an entry, in bytes.
+#: Size limit of a cache of results, and the overhead of an entry, in bytes.
 _MAX_BYTES, _OVERHEAD = 256 * 2**20, 512
 #: Size limit of an oracle's cache of predictions, in bytes.
 _MAX_BYTES_OF_PREDICTIONS = 2**30
 #: Number of rows that are hashed at a time.
-_HASHED_ROWS = 65536
+_HASH_BLOCK_ROWS = 65536
 
 
 class ResultCache:
@@ -76,7 +76,7 @@ class ResultCache:
 
     def put(self, key: Hashable, value: Any) -> None:
         """Store a result unless it is too large; replace an earlier result of the key."""
-        size = _bytes_of(value) + _OVERHEAD
+        size = _count_bytes(value) + _OVERHEAD
         with self._lock:
             self.n_bytes -= self._results.pop(key, (None, 0))[1]
             if size > self.max_bytes // 2:
@@ -93,13 +93,13 @@ class ResultCache:
         return type(self), (self.max_bytes,)
 
 
-def _bytes_of(value: Any) -> int:
+def _count_bytes(value: Any) -> int:
     """Return the size in bytes of all arrays in a result, its items and its attributes."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, tuple):
-        return sum(map(_bytes_of, value))
-    return sum(map(_bytes_of, vars(value).values())) if hasattr(value, "__dict__") else 0
+        return sum(map(_count_bytes, value))
+    return sum(map(_count_bytes, vars(value).values())) if hasattr(value, "__dict__") else 0
 
 
 def digest(*arrays: np.ndarray) -> bytes:
@@ -497,35 +497,35 @@ def _content_key(X: Any) -> bytes | None:
         content.update(is_plain.tobytes() + ",".join(map(str, X.columns)).encode())
         if is_plain.any() and not is_plain.all():
             # Columns of numbers are hashed together, which is faster than one by one.
-            _update(content, _as_array(X.loc[:, is_plain]))
+            _update_digest(content, _as_array(X.loc[:, is_plain]))
             others = X.loc[:, ~is_plain]
     elif hasattr(X, "columns"):
         content.update(",".join(map(str, X.columns)).encode())
     array = _as_array(others)
     if array.dtype.kind not in "fiub" and isinstance(others, pd.DataFrame):
         # In columns of objects, 1 and "1" have the same hash in pandas.
-        kinds = [_kind(column) for _, column in others.items()]
-        if {"mixed", "mixed-integer"} & {*kinds}:
+        value_types = [_value_type(column) for _, column in others.items()]
+        if {"mixed", "mixed-integer"} & {*value_types}:
             return None
         try:
             array = pd.util.hash_pandas_object(others, index=False).to_numpy()[:, None]
         except TypeError:  # a value cannot be hashed
             return None
-        content.update(f"{kinds}".encode())
+        content.update(f"{value_types}".encode())
     if array.dtype.kind not in "fiub" or array.ndim != 2:
         return None
-    _update(content, array)
+    _update_digest(content, array)
     return content.digest()
 
 
-def _update(content: Any, array: np.ndarray) -> None:
+def _update_digest(content: Any, array: np.ndarray) -> None:
     """Add the content, type and shape of an array to a digest."""
-    for start in range(0, len(array), _HASHED_ROWS):  # limits the size of copies
-        content.update(np.ascontiguousarray(array[start : start + _HASHED_ROWS]).data)
+    for start in range(0, len(array), _HASH_BLOCK_ROWS):  # limits the size of copies
+        content.update(np.ascontiguousarray(array[start : start + _HASH_BLOCK_ROWS]).data)
     content.update(f"{array.shape}{array.dtype}".encode())
 
 
-def _kind(column: pd.Series) -> str:
+def _value_type(column: pd.Series) -> str:
     """Return pandas' name for the type of a column's values, such as "mixed"."""
     values = column.cat.categories if hasattr(column, "cat") else column
     return pd.api.types.infer_dtype(values) if values.dtype == object else str(values.dtype)
@@ -558,7 +558,7 @@ class CachedBlackBox(FrozenEstimator):
         self.fixed_rows = FixedRows()
 
     def __sklearn_tags__(self) -> Any:
-        # Every check requests the tags, and copying the tags of a frozen estimator would be slow.
+        # Every check requests the tags; copying the tags of a frozen estimator would be slow.
         black_box = self.estimator
         while isinstance(black_box, FrozenEstimator):
             black_box = black_box.estimator
@@ -618,28 +618,28 @@ def quick_predict(estimator: Any, X: Any) -> np.ndarray:
     first, forest = None, model
     if type(model) is Pipeline and len(model.steps) == 2:
         first, forest = model.steps[0][1], model.steps[1][1]
-    if type(forest) in (*_CLASSIFIERS, *_REGRESSORS) and _is_simple(forest):
-        rows = _numbers(forest, X) if first is None else _encoded(first, X)
-        if rows is not None and _is_sound(forest, rows):
-            return _of_trees(forest, rows)
+    if type(forest) in (*_CLASSIFIERS, *_REGRESSORS) and _is_supported(forest):
+        rows = _forest_input(forest, X) if first is None else _transform_columns(first, X)
+        if rows is not None and _accepts_rows(forest, rows):
+            return _predict_by_trees(forest, rows)
     # Some models modify rows in place, so they get a copy.
     return one_dimension("The prediction of the black box", estimator.predict(own_rows(X)))
 
 
-def _is_simple(forest: Any) -> bool:
-    """Return whether a fitted forest has one output and one thread, and is not verbose."""
+def _is_supported(forest: Any) -> bool:
+    """Return whether a forest is fitted, has one output and one thread, and is not verbose."""
     fitted = hasattr(forest, "estimators_") and forest.n_outputs_ == 1
     return fitted and forest.n_jobs in (None, 1) and not forest.verbose
 
 
-def _is_sound(forest: Any, rows: np.ndarray) -> bool:
+def _accepts_rows(forest: Any, rows: np.ndarray) -> bool:
     """Return whether the forest accepts the rows without an error."""
     if rows.shape[1] != forest.n_features_in_ or not len(rows) or np.isinf(rows).any():
         return False
     return not np.isnan(rows).any() or get_tags(forest.estimators_[0]).input_tags.allow_nan
 
 
-def _of_trees(forest: Any, rows: np.ndarray) -> np.ndarray:
+def _predict_by_trees(forest: Any, rows: np.ndarray) -> np.ndarray:
     trees = forest.estimators_
     classifies = type(forest) in _CLASSIFIERS
     total = np.zeros((len(rows), forest.n_classes_ if classifies else 1))
@@ -649,7 +649,7 @@ def _of_trees(forest: Any, rows: np.ndarray) -> np.ndarray:
     return forest.classes_.take(total.argmax(axis=1), axis=0) if classifies else total[:, 0]
 
 
-def _numbers(forest: Any, X: Any) -> np.ndarray | None:
+def _forest_input(forest: Any, X: Any) -> np.ndarray | None:
     """Return the rows as input of a forest's trees; None if their columns do not match."""
     if isinstance(X, pd.DataFrame):
         if list(X.columns) != list(getattr(forest, "feature_names_in_", ())):
@@ -660,22 +660,22 @@ def _numbers(forest: Any, X: Any) -> np.ndarray | None:
         return None
     if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiu":
         return None
-    return _floats(X)
+    return _to_single_precision(X)
 
 
-def _numeric(columns: list[pd.Series]) -> np.ndarray | None:
+def _stack_numeric(columns: list[pd.Series]) -> np.ndarray | None:
     """Return numeric columns as an array; None if a column is not numeric."""
     if not all(isinstance(c.dtype, np.dtype) and c.dtype.kind in "fiu" for c in columns):
         return None
     return np.column_stack([column.to_numpy(dtype=float) for column in columns])
 
 
-def _floats(numbers: np.ndarray) -> np.ndarray:
+def _to_single_precision(numbers: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):  # overflow to infinity raises an error later
         return np.ascontiguousarray(numbers, dtype=np.float32)
 
 
-def _encoded(transformer: Any, X: Any) -> np.ndarray | None:
+def _transform_columns(transformer: Any, X: Any) -> np.ndarray | None:
     """Return the rows transformed by a column transformer; None if it is not supported."""
     if type(transformer) is not ColumnTransformer or not isinstance(X, pd.DataFrame):
         return None
@@ -685,23 +685,23 @@ def _encoded(transformer: Any, X: Any) -> np.ndarray | None:
     for _, part, columns in transformer.transformers_:
         if isinstance(columns, list) and not columns:
             continue
-        selected = _selected(X, columns)
+        selected = _select_columns(X, columns)
         if selected is None:
             return None
         if type(part) is OneHotEncoder:
-            block = _one_hot(part, selected)
+            block = _one_hot_columns(part, selected)
         elif part == "passthrough" or (type(part) is FunctionTransformer and part.func is None):
-            block = _numeric(selected)
+            block = _stack_numeric(selected)
         else:
             return None
         if block is None:
             return None
         blocks.append(block)
     weights = transformer.transformer_weights
-    return _floats(np.hstack(blocks)) if blocks and not weights else None
+    return _to_single_precision(np.hstack(blocks)) if blocks and not weights else None
 
 
-def _selected(X: pd.DataFrame, columns: Any) -> list[pd.Series] | None:
+def _select_columns(X: pd.DataFrame, columns: Any) -> list[pd.Series] | None:
     """Select columns by a list of names or indices; return None for other selectors."""
     kinds = {type(column) for column in columns} if isinstance(columns, list) else set()
     if not X.columns.is_unique or kinds not in ({str}, {int}):
@@ -709,7 +709,7 @@ def _selected(X: pd.DataFrame, columns: Any) -> list[pd.Series] | None:
     return [X[column] if kinds == {str} else X.iloc[:, column] for column in columns]
 
 
-def _one_hot(encoder: OneHotEncoder, columns: list[pd.Series]) -> np.ndarray | None:
+def _one_hot_columns(encoder: OneHotEncoder, columns: list[pd.Series]) -> np.ndarray | None:
     """Return one-hot columns, 0 for unseen values; None if the encoder has other settings."""
     merges = encoder.min_frequency is not None or encoder.max_categories is not None
     if encoder.handle_unknown != "ignore" or encoder.drop is not None or merges:

@@ -13,7 +13,7 @@ from skescore._validation import check_instance
 from skescore.constraints import ConstrainedRules
 from skescore.extractors._base import Extraction, documented
 from skescore.extractors._cart import CARTExtractor
-from skescore.extractors._features import chosen_features
+from skescore.extractors._features import feature_indices
 from skescore.extractors._input import without_vacuous_conditions
 from skescore.rules import Fallback, Rule, RuleSet, with_statistics
 from skescore.rules.exporters import readable_bounds
@@ -124,7 +124,7 @@ class RevisedRulesExtractor(CARTExtractor):
 
     def _extract_rules(self, extraction: Extraction) -> RuleSet:
         """Replace the changed rules by rules extracted from their rows, and keep the others."""
-        earlier = self._checked_rules(extraction)
+        earlier = self._check_rules(extraction)
         rows = self._encoder.decode(extraction.X) if self._encoder else extraction.X
         group = np.asarray(earlier.assign(rows))
         group[group < 0] = len(earlier)
@@ -150,7 +150,7 @@ class RevisedRulesExtractor(CARTExtractor):
             labels = extraction.classes[labels]
         return with_statistics(revised, rows, labels)
 
-    def _checked_rules(self, extraction: Extraction) -> RuleSet:
+    def _check_rules(self, extraction: Extraction) -> RuleSet:
         """Return the earlier rules; raise a ValueError if they do not suit the rows."""
         rules: RuleSet = self.rules
         names = list(map(str, extraction.settings["feature_names"]))
@@ -183,11 +183,11 @@ class RevisedRulesExtractor(CARTExtractor):
             # Other rules may predict the classes that these rules do not.
             warnings.filterwarnings("ignore", "max_leaf_nodes=.* is less than the")
             names = part.settings["feature_names"]
-            chosen = None if self.features is None else chosen_features(self.features, names)
+            chosen = None if self.features is None else feature_indices(self.features, names)
             if constraints is None:
-                leaves = self._rules_on(part, chosen)
+                leaves = self._learn_on_features(part, chosen)
             else:
-                leaves = self._constrained_extraction(part, chosen, constraints)
+                leaves = self._learn_constrained(part, chosen, constraints)
         leaves = without_vacuous_conditions(leaves)
         if constraints is not None and constraints.thresholds:
             return leaves

@@ -23,7 +23,7 @@ SAMPLINGS = ("permute", "permute-near", "permute-mixed", "interpolate", "boundar
 #: Default number of query rows.
 N_QUERIES = 8000
 #: Probability that a generated row takes a value from its second parent.
-_EXCHANGE = 0.5
+_EXCHANGE_PROBABILITY = 0.5
 #: Number of nearest rows from which the second parent of a generated row is drawn.
 _N_PARTNERS = 10
 #: Bisection steps towards the decision boundary.
@@ -194,7 +194,7 @@ class RowGenerator:
             The rows, nearer to the data than those of :meth:`permute`.
         """
         first = self._draw_rows(_FIRST, n_rows)
-        return self._exchange(first, self._neighbors(first))
+        return self._exchange(first, self._draw_neighbors(first))
 
     def permute_mixed(self, n_rows: int) -> np.ndarray:
         """Return rows of :meth:`permute` and of :meth:`permute_near`, half of each.
@@ -214,7 +214,7 @@ class RowGenerator:
 
     def _exchange(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return rows with each value from one of two rows."""
-        is_exchanged = self._uniform_cells(len(first)) < _EXCHANGE
+        is_exchanged = self._uniform_cells(len(first)) < _EXCHANGE_PROBABILITY
         return np.where(is_exchanged, self.X[second], self.X[first])
 
     def interpolate(self, n_rows: int) -> np.ndarray:
@@ -231,7 +231,7 @@ class RowGenerator:
             The rows.
         """
         first = self._draw_rows(_FIRST, n_rows)
-        second = self._neighbors(first)
+        second = self._draw_neighbors(first)
         position = self._uniform(_POSITION, n_rows)[:, None]
         return self.kinds.between(self.X[first], self.X[second], position)
 
@@ -279,7 +279,7 @@ class RowGenerator:
         n_lines = -(-n_rows // _N_BISECTIONS)
         predictions = query(self.X)
         first = self._draw_rows(_FIRST, n_lines)
-        second = self._opposites(first, predictions)
+        second = self._draw_opposites(first, predictions)
         low, high = np.zeros((n_lines, 1)), np.ones((n_lines, 1))
         parts = []
         for step in range(_N_BISECTIONS):
@@ -293,7 +293,7 @@ class RowGenerator:
                 high = np.where(is_first_side, high, position)
         return np.concatenate(parts)[:n_rows]
 
-    def _neighbors(self, first: np.ndarray) -> np.ndarray:
+    def _draw_neighbors(self, first: np.ndarray) -> np.ndarray:
         """Draw one of the nearest rows for each of some rows."""
         nearest = self._nearest_rows()
         n_each = nearest.shape[1]
@@ -302,14 +302,14 @@ class RowGenerator:
 
     def _nearest_rows(self) -> np.ndarray:
         """Return the indices of the rows nearest to each row, among the first `_MAX_NEIGHBORS`."""
-        scaled = self._scaled()
+        scaled = self._scale_rows()
         candidates = np.arange(len(scaled))[:_MAX_NEIGHBORS]  # rows are in random order
         n_each = min(_N_PARTNERS + 1, len(candidates))
         search = NearestNeighbors(n_neighbors=n_each).fit(scaled[candidates])
         indices = search.kneighbors(scaled, return_distance=False)
         return np.asarray(candidates[indices[:, 1:] if n_each > 1 else indices])
 
-    def _scaled(self) -> np.ndarray:
+    def _scale_rows(self) -> np.ndarray:
         """Return the rows in units of standard deviations, with an indicator per category."""
         columns = []
         for j in range(self.X.shape[1]):
@@ -327,7 +327,7 @@ class RowGenerator:
             columns.append((filled / spread if spread > 0 else filled)[:, None])
         return np.hstack(columns)
 
-    def _opposites(self, first: np.ndarray, predictions: np.ndarray) -> np.ndarray:
+    def _draw_opposites(self, first: np.ndarray, predictions: np.ndarray) -> np.ndarray:
         """Draw a row with another prediction for each row at `first`; any row if all agree."""
         order = np.argsort(predictions, kind="stable")
         ordered = predictions[order]
@@ -433,7 +433,7 @@ class QuerySampler:
             The rows.
         """
         if callable(self.sampling):
-            return self._call(training.rows.shape[1])
+            return self._call_sampling(training.rows.shape[1])
         generator = RowGenerator(training.rows, self.encoder.categories, self.seed)
         if self.sampling == "boundary":
             assert oracle is not None
@@ -444,7 +444,7 @@ class QuerySampler:
     def _predict(self, rows: np.ndarray, oracle: Oracle) -> np.ndarray:
         return oracle.query(self.encoder.decode(rows) if self.encoder else rows, cache=False)
 
-    def _call(self, n_features: int) -> np.ndarray:
+    def _call_sampling(self, n_features: int) -> np.ndarray:
         """Return the rows of the user's function, with codes in categorical columns."""
         assert callable(self.sampling)
         drawn = convert_rows(self.sampling(self.X, self.n_queries, self.seed))

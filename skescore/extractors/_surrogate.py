@@ -124,10 +124,14 @@ class SurrogateExtractor(BaseExtractor):
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         settings, classification = extraction.settings, extraction.task == "classification"
-        present, codes = np.unique(extraction.predictions, return_inverse=True)
-        if len(present) == 1:
+        present_codes, codes = np.unique(extraction.predictions, return_inverse=True)
+        if len(present_codes) == 1:
             self.learner_ = None
-            value = settings["classes"][int(present[0])] if classification else float(present[0])
+            value = (
+                settings["classes"][int(present_codes[0])]
+                if classification
+                else float(present_codes[0])
+            )
             return RuleSet([Rule((), value)], **settings)
         y = codes if classification else extraction.predictions
         X = pd.DataFrame(
@@ -147,9 +151,9 @@ class SurrogateExtractor(BaseExtractor):
                 f"learner must find rules for {extraction.task}, got rules for {rules.task} of "
                 f"{type(self.learner_).__name__}."
             )
-        rules = _on_columns(rules, self.learner_, list(map(str, X.columns)))
+        rules = _convert_to_columns(rules, self.learner_, list(map(str, X.columns)))
         if classification:
-            rules = _relabeled(rules, present, settings["classes"])
+            rules = _restore_classes(rules, present_codes, settings["classes"])
         fallback = settings["fallback"] if rules.fallback is None else rules.fallback
         return rules.replace(
             feature_names=settings["feature_names"], domain=settings["domain"], fallback=fallback
@@ -183,7 +187,7 @@ def _check_signature(function: Any) -> None:
         ) from error
 
 
-def _on_columns(ruleset: RuleSet, learner: Any, names: list[str]) -> RuleSet:
+def _convert_to_columns(ruleset: RuleSet, learner: Any, names: list[str]) -> RuleSet:
     """Convert rules on some columns, in any order, to rules on all columns."""
     rule_names = list(ruleset.feature_names)
     n_fitted = getattr(learner, "n_features_in_", len(names))
@@ -201,7 +205,7 @@ def _on_columns(ruleset: RuleSet, learner: Any, names: list[str]) -> RuleSet:
     return in_user_units(ruleset, AffineMap.identity(tuple(names)).take(column_index))
 
 
-def _code(label: Any) -> int:
+def _label_code(label: Any) -> int:
     """Convert a label, which may be text, to an integer; return -1 if it is not an integer."""
     try:
         return int(label) if float(label).is_integer() else -1
@@ -209,17 +213,20 @@ def _code(label: Any) -> int:
         return -1
 
 
-def _relabeled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> RuleSet:
+def _restore_classes(ruleset: RuleSet, present_codes: np.ndarray, classes: list[Any]) -> RuleSet:
     """Replace the predicted labels 0, 1, ... of rules by the original classes."""
-    code_of = {label: _code(label) for label in ruleset.classes or ()}
-    if wrong := [label for label, code in code_of.items() if code not in range(len(present))]:
+    code_of = {label: _label_code(label) for label in ruleset.classes or ()}
+    if invalid_labels := [
+        label for label, code in code_of.items() if code not in range(len(present_codes))
+    ]:
         raise ValueError(
-            f"learner must predict the labels of y, 0 to {len(present) - 1}, got {listed(wrong)}. "
-            "Let the rules predict these numbers; fit replaces them by the classes."
+            f"learner must predict the labels of y, 0 to {len(present_codes) - 1}, got "
+            f"{listed(invalid_labels)}. Let the rules predict these numbers; fit replaces them by "
+            "the classes."
         )
-    class_index = [int(present[code]) for code in code_of.values()]
+    class_index = [int(present_codes[code]) for code in code_of.values()]
 
-    def spread(counts: tuple[float, ...] | None) -> tuple[float, ...] | None:
+    def expand_counts(counts: tuple[float, ...] | None) -> tuple[float, ...] | None:
         if counts is None:
             return None
         result = [0.0] * len(classes)
@@ -228,7 +235,7 @@ def _relabeled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> Rul
         return tuple(result)
 
     def name(label: Any) -> Any:
-        return classes[int(present[code_of[label]])]
+        return classes[int(present_codes[code_of[label]])]
 
     rules = [
         replace(
@@ -237,8 +244,8 @@ def _relabeled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> Rul
             statistics=rule.statistics
             and replace(
                 rule.statistics,
-                class_counts=spread(rule.statistics.class_counts),
-                target_counts=spread(rule.statistics.target_counts),
+                class_counts=expand_counts(rule.statistics.class_counts),
+                target_counts=expand_counts(rule.statistics.target_counts),
             ),
         )
         for rule in ruleset.rules
@@ -248,6 +255,6 @@ def _relabeled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> Rul
         fallback = replace(
             fallback,
             output=name(fallback.output),
-            class_counts=spread(fallback.class_counts),
+            class_counts=expand_counts(fallback.class_counts),
         )
     return ruleset.replace(rules=rules, classes=classes, fallback=fallback)

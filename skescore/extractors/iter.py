@@ -156,15 +156,15 @@ def _uniform(keys: np.ndarray) -> np.ndarray:
 
 
 #: Distance, as a share of a step, below which two faces are the same.
-_SNAP = 1e-6
+_SNAP_TOLERANCE = 1e-6
 #: Number of row codes that are kept in memory.
-_KEPT_CODES = 1 << 22
+_MAX_CACHED_CODES = 1 << 22
 #: Share of a strip's volume that its points must represent before the strip is used.
-_FRESH = 0.7
+_MIN_SHARE_TO_USE = 0.7
 #: Share of a strip's volume above which its points are not updated.
-_NEARLY_ALL = 0.95
+_MAX_SHARE_TO_UPDATE = 0.95
 #: Largest number of coordinates in one query of the black box.
-_MOST_NUMBERS = 1 << 22
+_MAX_QUERY_NUMBERS = 1 << 22
 
 
 class RowOrder:
@@ -318,13 +318,13 @@ class GrowingBoxes:
         largest = self.n_features**2 + self.n_features * (self.n_features - 1) // 2
         self._code_type = np.min_scalar_type(largest)
         self._codes: OrderedDict[int, np.ndarray] = OrderedDict()
-        self._most_codes = max(8, self.n_features, _KEPT_CODES // n_rows)
+        self._max_cached_boxes = max(8, self.n_features, _MAX_CACHED_CODES // n_rows)
         #: Bounds that boxes had when their strips were sampled.
         self._snapshots = np.empty((64, 2, self.n_features))
         self._n_snapshots = 0
-        self._reserve(16)
+        self._allocate(16)
 
-    def _reserve(self, capacity: int) -> None:
+    def _allocate(self, capacity: int) -> None:
         sizes = {
             "features": self.n_features,
             "faces": self.n_faces,
@@ -358,17 +358,17 @@ class GrowingBoxes:
         lower, upper = self.around(row)
         while True:
             apart = (self.lower[in_use] >= upper) | (self.upper[in_use] <= lower)
-            met = np.flatnonzero(~apart.any(axis=1))
-            if not len(met):
+            overlapping = np.flatnonzero(~apart.any(axis=1))
+            if not len(overlapping):
                 return lower, upper
-            box_lower, box_upper = self.lower[met[0]], self.upper[met[0]]
-            away = np.full(len(x), -1.0)
+            box_lower, box_upper = self.lower[overlapping[0]], self.upper[overlapping[0]]
+            distances = np.full(len(x), -1.0)
             for j in self.active:
                 if x[j] >= box_upper[j]:
-                    away[j] = (x[j] - box_upper[j]) / self.steps[j]
+                    distances[j] = (x[j] - box_upper[j]) / self.steps[j]
                 elif x[j] < box_lower[j]:
-                    away[j] = (box_lower[j] - x[j]) / self.steps[j]
-            j = int(away.argmax())
+                    distances[j] = (box_lower[j] - x[j]) / self.steps[j]
+            j = int(distances.argmax())
             if x[j] >= box_upper[j]:
                 lower[j] = box_upper[j]
             else:
@@ -377,36 +377,36 @@ class GrowingBoxes:
     def add_box(self, lower: np.ndarray, upper: np.ndarray) -> int:
         """Add a box that overlaps no other box and contains at least one row."""
         check_deadline()
-        b = self._new(lower, upper)
-        rows = np.flatnonzero(self._code(b) == 0)
+        b = self._append_box(lower, upper)
+        rows = np.flatnonzero(self._row_codes(b) == 0)
         self.owner[rows] = b
         mean = self.predictions.rows(rows, np.zeros(len(rows), dtype=np.intp), 1)[0] / len(rows)
-        self._start(b, mean)
+        self._initialize_box(b, mean)
         return b
 
     def split_off(self, box: int, face: int) -> int:
         """Turn a strip into a new box."""
-        j, mean = face >> 1, self._means(box)[face]
+        j, mean = face >> 1, self._strip_means(box)[face]
         lower, upper = self.lower[box].copy(), self.upper[box].copy()
         if face & 1:
             lower[j], upper[j] = upper[j], self.far[box, face]
         else:
             lower[j], upper[j] = self.far[box, face], lower[j]
-        codes = self._code(box).copy()
+        codes = self._row_codes(box).copy()
         left = self.order.between(j, self.near_rank[box, 2 * j], self.near_rank[box, 2 * j + 1])
         entered = self._slab(box, face)
         codes[left] += self.n_features + j
         codes[entered] -= self.n_features + j
-        b = self._new(lower, upper)
-        self._keep(b, codes)
+        b = self._append_box(lower, upper)
+        self._cache_codes(b, codes)
         self.owner[entered[codes[entered] == 0]] = b
-        self._start(b, mean)
+        self._initialize_box(b, mean)
         return b
 
     def grow(self, b: int, face: int) -> None:
         """Move a face of a box to the far end of its strip."""
         j, d = face >> 1, self.n_features
-        slab, codes = self._slab(b, face), self._code(b)
+        slab, codes = self._slab(b, face), self._row_codes(b)
         left = codes[slab] - (d + j)  # all these rows were outside along j
         codes[slab] = left
         near = left < 2 * d
@@ -414,22 +414,22 @@ class GrowingBoxes:
         inside = left == 0
         self.owner[slab[inside]] = b
 
-        mean = self._means(b)[face]
+        mean = self._strip_means(b)[face]
         width = self._extent(b, j)
         (self.upper if face & 1 else self.lower)[b, j] = self.far[b, face]
         self._widen(b, face, width / self._extent(b, j), mean)
         self.near_rank[b, face] = self.far_rank[b, face]
         self._add_strip(b, face)
-        self._count(b, slab[~inside], left[~inside] - d)
-        shortened, shortened_boxes = self._make_room(b)
+        self._add_rows_to_strips(b, slab[~inside], left[~inside] - d)
+        shortened, shortened_boxes = self._shorten_overlapping_strips(b)
         for changed in {face: None} | dict.fromkeys(shortened):
             self._recount(b, changed)
         for other in [b, *dict.fromkeys(shortened_boxes)]:
             self._compare_strips(other)
 
-    def _new(self, lower: np.ndarray, upper: np.ndarray) -> int:
+    def _append_box(self, lower: np.ndarray, upper: np.ndarray) -> int:
         if self.n_boxes == self._capacity:
-            self._reserve(2 * self._capacity)
+            self._allocate(2 * self._capacity)
         b = self.n_boxes
         self.n_boxes += 1
         self.lower[b], self.upper[b] = lower, upper
@@ -438,16 +438,16 @@ class GrowingBoxes:
             self.near_rank[b, 2 * j + 1] = self.order.rank(j, upper[j])
         return b
 
-    def _start(self, b: int, mean: np.ndarray) -> None:
+    def _initialize_box(self, b: int, mean: np.ndarray) -> None:
         """Set the output and the strips of a new box."""
         self.mean[b] = self.first_mean[b] = mean
         for j in self.active:
             self._add_strip(b, 2 * j)
             self._add_strip(b, 2 * j + 1)
-        _, shortened_boxes = self._make_room(b)
-        codes, d = self._code(b), self.n_features
+        _, shortened_boxes = self._shorten_overlapping_strips(b)
+        codes, d = self._row_codes(b), self.n_features
         outside_once = np.flatnonzero((codes >= d) & (codes < 2 * d))
-        self._count(b, outside_once, codes[outside_once] - d)
+        self._add_rows_to_strips(b, outside_once, codes[outside_once] - d)
         for other in [b, *dict.fromkeys(shortened_boxes)]:
             self._compare_strips(other)
 
@@ -468,7 +468,12 @@ class GrowingBoxes:
         self.share[b] *= old_share
         self.share[b, face ^ 1] = opposite_share
 
-    def _code(self, b: int) -> np.ndarray:
+    def _row_codes(self, b: int) -> np.ndarray:
+        """Return the position of each row relative to a box, with d features.
+
+        The code is 0 inside the box, d + j outside along feature j only, and more than 2 d outside
+        along several features.
+        """
         codes = self._codes.get(b)
         if codes is not None:
             self._codes.move_to_end(b)
@@ -478,12 +483,12 @@ class GrowingBoxes:
             weight, start = self.n_features + j, self.near_rank[b, 2 * j]
             codes[self.order.between(j, 0, start)] += weight
             codes[self.order.between(j, self.near_rank[b, 2 * j + 1], len(codes))] += weight
-        self._keep(b, codes)
+        self._cache_codes(b, codes)
         return codes
 
-    def _keep(self, b: int, codes: np.ndarray) -> None:
+    def _cache_codes(self, b: int, codes: np.ndarray) -> None:
         self._codes[b] = codes
-        if len(self._codes) > self._most_codes:  # bounds the memory for many boxes
+        if len(self._codes) > self._max_cached_boxes:  # bounds the memory for many boxes
             self._codes.popitem(last=False)
 
     def _slab(self, b: int, face: int) -> np.ndarray:
@@ -506,7 +511,7 @@ class GrowingBoxes:
 
     def _snap(self, j: int, bound: float) -> float:
         """Snap a bound to a face or border of the domain at nearly the same position."""
-        slack = _SNAP * self.steps[j]
+        slack = _SNAP_TOLERANCE * self.steps[j]
         if bound >= self.domain_upper[j] - slack:
             return np.inf
         if bound <= self.domain_lower[j] + slack:
@@ -517,7 +522,7 @@ class GrowingBoxes:
                 return float(faces[near[0]])
         return float(bound)
 
-    def _make_room(self, b: int) -> tuple[list[int], list[int]]:
+    def _shorten_overlapping_strips(self, b: int) -> tuple[list[int], list[int]]:
         """Shorten a box's strips that overlap other boxes, and other boxes' strips that overlap it.
 
         Return the faces of shortened strips of b, whose rows must be recounted, and the other boxes
@@ -568,7 +573,7 @@ class GrowingBoxes:
         self.far[b, face] = self.upper[b, j] if face & 1 else self.lower[b, j]
         self.far_rank[b, face] = self.near_rank[b, face]
 
-    def _count(self, b: int, rows: np.ndarray, features: np.ndarray) -> None:
+    def _add_rows_to_strips(self, b: int, rows: np.ndarray, features: np.ndarray) -> None:
         """Add rows that are outside a box along only one feature to the strips around them."""
         features = features.astype(np.intp)
         values = self.X[rows, features]
@@ -583,7 +588,7 @@ class GrowingBoxes:
     def _recount(self, b: int, face: int) -> None:
         """Recount the rows of one strip."""
         slab = self._slab(b, face)
-        rows = slab[self._code(b)[slab] == self.n_features + (face >> 1)]
+        rows = slab[self._row_codes(b)[slab] == self.n_features + (face >> 1)]
         self.n[b, face] = len(rows)
         self.sums[b, face] = self.predictions.rows(rows, np.zeros(len(rows), dtype=np.intp), 1)[0]
 
@@ -592,14 +597,14 @@ class GrowingBoxes:
 
         Return False if no step is possible.
         """
-        choice, stale = self._best(), self._stale()
+        choice, stale = self._choose_strip(), self._stale()
         if stale.any():
             # Before a new box is created, all strips that may have smaller gaps are updated.
             nothing_near = choice is None or self.gap[choice] > self.limit
             if nothing_near or stale[choice]:
                 self._sample_strips(stale.size if nothing_near else max(4, self.n_features // 2))
                 stale = self._stale()
-                choice = self._best(~stale)
+                choice = self._choose_strip(~stale)
         if choice is None:
             return bool(stale.any())
         if self.gap[choice] > self.limit:
@@ -611,7 +616,7 @@ class GrowingBoxes:
         return True
 
     def grow_all(self, max_steps: int, fill_gaps: bool) -> int:
-        """Grow boxes until no step is possible, or for `max_steps` steps; return their number.
+        """Grow boxes until no step is possible or `max_steps` are made; return the number of steps.
 
         With `fill_gaps`, new boxes start at the first row without a box.
         """
@@ -626,7 +631,7 @@ class GrowingBoxes:
             self.add_box(*self.around_uncovered(row))
         return max_steps
 
-    def _best(self, allowed: np.ndarray | None = None) -> tuple[int, int] | None:
+    def _choose_strip(self, allowed: np.ndarray | None = None) -> tuple[int, int] | None:
         """Return the box and face of the next strip; None if there is none."""
         in_use = slice(0, self.n_boxes)
         gap, n = self.gap[in_use], self.n[in_use]
@@ -652,13 +657,14 @@ class GrowingBoxes:
         return self.open[in_use] & lacks & (self.share[in_use] < share)
 
     def _stale(self) -> np.ndarray:
-        return self._undersampled(_FRESH)
+        """Return a mask of strips that need further points before they are used."""
+        return self._undersampled(_MIN_SHARE_TO_USE)
 
     def _n_points(self, b: int) -> np.ndarray:
         """Return the number of points per strip, which replace missing rows."""
         return np.maximum(self._min_examples - self.n[b], 0)
 
-    def _means(self, b: int) -> np.ndarray:
+    def _strip_means(self, b: int) -> np.ndarray:
         """Return the mean vectors of all strips of a box; zeros for empty strips."""
         points = self._n_points(b)
         total = np.maximum(self.n[b] + points, 1)
@@ -670,7 +676,7 @@ class GrowingBoxes:
 
     def _compare_strips(self, b: int) -> None:
         """Update the gaps and impurities of all strips of a box."""
-        means = self._means(b)
+        means = self._strip_means(b)
         gap = self.predictions.gaps(means, (self.mean if self._follow else self.first_mean)[b])
         impurity = self.predictions.impurities(means)
         if self._min_examples == 0:
@@ -688,31 +694,35 @@ class GrowingBoxes:
     def _sample_strips(self, max_strips: int) -> None:
         """Sample all strips without points, and the next `max_strips` others, in one query."""
         in_use = slice(0, self.n_boxes)
-        flat = np.flatnonzero(self._undersampled(_NEARLY_ALL))
+        flat = np.flatnonzero(self._undersampled(_MAX_SHARE_TO_UPDATE))
         unknown = self.share[in_use].ravel()[flat] == 0
         gap = np.where(unknown, -1.0, self.gap[in_use].ravel()[flat])
         n, impurity = self.n[in_use].ravel()[flat], self.impurity[in_use].ravel()[flat]
         order = np.lexsort((impurity, -n, gap))
-        room = max(1, _MOST_NUMBERS // (self._min_examples * self.n_features))
+        room = max(1, _MAX_QUERY_NUMBERS // (self._min_examples * self.n_features))
         flat = flat[order][: min(max_strips + int(unknown.sum()), room)]
         boxes, faces = np.divmod(flat, self.n_faces)
-        self._sample(boxes, faces)
+        self._query_strips(boxes, faces)
         for b in np.unique(boxes).tolist():
             self._compare_strips(b)
 
-    def _sample(self, boxes: np.ndarray, faces: np.ndarray) -> None:
-        at, features, share = np.arange(len(boxes)), faces >> 1, self.share[boxes, faces]
+    def _query_strips(self, boxes: np.ndarray, faces: np.ndarray) -> None:
+        """Query the black box at points in strips, and update their means."""
+        positions, features, share = np.arange(len(boxes)), faces >> 1, self.share[boxes, faces]
         lower = np.maximum(self.lower[boxes], self.domain_lower)
         upper = np.minimum(self.upper[boxes], self.domain_upper)
         last, self.snapshot[boxes, faces] = (
             self.snapshot[boxes, faces],
             self._keep_bounds(boxes, lower, upper),
         )
-        near = np.where(faces & 1, upper[at, features], lower[at, features])
+        near = np.where(faces & 1, upper[positions, features], lower[positions, features])
         far = np.clip(
             self.far[boxes, faces], self.domain_lower[features], self.domain_upper[features]
         )
-        lower[at, features], upper[at, features] = np.minimum(near, far), np.maximum(near, far)
+        lower[positions, features], upper[positions, features] = (
+            np.minimum(near, far),
+            np.maximum(near, far),
+        )
 
         keys = combine(combine(boxes, faces), self.draws[boxes, faces])
         self.draws[boxes, faces] += 1
@@ -732,11 +742,11 @@ class GrowingBoxes:
             encoded = self.predictions.encode(self._query(points[queried]))
             sums = self.predictions.sums(encoded, owner, len(boxes))
             count = np.bincount(owner, minlength=len(boxes))
-            got = count > 0
-            strips = boxes[got], faces[got]
-            old = share[got, None]
+            has_points = count > 0
+            strips = boxes[has_points], faces[has_points]
+            old = share[has_points, None]
             self.point_mean[strips] = old * self.point_mean[strips] + (1 - old) * (
-                sums[got] / count[got, None]
+                sums[has_points] / count[has_points, None]
             )
         self.share[boxes, faces] = 1
 
@@ -991,7 +1001,7 @@ class ITERExtractor(BaseExtractor):
         )
         for feature in extraction.categories:  # faces lie between values
             steps[feature] = max(1.0, np.ceil(steps[feature]))
-        ignored = _columns(self.ignore_dimensions, extraction.settings["feature_names"])
+        ignored = _column_indices(self.ignore_dimensions, extraction.settings["feature_names"])
         steps[ignored] = 0.0
         free = np.flatnonzero(steps > 0)
         chosen = free[
@@ -1034,12 +1044,12 @@ class ITERExtractor(BaseExtractor):
         lower, upper = growing.lower[boxes_with_rows], growing.upper[boxes_with_rows]
         rule = np.zeros(growing.n_boxes, dtype=np.intp)
         rule[boxes_with_rows] = np.arange(len(boxes_with_rows))
-        at_first = growing.predictions.outputs(growing.first_mean[boxes_with_rows])
+        first_outputs = growing.predictions.outputs(growing.first_mean[boxes_with_rows])
         if extraction.classes is not None:
             counts = _class_counts(
                 y_pred, rule[owner], len(boxes_with_rows), len(extraction.classes)
             )
-            outputs = counts.argmax(axis=1) if self.refresh_output else at_first
+            outputs = counts.argmax(axis=1) if self.refresh_output else first_outputs
             first, joined = join_touching(lower, upper, outputs)
             rule[boxes_with_rows] = joined
             counts = _class_counts(y_pred, rule[owner], len(first), len(extraction.classes))
@@ -1051,7 +1061,7 @@ class ITERExtractor(BaseExtractor):
             mean = np.bincount(box, y_pred) / n_rows
             squares = (y_pred - mean[box]) ** 2
             deviation = np.sqrt(np.bincount(box, squares) / n_rows)
-            outputs = mean if self.refresh_output else at_first
+            outputs = mean if self.refresh_output else first_outputs
             conclusions = Conclusions(
                 outputs, n_rows=n_rows, mean=mean, standard_deviation=deviation
             )
@@ -1064,7 +1074,7 @@ def _class_counts(codes: np.ndarray, rule: np.ndarray, n_rules: int, n_classes: 
     return counts.reshape(n_rules, n_classes)
 
 
-def _columns(columns_or_names: Any, names: Any) -> list[int]:
+def _column_indices(columns_or_names: Any, names: Any) -> list[int]:
     """Return the indices of columns given by index or name."""
     if isinstance(columns_or_names, str) or not isinstance(columns_or_names, Sequence | np.ndarray):
         raise TypeError(

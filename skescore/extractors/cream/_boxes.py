@@ -25,8 +25,8 @@ from threadpoolctl import ThreadpoolController
 from skescore import _validation as check
 from skescore._random import combine, draw_seed
 from skescore.extractors._features import (
+    check_importances,
     feature_importances,
-    given_importances,
     important_features,
 )
 from skescore.extractors._sharing import Sharing, digest, once
@@ -47,22 +47,22 @@ _ADDED_VARIANCE = 1e-4
 #: Limits of expectation maximization: number of steps, and change of the mean log-likelihood.
 _MAX_STEPS, _TOLERANCE = 50, 1e-3
 #: Largest number of rows to which mixtures are fitted; other rows get the likeliest component.
-_MIXTURE_ROWS = 1000
+_MAX_MIXTURE_ROWS = 1000
 #: Number of rows whose distances to neighbors determine the first radius.
-_CURVE_ROWS = 300
+_MAX_CURVE_ROWS = 300
 #: Largest number of rows of a component that are clustered; other rows join the cluster of the
 #: nearest clustered row.
-_CLUSTERED_ROWS = 600
+_MAX_CLUSTERED_ROWS = 600
 #: Smallest initial radius, in units of a typical deviation.
-_LEAST_RADIUS = 1e-3
+_MIN_RADIUS = 1e-3
 #: Smallest number of rows within the radius of a core row, including the row itself.
 _MIN_ROWS = 5
 #: Increment of the radius as a share of the initial one, and number of increments.
-_RADIUS_STEP, _MOST_RADII = 0.1, 1000
+_RADIUS_STEP, _N_RADII = 0.1, 1000
 #: Largest share of noise; at smaller radii, clusters are fragmented.
-_MOST_NOISE = 0.005
+_MAX_NOISE = 0.005
 #: Smallest number of points of a curve that may have a knee.
-_LEAST_POINTS = 3
+_MIN_CURVE_POINTS = 3
 
 
 def dense_parts(
@@ -110,7 +110,7 @@ def dense_parts(
             if not len(rows):
                 continue
             # The radius depends on the number of rows, so it is computed from the clustered ones.
-            clustered_rows = rows[_evenly(len(rows), _CLUSTERED_ROWS)]
+            clustered_rows = rows[_evenly_spaced(len(rows), _MAX_CLUSTERED_ROWS)]
             radius = first_radius(table[clustered_rows], unit)
             part = densest_cluster(table[clustered_rows, :n_features], radius, n_components)
             if len(clustered_rows) < len(rows):
@@ -137,7 +137,7 @@ def mixture_components(
     Mixtures have at least two components; the best one minimizes the criterion. Returns None if no
     mixture can be fitted.
     """
-    fitted_rows = table[_evenly(len(table), _MIXTURE_ROWS)]
+    fitted_rows = table[_evenly_spaced(len(table), _MAX_MIXTURE_ROWS)]
 
     def fit(n_components: int) -> tuple[float, np.ndarray | None]:
         try:
@@ -159,20 +159,22 @@ def mixture_components(
 class Mixture:
     """Mixture of normal distributions, estimated from the responsibilities of its components.
 
-    `shares`, of shape (n_rows, n_components), contains the responsibilities. `added_variance` is
-    added to the variance of every column.
+    `responsibilities` has the shape (n_rows, n_components). `added_variance` is added to the
+    variance of every column.
     """
 
-    def __init__(self, rows: np.ndarray, shares: np.ndarray, added_variance: float) -> None:
+    def __init__(
+        self, rows: np.ndarray, responsibilities: np.ndarray, added_variance: float
+    ) -> None:
         n_columns = rows.shape[1]
-        weights = shares.sum(axis=0) + 10 * np.finfo(float).eps
-        means = shares.T @ rows / weights[:, None]
+        weights = responsibilities.sum(axis=0) + 10 * np.finfo(float).eps
+        means = responsibilities.T @ rows / weights[:, None]
         covariances = np.empty((len(weights), n_columns, n_columns))
-        for share, mean, weight, covariance in zip(
-            shares.T, means, weights, covariances, strict=True
+        for responsibility, mean, weight, covariance in zip(
+            responsibilities.T, means, weights, covariances, strict=True
         ):
             deviations = rows - mean
-            np.matmul(share * deviations.T, deviations, out=covariance)
+            np.matmul(responsibility * deviations.T, deviations, out=covariance)
             covariance /= weight
             covariance.ravel()[:: n_columns + 1] += added_variance
         roots = np.linalg.cholesky(covariances)
@@ -197,8 +199,8 @@ class Mixture:
     def bic(self, rows: np.ndarray) -> float:
         """Return the Bayesian information criterion; smaller is better."""
         n_rows, n_columns = rows.shape
-        of_component = 1 + n_columns + n_columns * (n_columns + 1) / 2
-        n_parameters = len(self._log_weights) * of_component - 1
+        n_parameters_each = 1 + n_columns + n_columns * (n_columns + 1) / 2
+        n_parameters = len(self._log_weights) * n_parameters_each - 1
         log_likelihood = np.logaddexp.reduce(self.log_densities(rows), axis=1).sum()
         return float(n_parameters * np.log(n_rows) - 2 * log_likelihood)
 
@@ -229,10 +231,10 @@ def fit_mixture(rows: np.ndarray, n_components: int, added_variance: float, seed
 def first_radius(table: np.ndarray, unit: float) -> float:
     """Return the radius at the knee of the sorted distances to neighbors; it is positive."""
     n_neighbors = min(2 * table.shape[1], len(table))
-    distances = cdist(table[_evenly(len(table), _CURVE_ROWS)], table)
+    distances = cdist(table[_evenly_spaced(len(table), _MAX_CURVE_ROWS)], table)
     nearest = np.partition(distances, n_neighbors - 1, axis=1)[:, :n_neighbors]
     curve = np.sort(nearest.mean(axis=1))[::-1]
-    return knee_of(curve) or max(float(curve[-1]), _LEAST_RADIUS * unit)
+    return knee_of(curve) or max(float(curve[-1]), _MIN_RADIUS * unit)
 
 
 def knee_of(curve: np.ndarray) -> float | None:
@@ -247,7 +249,7 @@ def knee_of(curve: np.ndarray) -> float | None:
     V. Satopää, J. Albrecht, D. Irwin, B. Raghavan: Finding a "Kneedle" in a haystack: detecting
     knee points in system behavior. ICDCS workshops 2011. doi:10.1109/ICDCSW.2011.20
     """
-    if len(curve) < _LEAST_POINTS or not curve[0] > curve[-1]:
+    if len(curve) < _MIN_CURVE_POINTS or not curve[0] > curve[-1]:
         return None
     along = np.arange(len(curve)) / (len(curve) - 1)
     below = 1 - (curve - curve[-1]) / (curve[0] - curve[-1]) - along
@@ -263,7 +265,7 @@ def knee_of(curve: np.ndarray) -> float | None:
     return float(curve[maximum[knees[-1]]]) if len(knees) else None
 
 
-def densest_cluster(points: np.ndarray, radius: float, most_labels: int) -> np.ndarray:
+def densest_cluster(points: np.ndarray, radius: float, max_labels: int) -> np.ndarray:
     """Return the largest DBSCAN cluster at the smallest radius with few labels and little noise.
 
     The clusters at all radii follow from a minimum spanning tree of the mutual reachability
@@ -279,15 +281,17 @@ def densest_cluster(points: np.ndarray, radius: float, most_labels: int) -> np.n
     np.maximum(mutual, core[:, None], out=mutual)
     tree = linkage(squareform(mutual, checks=False), "single")
     edges, core_radii = tree[:, 2], np.sort(core)
-    radii = radius * (1 + _RADIUS_STEP * np.arange(_MOST_RADII + 1))
+    radii = radius * (1 + _RADIUS_STEP * np.arange(_N_RADII + 1))
     # At the largest distance, there is one cluster and no noise.
     changes = np.sort(np.concatenate([edges, core_radii]))
     radii = np.append(radii, changes[changes > radii[-1]])
     n_noise = len(points) - np.searchsorted(joined, radii, side="right")
     n_core = np.searchsorted(core_radii, radii, "right")
     n_clusters = n_core - np.searchsorted(edges, radii, "right")
-    few = (n_clusters + (n_noise > 0) <= most_labels) & (n_noise <= _MOST_NOISE * len(points))
-    chosen = radii[few.argmax()]
+    is_acceptable = (n_clusters + (n_noise > 0) <= max_labels) & (
+        n_noise <= _MAX_NOISE * len(points)
+    )
+    chosen = radii[is_acceptable.argmax()]
     is_core = core <= chosen
     core_labels = fcluster(tree, chosen, "distance")[is_core]
     return _largest_cluster(is_core, core_labels, distances <= chosen)
@@ -312,7 +316,7 @@ def _largest_cluster(
     return np.asarray(labels == np.bincount(labels[labels < noise]).argmax())
 
 
-def _evenly(n_rows: int, max_rows: int) -> np.ndarray:
+def _evenly_spaced(n_rows: int, max_rows: int) -> np.ndarray:
     """Return up to `max_rows` evenly spaced row indices."""
     return (
         np.arange(n_rows)
@@ -325,20 +329,20 @@ def _evenly(n_rows: int, max_rows: int) -> np.ndarray:
 
 
 #: Smallest number of rows for clustering.
-_LEAST_SAMPLES = 10
+_MIN_SAMPLES = 10
 #: Share of the best impurity reduction that the largest box must reach.
-_USEFUL = 0.5
+_MIN_REDUCTION_SHARE = 0.5
 #: Relative difference below which impurities are regarded as equal.
-_SAME = 1e-9
+_IMPURITY_TOLERANCE = 1e-9
 _INSIDE, _OUTSIDE, _CLUSTERED = 1, 2, 4
 #: Largest number of rows for moving faces, relative to the number for clustering.
 _FACE_ROWS = 4
 #: Smallest side of a box in the computation of volumes, as a share of the domain's side.
-_LEAST_SIDE = 1e-6
+_MIN_SIDE = 1e-6
 #: Number of intervals with equally many rows between the candidate positions of faces.
-_INTERVALS = 32
+_N_INTERVALS = 32
 #: Number of values that are processed at a time.
-_BLOCK = 1 << 20
+_BLOCK_SIZE = 1 << 20
 #: Smallest share of the scatter that a move of a face must remove, and most moves per feature.
 _MIN_GAIN, _MAX_MOVES = 0.002, 2
 
@@ -377,7 +381,7 @@ class BoxParameters:
         check.check_integer("gauss_components", parameters.gauss_components, 2)
         check.check_choice("criterion", parameters.criterion, CRITERIA)
         check.check_flag("scale", parameters.scale)
-        check.check_integer("max_samples", parameters.max_samples, _LEAST_SAMPLES, optional=True)
+        check.check_integer("max_samples", parameters.max_samples, _MIN_SAMPLES, optional=True)
         check.check_flag("weighted", parameters.weighted)
         check.check_number("ignore_threshold", parameters.ignore_threshold, 0.0, 1.0)
         check.check_integer(
@@ -417,7 +421,7 @@ def cluster(
     n_features, ignore_threshold = X.shape[1], parameters.ignore_threshold
     importances = np.zeros(n_features)
     if parameters.importances is not None:
-        importances = given_importances(parameters.importances, n_features)
+        importances = check_importances(parameters.importances, n_features)
     chosen = important_features(X, *target.importance_target(None), parameters.n_features_to_select)
     if sharing is not None and len(chosen) < n_features:
         sharing = sharing.narrowed(digest(chosen))
@@ -436,17 +440,17 @@ def cluster(
     # The last used box covers the rest of the domain.
     lower[-1], upper[-1] = -np.inf, np.inf
     return Clustering(
-        _closed(lower, upper), target.conclude(labels, len(used)), labels, importances
+        _make_box_table(lower, upper), target.conclude(labels, len(used)), labels, importances
     )
 
 
-def _closed(lower: np.ndarray, upper: np.ndarray) -> BoxTable:
+def _make_box_table(lower: np.ndarray, upper: np.ndarray) -> BoxTable:
     return BoxTable(lower, upper, lower > -np.inf, upper < np.inf)
 
 
 def _assign(X: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: Any) -> np.ndarray:
     """Return the index of the first box that contains each row."""
-    matcher = Matcher(_closed(lower, upper), [()] * len(lower))
+    matcher = Matcher(_make_box_table(lower, upper), [()] * len(lower))
     first = matcher.first(RowTable(X, names), slice(0, len(X)))
     return np.append(np.arange(len(lower)), -1).take(first, mode="clip")
 
@@ -516,9 +520,9 @@ class BoxGrower:
 
     def _split(self, node: _BoxNode) -> tuple[_BoxNode, _BoxNode] | None:
         """Split a node by the best inner box; return None if there is none."""
-        rows = self._sampled(node)
+        rows = self._sample_rows(node)
         boxes = []
-        for lower, upper in self._candidates(node, rows):
+        for lower, upper in self._find_boxes(node, rows):
             inside = self._inside(rows, lower, upper)
             if 0 < inside.sum() < len(rows):
                 boxes.append((self._evaluate(rows, inside, lower, upper), lower, upper))
@@ -527,7 +531,7 @@ class BoxGrower:
         impurity = self._target.impurity(rows)
         chosen = self._choose([candidate for candidate, _, _ in boxes], impurity)
         best, lower, upper = boxes[chosen]
-        if best.impurity > impurity * (1 + _SAME) and self._parameters.weighted:
+        if best.impurity > impurity * (1 + _IMPURITY_TOLERANCE) and self._parameters.weighted:
             return None  # linear models of few rows overfit, which increases the impurity
         inside = self._inside(node.rows, lower, upper)
         level = node.level + 1
@@ -543,23 +547,25 @@ class BoxGrower:
             ),
         )
 
-    def _sampled(self, node: _BoxNode) -> np.ndarray:
+    def _sample_rows(self, node: _BoxNode) -> np.ndarray:
+        """Draw the rows of a node from which boxes are computed."""
         max_samples = self._parameters.max_samples
         return (
             node.rows
             if max_samples is None
-            else self._drawn(node.rows, _FACE_ROWS * max_samples, node.key)
+            else self._draw_rows(node.rows, _FACE_ROWS * max_samples, node.key)
         )
 
-    def _drawn(self, rows: np.ndarray, max_rows: int, key: np.ndarray) -> np.ndarray:
+    def _draw_rows(self, rows: np.ndarray, max_rows: int, key: np.ndarray) -> np.ndarray:
         if len(rows) <= max_rows:
             return rows
         generator = np.random.default_rng(int(key))
         return rows[np.sort(generator.choice(len(rows), max_rows, replace=False))]
 
-    def _candidates(self, node: _BoxNode, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _find_boxes(self, node: _BoxNode, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the candidate boxes inside a node, one around each dense part."""
         max_samples = self._parameters.max_samples or len(rows)
-        clustered_rows = self._drawn(rows, max_samples, combine(node.key, _CLUSTERED))
+        clustered_rows = self._draw_rows(rows, max_samples, combine(node.key, _CLUSTERED))
         features = self._X[clustered_rows]
         table = features[:, self._varying]
         unit = 1.0
@@ -567,26 +573,26 @@ class BoxGrower:
             table = (table - self._mean[self._varying]) / self._deviation[self._varying]
         else:
             unit = float(np.median(self._deviation[self._varying]))
-        described = self._target.columns(clustered_rows, self._parameters.scale)
+        target_columns = self._target.columns(clustered_rows, self._parameters.scale)
         if self._parameters.scale:
             # The target gets as much weight as all features together.
-            described = described * np.sqrt(len(self._varying))
+            target_columns = target_columns * np.sqrt(len(self._varying))
         seed = int(combine(node.key, _INSIDE + _OUTSIDE) >> np.uint64(33))
         parts = dense_parts(
-            np.column_stack([table, described]),
+            np.column_stack([table, target_columns]),
             len(self._varying),
             self._parameters.gauss_components,
             self._parameters.criterion,
             seed,
             unit,
             # The table is the same for means and for linear models, which share the result.
-            self._part((digest(clustered_rows), seed, self._parameters.scale)),
+            self._shared_part((digest(clustered_rows), seed, self._parameters.scale)),
         )
-        return self._moved(
+        return self._move_faces(
             [_box_around(features, part, node.lower, node.upper) for part in parts], node, rows
         )
 
-    def _moved(
+    def _move_faces(
         self, boxes: list[tuple[np.ndarray, np.ndarray]], node: _BoxNode, rows: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Move the faces of boxes to where the target changes, if there is a target."""
@@ -605,13 +611,13 @@ class BoxGrower:
         def moved(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return mover().move(lower, upper, node.lower, node.upper)
 
-        sharing = self._part((digest(rows), inner_weight))
+        sharing = self._shared_part((digest(rows), inner_weight))
         return [
             once(sharing, digest(*box, node.lower, node.upper), partial(moved, *box))
             for box in boxes
         ]
 
-    def _part(self, about: Hashable) -> Sharing | None:
+    def _shared_part(self, about: Hashable) -> Sharing | None:
         return None if self._sharing is None else self._sharing.narrowed(about)
 
     def _inside(self, rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -637,7 +643,7 @@ class BoxGrower:
     def _choose(self, candidates: list[_CandidateBox], impurity: float) -> int:
         """Return the index of the best box; ties go to the first."""
         numbers = range(len(candidates))
-        tolerance = _SAME * max(impurity, max(j.impurity for j in candidates)) or 1.0
+        tolerance = _IMPURITY_TOLERANCE * max(impurity, max(j.impurity for j in candidates)) or 1.0
         if self._parameters.split_outside:
             return min(
                 numbers,
@@ -645,7 +651,7 @@ class BoxGrower:
             )
         # A large box that separates nothing is useless.
         gain = max(0.0, impurity - min(j.impurity for j in candidates))
-        max_impurity = impurity - _USEFUL * gain + tolerance
+        max_impurity = impurity - _MIN_REDUCTION_SHARE * gain + tolerance
         return min(
             numbers,
             key=lambda i: (
@@ -657,10 +663,10 @@ class BoxGrower:
 
     def _log_volume(self, lower: np.ndarray, upper: np.ndarray) -> float:
         """Return the logarithm of a box's share of the domain's volume."""
-        at = self._varying
-        low, high = self._low[at], self._high[at]
-        side = np.clip(upper[at], low, high) - np.clip(lower[at], low, high)
-        return float(np.log(np.maximum(side / (high - low), _LEAST_SIDE)).sum())
+        varying = self._varying
+        low, high = self._low[varying], self._high[varying]
+        side = np.clip(upper[varying], low, high) - np.clip(lower[varying], low, high)
+        return float(np.log(np.maximum(side / (high - low), _MIN_SIDE)).sum())
 
 
 @cache
@@ -705,7 +711,7 @@ class FaceMover:
         self._lowest: list[np.ndarray] = []  # candidate positions of lower faces per feature
         self._highest: list[np.ndarray] = []  # candidate positions of upper faces per feature
         self._bins = np.empty((n_features, n_rows), dtype=np.intp)
-        borders = np.linspace(0, n_rows, _INTERVALS + 1)[1:-1].astype(np.intp)
+        borders = np.linspace(0, n_rows, _N_INTERVALS + 1)[1:-1].astype(np.intp)
         for j in range(n_features):
             ordered = np.sort(features[:, j])
             above = np.unique(ordered[borders])
@@ -715,8 +721,8 @@ class FaceMover:
             half = above / 2 + below / 2
             self._lowest.append(np.where(half > below, half, above))
             self._highest.append(np.where(half < above, half, below))
-            self._bins[j] = j * _INTERVALS + np.searchsorted(above, features[:, j], side="right")
-        self._first, self._last = np.triu_indices(_INTERVALS + 1, 1)
+            self._bins[j] = j * _N_INTERVALS + np.searchsorted(above, features[:, j], side="right")
+        self._first, self._last = np.triu_indices(_N_INTERVALS + 1, 1)
         self._whole = int((self._last - self._first).argmax())
 
     def move(
@@ -762,9 +768,9 @@ class FaceMover:
 
     def _interval_scatter(self, out: np.ndarray, n_out: np.ndarray) -> np.ndarray:
         """Return the scatter for every interval of every feature, with all other faces fixed."""
-        sums = self._cumulated(out, n_out)
+        sums = self._cumulative_moments(out, n_out)
         scatter = np.empty((len(sums), len(self._first)))
-        size = max(1, _BLOCK // (len(self._first) * sums.shape[2]))
+        size = max(1, _BLOCK_SIZE // (len(self._first) * sums.shape[2]))
         for begin in range(0, len(sums), size):
             block = slice(begin, begin + size)
             inside = sums[block, self._last] - sums[block, self._first]
@@ -776,17 +782,17 @@ class FaceMover:
         """Return the weighted scatter inside and outside of boxes, given the moments inside."""
         return self._inner_weight * self._scatter(inside) + self._scatter(self._total - inside)
 
-    def _cumulated(self, out: np.ndarray, n_out: np.ndarray) -> np.ndarray:
+    def _cumulative_moments(self, out: np.ndarray, n_out: np.ndarray) -> np.ndarray:
         """Return cumulative moments by interval of the rows that are inside all other faces."""
         n_features = len(self._bins)
         inside = np.flatnonzero(n_out == 0)
         near = np.flatnonzero(n_out == 1)
         at = out[near].argmax(axis=1)
         bins = np.concatenate([self._bins[:, inside].ravel(), self._bins[at, near]])
-        size = n_features * _INTERVALS
-        sums = np.zeros((n_features, _INTERVALS + 1, len(self._moments)))
+        size = n_features * _N_INTERVALS
+        sums = np.zeros((n_features, _N_INTERVALS + 1, len(self._moments)))
         for k, moment in enumerate(self._moments):
             weights = np.concatenate([np.tile(moment[inside], n_features), moment[near]])
             counted = np.bincount(bins, weights=weights, minlength=size)
-            sums[:, 1:, k] = counted.reshape(n_features, _INTERVALS).cumsum(axis=1)
+            sums[:, 1:, k] = counted.reshape(n_features, _N_INTERVALS).cumsum(axis=1)
         return sums

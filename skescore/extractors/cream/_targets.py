@@ -89,7 +89,7 @@ class NumberTarget:
     """Numbers, which rules predict by their mean or by a linear model.
 
     The impurity is the standard deviation, or the mean absolute residual of the model. Numbers
-    whose squares would overflow raise a ValueError with a message that begins with `who`.
+    whose squares would overflow raise a ValueError whose message begins with `message_start`.
     """
 
     def __init__(
@@ -98,13 +98,13 @@ class NumberTarget:
         values: np.ndarray,
         linear: bool,
         max_terms: int | None = None,
-        who: str = "y holds",
+        message_start: str = "y holds",
     ) -> None:
         largest = float(np.abs(values).max())
         if largest > LARGEST:
             raise ValueError(
-                f"{who} numbers up to {largest:.3g}, more than {LARGEST:g}; their squares would "
-                "overflow. Scale the target."
+                f"{message_start} numbers up to {largest:.3g}, more than {LARGEST:g}; their "
+                "squares would overflow. Scale the target."
             )
         self._X, self._values, self._linear, self._max_terms = X, values, linear, max_terms
         self._mean, self._deviation = float(values.mean()), float(values.std())
@@ -230,10 +230,10 @@ def fit_linear_model(
     mean, deviation = column_moments(X, rows)
     unit = np.where(deviation > 0, deviation, np.inf)
     center = float(values[rows].mean())
-    level = float(np.abs(values[rows] - center).max()) or 1.0
+    largest = float(np.abs(values[rows] - center).max()) or 1.0
     gram = np.zeros((n_features + 1, n_features + 1))
     for chunk in _chunks(rows):
-        standard = np.column_stack([(X[chunk] - mean) / unit, (values[chunk] - center) / level])
+        standard = np.column_stack([(X[chunk] - mean) / unit, (values[chunk] - center) / largest])
         gram += standard.T @ standard
-    slopes = sparse_slopes(np.array([len(rows)]), gram[None], max_terms)[0] * level / unit
+    slopes = sparse_slopes(np.array([len(rows)]), gram[None], max_terms)[0] * largest / unit
     return center - float(slopes @ mean), slopes

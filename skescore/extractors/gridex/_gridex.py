@@ -14,10 +14,10 @@ import numpy as np
 from skescore import _validation as check
 from skescore._random import draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction, documented
-from skescore.extractors._binned import BinnedTable, HistogramSource, needs_rows
+from skescore.extractors._binned import BinnedTable, HistogramSource, reject_row_settings
 from skescore.extractors._features import (
+    check_importances,
     feature_importances,
-    given_importances,
 )
 from skescore.extractors._sampling import N_QUERIES
 from skescore.extractors._sharing import Sharing, once
@@ -274,7 +274,7 @@ class GridExExtractor(BaseExtractor):
         """
         self._check_parameters()
         limits = any(limit is not None for _, limit in self._strategies())
-        needs_rows(
+        reject_row_settings(
             self,
             max_rules=self.max_rules is None and "pass a number",
             min_examples=self.min_examples > 1,
@@ -291,7 +291,7 @@ class GridExExtractor(BaseExtractor):
         }
         self.importances_ = np.zeros(len(table.names))
         if self.importances is not None:
-            self.importances_ = given_importances(self.importances, len(table.names)).copy()
+            self.importances_ = check_importances(self.importances, len(table.names)).copy()
         chosen = table.important_features(self.n_features_to_select)
         summing = self._summing(source, table, chosen)
         bins = table.fetch_histograms([()], None)[0]
@@ -318,7 +318,7 @@ class GridExExtractor(BaseExtractor):
         rules = RuleSet.from_boxes(boxes, conclusions, ordered=False, disjoint=True, **settings)
         named = table.named(rules)
         named = table.with_means(named) if classes is None else named
-        self._learn_sums(source, table.finish_rules(named, self.uncovered, self.abstain_label))
+        self._store_rules(source, table.finish_rules(named, self.uncovered, self.abstain_label))
         return self
 
     def _summing(self, source: HistogramSource, table: BinnedTable, chosen: np.ndarray) -> Any:
@@ -358,7 +358,7 @@ class GridExExtractor(BaseExtractor):
         strategies = self._strategies()
         importances = np.zeros(n_features)
         if self.importances is not None:
-            importances = given_importances(self.importances, n_features)
+            importances = check_importances(self.importances, n_features)
         elif any(limit is not None for _, limit in strategies):
             importances = once(
                 Sharing.of(extraction),

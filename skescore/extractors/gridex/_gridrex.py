@@ -16,7 +16,7 @@ from skescore.extractors._linear_models import (
     LinearTable,
     Points,
     Units,
-    threshold_of,
+    default_threshold,
 )
 from skescore.extractors._sampling import N_QUERIES
 from skescore.extractors._sharing import Sharing, once
@@ -222,4 +222,4 @@ class GridRExExtractor(GridExExtractor):
             return float(table.closed(X[:1], X[:1]).impurity[0])
 
         residual = once(Sharing.of(extraction), "residual of one model", residual_of_one_model)
-        return threshold_of(residual, float(np.std(predictions)))
+        return default_threshold(residual, float(np.std(predictions)))

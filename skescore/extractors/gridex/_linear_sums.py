@@ -20,8 +20,8 @@ from skescore.extractors._linear_models import (
     Fits,
     LinearModels,
     Units,
+    default_threshold,
     sparse_slopes,
-    threshold_of,
 )
 from skescore.extractors.gridex._grid import Bins, Boxes, Histogram
 
@@ -170,7 +170,7 @@ class LinearSums:
         fits = self.fits(everything)
         residual = float(self.residuals(everything, self.vectors(fits))[0])
         deviation = float(np.sqrt(fits.gram[0, -1, -1] / fits.n[0]))
-        return threshold_of(residual * self.units.unit[-1], deviation * self.units.unit[-1])
+        return default_threshold(residual * self.units.unit[-1], deviation * self.units.unit[-1])
 
     def _root_boxes(self, root: Histogram) -> list[LinearSumsBox]:
         points: Any = root.along(0)

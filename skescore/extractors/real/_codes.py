@@ -17,7 +17,7 @@ from skescore._random import combine, mix
 from skescore.rules import Interval, OneOf
 
 #: Largest key of a coded row; keys are sorted as integers.
-_LARGEST_KEY = 2**62
+_MAX_KEY = 2**62
 #: Shares of redrawn features in successive variants.
 _SHARES = (0.25, 0.5, 0.75, 1.0)
 #: Mask of 64 bits.
@@ -124,7 +124,7 @@ def row_keys(codes: np.ndarray, features: Sequence[CodedFeature]) -> np.ndarray:
     largest = 1
     for column, feature in zip(codes, features, strict=True):
         n_codes = len(feature.counts)
-        if largest * n_codes > _LARGEST_KEY:
+        if largest * n_codes > _MAX_KEY:
             distinct, keys = np.unique(keys, return_inverse=True)
             largest = len(distinct)
         keys *= n_codes
@@ -138,7 +138,7 @@ def distinct_rows(
 ) -> tuple[Evidence, np.ndarray, np.ndarray]:
     """Group rows by codes and class; return the groups, their first rows and their purity."""
     keys = row_keys(codes, features)
-    if len(keys) and int(keys.max()) * n_classes > _LARGEST_KEY:
+    if len(keys) and int(keys.max()) * n_classes > _MAX_KEY:
         keys = np.unique(keys, return_inverse=True)[1]
     keys *= n_classes
     keys += labels
@@ -150,12 +150,12 @@ def distinct_rows(
 
 
 def variants(
-    codes: np.ndarray, features: Sequence[CodedFeature], n_most: int
+    codes: np.ndarray, features: Sequence[CodedFeature], max_variants: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return variants of a row for queries of the black box, and masks of their changed codes.
 
     The first variants change one feature to each of its other codes; if there are too many, a
-    pseudorandom selection is returned. The remaining variants, up to `n_most`, change many
+    pseudorandom selection is returned. The remaining variants, up to `max_variants`, change many
     features: with a probability of 1/4, 1/2, 3/4 or 1, a feature takes the code of a random row.
     The random numbers are hashes of the row's codes.
     """
@@ -167,23 +167,25 @@ def variants(
         np.cumsum(n_codes - 1) - (n_codes - 1), n_codes - 1
     )
     other = other + (other >= codes[changed_feature])  # skip the row's own code
-    if len(changed_feature) > n_most:
+    if len(changed_feature) > max_variants:
         chosen = np.sort(
-            np.argsort(combine(key, np.arange(len(changed_feature))), kind="stable")[:n_most]
+            np.argsort(combine(key, np.arange(len(changed_feature))), kind="stable")[:max_variants]
         )
         changed_feature, other = changed_feature[chosen], other[chosen]
     varying = np.flatnonzero(n_codes > 1)
-    n_many = n_most - len(changed_feature) if len(varying) else 0
+    n_many = max_variants - len(changed_feature) if len(varying) else 0
     changed = np.repeat(codes[None, :].astype(np.intp), len(changed_feature) + n_many, axis=0)
     changed[np.arange(len(changed_feature)), changed_feature] = other
     # Each feature has two columns of random numbers; those of constant features are not drawn.
     is_redrawn = _uniform(key, n_many, varying) < np.resize(_SHARES, n_many)[:, None]
     drawn = _uniform(key, n_many, n_features + varying)
-    for at, j in enumerate(varying.tolist()):
+    for column_index, j in enumerate(varying.tolist()):
         counts = features[j].counts
         steps = np.cumsum(counts) / counts.sum()
-        picked = np.searchsorted(steps[:-1], drawn[:, at], side="right")
-        changed[len(changed_feature) :, j][is_redrawn[:, at]] = picked[is_redrawn[:, at]]
+        picked = np.searchsorted(steps[:-1], drawn[:, column_index], side="right")
+        changed[len(changed_feature) :, j][is_redrawn[:, column_index]] = picked[
+            is_redrawn[:, column_index]
+        ]
     return changed, changed != codes
 
 

@@ -19,9 +19,9 @@ Premise: TypeAlias = list[np.ndarray]
 #: Counts of points that disagree and agree, for training rows and for queried points.
 Pairs: TypeAlias = list[list[float]]
 #: Difference below which gains are regarded as equal.
-_EQUAL = 1e-9
+_GAIN_TOLERANCE = 1e-9
 #: Largest number of sets of categories that are compared for a literal.
-_CHOICES = 64
+_MAX_CATEGORY_SETS = 64
 #: Smallest share and weight, which keeps logarithms finite.
 _TINY = 1e-12
 
@@ -58,8 +58,8 @@ class PremiseGrower:
         if literals is None:
             return None
         # The literals that were added last are the least important, so they are dropped first.
-        literals = self._drop(allowed, literals[::-1], counts)
-        self._widen(allowed, sorted(literals), counts)
+        literals = self._drop_literals(allowed, literals[::-1], counts)
+        self._widen_literals(allowed, sorted(literals), counts)
         return self.layout.premise(allowed)
 
     def _is_precise(self, pairs: Pairs) -> bool:
@@ -126,14 +126,16 @@ class PremiseGrower:
         )
         best_gain, best = -np.inf, None
         for j, gain, batch, i in candidates:
-            if gain > best_gain + _EQUAL:
+            if gain > best_gain + _GAIN_TOLERANCE:
                 best_gain, best = gain, (j, batch, i)
         if best is None:
             return None
         j, batch, i = best
         return j, *literals[batch].literal(i, layout.n_codes[j])
 
-    def _drop(self, allowed: np.ndarray, literals: Sequence[int], counts: ClassCounts) -> list[int]:
+    def _drop_literals(
+        self, allowed: np.ndarray, literals: Sequence[int], counts: ClassCounts
+    ) -> list[int]:
         """Drop literals one by one if the rule remains precise without them; return the others."""
         remaining = list(literals)
         words = self._words(allowed, remaining, counts)
@@ -160,7 +162,9 @@ class PremiseGrower:
             words[at] = counts.points.satisfying(self.layout, j, own_codes)
         return words
 
-    def _widen(self, allowed: np.ndarray, literals: list[int], counts: ClassCounts) -> None:
+    def _widen_literals(
+        self, allowed: np.ndarray, literals: list[int], counts: ClassCounts
+    ) -> None:
         """Allow more codes, one by one, while the rule remains precise.
 
         The codes that add the largest surplus of agreeing training rows come first. Categories
@@ -328,8 +332,8 @@ class _Categories:
         n_allowed = allowed.sum(axis=1)
         sizes = np.arange(1, tables.shape[2] + 1)
         is_valid = sizes < n_allowed[:, None]
-        for row in np.flatnonzero(n_allowed > _CHOICES):
-            tried_sizes = np.geomspace(1, n_allowed[row] - 1, _CHOICES).astype(np.intp)
+        for row in np.flatnonzero(n_allowed > _MAX_CATEGORY_SETS):
+            tried_sizes = np.geomspace(1, n_allowed[row] - 1, _MAX_CATEGORY_SETS).astype(np.intp)
             is_valid[row] &= np.isin(sizes, tried_sizes)
         self.best_gains, self._best = _best_choices(self._counts, is_valid, pairs)
 
@@ -344,7 +348,7 @@ def _best_choices(
 ) -> tuple[list[float], list[int]]:
     """Return the largest gain of the valid choices of each feature, and the first such choice."""
     gains = np.where(is_valid, _gains(counts, pairs), -np.inf)
-    at = (gains >= gains.max(axis=1, keepdims=True) - _EQUAL).argmax(axis=1)
+    at = (gains >= gains.max(axis=1, keepdims=True) - _GAIN_TOLERANCE).argmax(axis=1)
     return gains[np.arange(len(gains)), at].tolist(), at.tolist()
 
 

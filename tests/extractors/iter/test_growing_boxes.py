@@ -236,7 +236,7 @@ def test_growth_recomputes_evicted_codes(problem):
     X, answers, task = problem
     caching, _ = start(X, answers, task, min_examples=2)
     forgetful, _ = start(X, answers, task, min_examples=2)
-    forgetful._most_codes = 1
+    forgetful._max_cached_boxes = 1
     for growth in (caching, forgetful):
         run(growth, answers, 30, lambda: None)
     assert caching.n_boxes == forgetful.n_boxes
@@ -525,7 +525,7 @@ def test_points_of_earlier_strips_do_not_bias_outputs():
 
 def test_small_point_memory_still_covers_all_rows(monkeypatch):
     square = np.random.default_rng(0).uniform(size=(300, 2))
-    monkeypatch.setattr("skescore.extractors.iter._MOST_NUMBERS", 20 * 2)
+    monkeypatch.setattr("skescore.extractors.iter._MAX_QUERY_NUMBERS", 20 * 2)
     extractor = ITERExtractor(
         CallableRegressor(lambda rows: rows.sum(axis=1)),
         min_examples=20,

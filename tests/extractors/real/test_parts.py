@@ -71,7 +71,7 @@ def test_condition_of_codes_is_interval_or_set():
 
 @pytest.mark.parametrize("largest_key", [2**62, 50])
 def test_distinct_rows_equal_counter(monkeypatch, largest_key):
-    monkeypatch.setattr(_codes, "_LARGEST_KEY", largest_key)  # 50: keys must be renumbered
+    monkeypatch.setattr(_codes, "_MAX_KEY", largest_key)  # 50: keys must be renumbered
     random = np.random.default_rng(0)
     codes = random.integers(0, 3, (4, 200)).astype(np.uint8)
     answers = random.integers(0, 3, 200)
