@@ -658,8 +658,10 @@ def _make_config(options: argparse.Namespace) -> BenchConfig:
         options.parser.error(
             f"name a benchmark: --suite NAME ({', '.join(SUITES)}), --config FILE or --data NAME"
         )
-    about = {name: getattr(options, name) for name in _FILE_OPTIONS if getattr(options, name)}
-    for name in about:
+    file_options = {
+        name: getattr(options, name) for name in _FILE_OPTIONS if getattr(options, name)
+    }
+    for name in file_options:
         if options.data is None:
             options.parser.error(f"argument --{name}: applies to the files of --data")
     from skescore.bench import config_from, read_config, read_methods
@@ -667,9 +669,9 @@ def _make_config(options: argparse.Namespace) -> BenchConfig:
     raw: dict[str, Any] = {}
     if options.data is not None:
         files = [n for n in options.data if n not in DATA_SET_TASKS and not n.startswith(FETCHED)]
-        for name in about if not files else ():
+        for name in file_options if not files else ():
             options.parser.error(f"argument --{name}: applies to files, but --data names no file")
-        of_files = {_FILE_OPTIONS[name]: value for name, value in about.items()}
+        of_files = {_FILE_OPTIONS[name]: value for name, value in file_options.items()}
         raw["data"] = [{"source": n, **(of_files if n in files else {})} for n in options.data]
     if options.black_boxes is not None:
         raw["black_boxes"] = list(options.black_boxes)

@@ -72,7 +72,7 @@ def read_rules(path: Path) -> RuleSet:
 
     text = _read_text(path)
     try:
-        calibrated = _calibrated(text)
+        calibrated = _parse_calibrated(text)
         return RuleSet.from_json(text) if calibrated is None else calibrated.ruleset
     except ValueError as error:
         hint = ""
@@ -87,12 +87,12 @@ def read_rules(path: Path) -> RuleSet:
 def read_calibrated(path: Path) -> CalibratedRules | None:
     """Read rules written by `skescore calibrate --output`; return None for other rules."""
     try:
-        return _calibrated(_read_text(path))
+        return _parse_calibrated(_read_text(path))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _calibrated(text: str) -> CalibratedRules | None:
+def _parse_calibrated(text: str) -> CalibratedRules | None:
     """Return calibrated rules; None if the JSON does not begin with the name of their format."""
     if '"skescore calibrated rules"' not in text[:100]:
         return None

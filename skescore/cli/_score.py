@@ -314,7 +314,7 @@ def run(options: argparse.Namespace) -> str:
         evaluation = evaluate_rules(ruleset, X, y, black_box=queries)
         scores = arguments.knowledge_scorer_from(options).score(evaluation)
         prediction = _predictions(evaluation)
-        judged = _evaluate_each_rule(options, ruleset, X, y) if options.measures else {}
+        rule_evaluations = _evaluate_each_rule(options, ruleset, X, y) if options.measures else {}
         more = {}
         if in_place and model is not None:
             more["fidelity"] = _fidelity_in_place(options, ruleset, model)
@@ -339,7 +339,7 @@ def run(options: argparse.Namespace) -> str:
         "completeness_instances": scores["completeness_instances"],
         "rows_covered": evaluation.n_rows[0],
         "prediction": prediction,
-        **judged,
+        **rule_evaluations,
         **more,
         "notes": notes.texts,
     }

@@ -422,7 +422,7 @@ def _earlier_options(parser: argparse.ArgumentParser, folder: Path) -> argparse.
 
 
 def check_revision_options(options: argparse.Namespace) -> None:
-    """Report options that do not go together."""
+    """Report options that cannot be combined."""
     error = options.parser.error
     if options.data is None:
         error("the following arguments are required: DATA")
@@ -468,7 +468,7 @@ def add_verification_options(group: Any) -> None:
 
 
 def check_verification_options(options: argparse.Namespace) -> None:
-    """Report options that do not go together."""
+    """Report options that cannot be combined."""
     if options.max_disagreement is None:
         if options.witnesses:
             options.parser.error("argument --witnesses: needs --max-disagreement")

@@ -80,8 +80,10 @@ def tune_text(
     if options.class_weight is not None:
         how += "; all classes have the same total weight"
     printer.line(f"model {options.black_box}: {quality} ({how})")
-    judged = bool((result.get("all_rows") or {}).get("finalists"))
-    _leaderboard(printer, options, dataset, search, judged=judged)
+    are_finalists_compared = bool((result.get("all_rows") or {}).get("finalists"))
+    _print_leaderboard(
+        printer, options, dataset, search, are_finalists_compared=are_finalists_compared
+    )
     best, name = result["best"], score_label(options)
     _trade_off(printer, options, dataset, search)
     knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""
@@ -132,18 +134,18 @@ def _split_text(dataset: Dataset) -> str:
     return "" if dataset.times is None else f" in the order of {dataset.times.name}"
 
 
-def _without_noise(spread: float, score: float) -> float:
+def _drop_rounding_noise(spread: float, score: float) -> float:
     """Return 0 for a spread that is only rounding noise."""
     return 0.0 if spread < 1e-9 * max(1.0, abs(score)) else spread
 
 
-def _leaderboard(
+def _print_leaderboard(
     printer: output.Printer,
     options: argparse.Namespace,
     dataset: Dataset,
     search: Any,
     *,
-    judged: bool,
+    are_finalists_compared: bool,
 ) -> None:
     board, name = search.leaderboard_, score_label(options)
     complete = board[board["state"] == "complete"]
@@ -181,7 +183,9 @@ def _leaderboard(
     listed = list(itertools.islice(different.items(), _MAX_ROWS))
     rows = [[str(position), *start, *end] for position, (start, (end, _)) in enumerate(listed, 1)]
     printer.table(columns, rows, left=("extractor", "parameters"))
-    _leaderboard_notes(printer, options, dataset, search, judged=judged)
+    _print_leaderboard_notes(
+        printer, options, dataset, search, are_finalists_compared=are_finalists_compared
+    )
     beyond = [str(k) for k, (_, (_, is_within)) in enumerate(listed, 1) if not is_within]
     if beyond:
         subject = f"row {beyond[0]}" if len(beyond) == 1 else f"rows {', '.join(beyond)}"
@@ -204,18 +208,18 @@ def _different_outcomes(
         outcome = (
             extractor_label(row["extractor"]),
             output.number(score_sign(options) * row["score"], 4),
-            output.number(_without_noise(row["score_std"], row["score"]), 4),
+            output.number(_drop_rounding_noise(row["score_std"], row["score"]), 4),
             output.number(row["performance"]),
-            *(_measured(quantity, row) for quantity in properties),
+            *(_format_quantity(quantity, row) for quantity in properties),
             *(output.number(row[measure]) for measure in columns_of(options)),
         )
-        costs_of_row = [_measured(quantity, row) for quantity in costs]
+        costs_of_row = [_format_quantity(quantity, row) for quantity in costs]
         cells = [*costs_of_row, _parameters(row["params"])]
         different.setdefault(outcome, (cells, bool(row.get("within_limits", True))))
     return different
 
 
-def _measured(quantity: MeasuredQuantity, row: Mapping[Any, Any]) -> str:
+def _format_quantity(quantity: MeasuredQuantity, row: Mapping[Any, Any]) -> str:
     """Write a measured quantity of a candidate."""
     value = row[quantity.name]
     if quantity.is_count or quantity.is_cost:
@@ -223,17 +227,17 @@ def _measured(quantity: MeasuredQuantity, row: Mapping[Any, Any]) -> str:
     return output.number(value, quantity.digits)
 
 
-def _leaderboard_notes(
+def _print_leaderboard_notes(
     printer: output.Printer,
     options: argparse.Namespace,
     dataset: Dataset,
     search: Any,
     *,
-    judged: bool,
+    are_finalists_compared: bool,
 ) -> None:
     """Explain the columns and the order of the leaderboard, and which extractors were stopped."""
     board, name = search.leaderboard_, score_label(options)
-    truth = _truth(options, dataset)
+    truth = _describe_reference(options, dataset)
     better = "greater" if score_sign(options) == 1 else "smaller"
     printer.line(
         f"({name}: {better} is better. Means over {_scored_rows(options, search)}, compared with "
@@ -255,7 +259,8 @@ def _leaderboard_notes(
         printer.line(f"(No candidate satisfies {stated_limits(options)}.)")
     if board["score"].iloc[0] < board["score"].max():
         printer.line(
-            f"(The first {_why_first(options, board, judged)}; the others are sorted by {name}.)"
+            f"(The first {_why_first(options, board, are_finalists_compared)}; the others are "
+            f"sorted by {name}.)"
         )
     if search.stopped_:
         printer.line("no more trials for:")
@@ -275,12 +280,14 @@ def _scored_rows(options: argparse.Namespace, search: Any) -> str:
     return "held-out folds"
 
 
-def _truth(options: argparse.Namespace, dataset: Dataset) -> str:
+def _describe_reference(options: argparse.Namespace, dataset: Dataset) -> str:
     """Return what predictions of the rules are compared with."""
     return "the model's predictions" if options.reference == "black-box" else str(dataset.y.name)
 
 
-def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -> str:
+def _why_first(
+    options: argparse.Namespace, board: pd.DataFrame, are_finalists_compared: bool
+) -> str:
     """Explain why the first candidate is the best although another candidate has a better score."""
     tied = int(board["tied"].sum())
     if options.pick is not None:
@@ -291,7 +298,7 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
         return f"is the revision of the rules in {options.from_run}"
     if options.scoring == "pareto":
         return "is the knee of the trade-off"
-    if judged:
+    if are_finalists_compared:
         return "is the best of the finalists on all rows"
     has_repeats = board["score_repeated"].notna()
     if has_repeats.iloc[0]:
@@ -362,7 +369,7 @@ def _trade_off(
     printer.heading(
         f"best trade-offs between loss, rules and completeness: {count}{len(front)} candidates"
     )
-    truth = _truth(options, dataset)
+    truth = _describe_reference(options, dataset)
     weighted = "" if search.data_.row_weights is None else "; rows are weighted"
     loss = "errors" if dataset.task == "classification" else "mean absolute error"
     scored = "held-out rows"

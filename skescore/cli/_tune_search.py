@@ -173,7 +173,7 @@ def find_rules(options: argparse.Namespace, begin: datetime.datetime) -> str:
         result["run"] |= {"started": started, "seconds": round(seconds, 3)}
         certificate = None
         if options.certify is not None:
-            certificate = _certificate(options, dataset, search, notes)
+            certificate = _certify_rules(options, dataset, search, notes)
             result["certificate"] = certificate.to_text().split("\n")
         if options.output is not None:
             write_files(options, search, result, certificate, baseline)
@@ -248,7 +248,7 @@ def _select_best(
     return finalists, search.best_extractor_.features_without_influence(dataset.X)
 
 
-def _certificate(
+def _certify_rules(
     options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, notes: output.Notes
 ) -> Certificate:
     """Prove how far the rules are from the best possible rules on all rows."""
@@ -468,7 +468,7 @@ def _search(
                 "Use more rows, or another --black-box."
             ) from error
         if options.workers:
-            further += _winners_warnings(search)
+            further += _find_warnings_of_winner(search)
     _note_search(options, dataset, search, notes)
     return search
 
@@ -508,7 +508,7 @@ def _count_budgeted(search: ExtractorSearchCV) -> int:
     )
 
 
-def _winners_warnings(search: ExtractorSearchCV) -> list[str]:
+def _find_warnings_of_winner(search: ExtractorSearchCV) -> list[str]:
     """Return the warnings of the best candidate only."""
     row = search.leaderboard_.iloc[0]
     # Two workers may run equal trials, only one of which is a candidate.

@@ -300,10 +300,10 @@ def read_file(
 
 def check_unique(names: list[str], where: str) -> None:
     """Raise an error for repeated column names."""
-    doubles = [name for name in repeated(names) if name.strip()]
-    if doubles:
+    duplicates = [name for name in repeated(names) if name.strip()]
+    if duplicates:
         raise DatasetError(
-            f"{where}: the header has the duplicate column names {listed(doubles)}: give every "
+            f"{where}: the header has the duplicate column names {listed(duplicates)}: give every "
             f"column a name of its own.{header_hint(names)}"
         )
 
@@ -371,7 +371,10 @@ def _read_sheet(
             merged = _merged_ranges(path) if any(b"mergeCell" in c for c in contents) else []
             n_hidden = len(_HIDDEN_ROW.findall(contents[0])) if len(contents) == 1 else 0
             if n_hidden:
-                findings.append(f"{plural(n_hidden, 'hidden row')} of the sheet are read as well")
+                verb = "is" if n_hidden == 1 else "are"
+                findings.append(
+                    f"{plural(n_hidden, 'hidden row')} of the sheet {verb} read as well"
+                )
             layout = _find_layout(head, layout_options, _merged_names(merged, head))
             first_row = 1 if layout is None else layout.first_row
             names = layout.names if layout is not None else grid_texts[0] if grid_texts else ()
@@ -404,7 +407,7 @@ def _read_sheet(
     row_numbers = cells.index[nonempty_rows.to_numpy()[: len(cells)]]
 
     texts = partial(_cells_of_sheet, grid.loc[row_numbers], written_grid.loc[row_numbers])
-    table = _filled_down(table[nonempty_rows].reset_index(drop=True), findings)
+    table = _fill_down(table[nonempty_rows].reset_index(drop=True), findings)
     written = partial(_written_cells, texts, table)
     return FileTable(
         table, checksum, None, findings, None, texts, True, tuple(sheets), written=written
@@ -437,7 +440,7 @@ def _read_cells(book: pd.ExcelFile) -> pd.DataFrame:
     return cells
 
 
-def _filled_down(table: pd.DataFrame, findings: list[str]) -> pd.DataFrame:
+def _fill_down(table: pd.DataFrame, findings: list[str]) -> pd.DataFrame:
     """Repeat texts of the first column that only the first row of each block contains.
 
     Such columns result from merged cells, or from people who omit repeated labels.
@@ -689,13 +692,13 @@ def _read_text(
             )
         read = partial(_parse, content, where, separator, encoding, header)
         table = read()
-        twice = [name for name in repeated(header) if name.strip()]
-        if twice:
+        duplicates = [name for name in repeated(header) if name.strip()]
+        if duplicates:
             findings.append(
-                f"the header has {listed(twice)} more than once; the other columns are read as "
-                f"{listed([f'{name}.1' for name in twice])} and so on"
+                f"the header has {listed(duplicates)} more than once; the other columns are read "
+                f"as {listed([f'{name}.1' for name in duplicates])} and so on"
             )
-        # Two bytes per character hide what the patterns search for.
+        # The patterns do not match encodings with two bytes per character.
         plain = content.decode(encoding).encode() if encoding.startswith("utf-") else content
         padded = _PADDED.search(plain) is not None
         texts = partial(_texts_of, read)

@@ -22,7 +22,7 @@ import pandas as pd
 
 from skescore._io import expand_home
 from skescore._names import BUILT_IN, PACKAGED, BuiltIn, Task, no_data_text
-from skescore._text import did_you_mean, listed, nearest_names
+from skescore._text import did_you_mean, listed, nearest_names, plural
 from skescore.datasets._files import (
     Conversion,
     DatasetError,
@@ -76,7 +76,7 @@ def _check_names(names: list[str], where: str, target: str | None, options: Read
         likely = names[-1] if names else "y"
         raise DatasetError(
             f"{where}: target is missing. Name the column to be predicted, for example "
-            f"{_remedy('target', likely)}. {_columns(names)}",
+            f"{_remedy('target', likely)}. {_describe_columns(names)}",
             ("--target", likely),
         )
     _check_known(names, where, target, options)
@@ -136,21 +136,21 @@ def _check_known(names: list[str], where: str, target: str, options: ReadingOpti
     ]:
         unknown = [name for name in columns if name not in names]
         if parameter == "features":
-            unknown = [name for name in unknown if not _part_of(name, names)]
+            unknown = [name for name in unknown if not _is_date_part(name, names)]
         if unknown:
             close = nearest_names(unknown[0], names) if len(unknown) == 1 else ""
             guess = f" Did you mean {close}?" if close else ""
             best = close.split("' or '")[0].strip("'")
             problems.add(
                 f"{parameter} must be among the columns, got {listed(unknown)}.{guess} "
-                f"{_columns(names)}",
+                f"{_describe_columns(names)}",
                 *(("--target", names[-1]) if parameter == "target" and not best else ()),
                 misspelled={unknown[0]: best} if best else None,
             )
     problems.check()
 
 
-def _part_of(name: str, names: list[str]) -> bool:
+def _is_date_part(name: str, names: list[str]) -> bool:
     """Return whether a feature is derived from the dates in a column."""
     readings = Preparation.for_features([name]).columns
     return readings[0].kind == "date" and readings[0].name in names
@@ -173,8 +173,9 @@ def _without_missing(
             continue
         cell, _ = _first_cell(table[name], np.isinf(table[name].to_numpy(float)))
         problems.add(
-            f"column {name!r} has {n_infinite[name]} infinite values, first {cell}. Replace them "
-            f"by finite numbers, or pass {_remedy('missing', 'keep')} to read them as missing.",
+            f"column {name!r} has {plural(n_infinite[name], 'infinite value')}, first {cell}. "
+            "Replace them by finite numbers, or pass "
+            f"{_remedy('missing', 'keep')} to read them as missing.",
             "--missing",
             "keep",
         )
@@ -221,7 +222,8 @@ def _without_unlabeled(
 ) -> pd.DataFrame:
     """Return the rows with a target; infinite values of features become missing."""
     for name, count in n_infinite.items():
-        text = f"{count} infinite values in column {name!r} are read as missing"
+        verb = "is" if count == 1 else "are"
+        text = f"{plural(count, 'infinite value')} in column {name!r} {verb} read as missing"
         findings.append(Conversion(name, "missing", text))
     numbers = [n for n in n_infinite if n != target]
     table = table.assign(**{n: table[n].where(np.isfinite(table[n])) for n in numbers})
@@ -250,14 +252,16 @@ def _target_of(
         y, resolved = _resolve_target(labels, subject, task)
         if is_training and resolved == "classification":
             _check_classes(y, subject)
-        y = _renamed(y, names, resolved, is_training)
+        y = _rename_classes(y, names, resolved, is_training)
     except DatasetError as error:
         problems.add(str(error), *error.options)
     problems.check()
     return y, resolved
 
 
-def _renamed(y: pd.Series, names: Mapping[str, str], task: str, is_training: bool) -> pd.Series:
+def _rename_classes(
+    y: pd.Series, names: Mapping[str, str], task: str, is_training: bool
+) -> pd.Series:
     """Rename classes of the target."""
     if not names:
         return y
@@ -289,7 +293,7 @@ def _renamed(y: pd.Series, names: Mapping[str, str], task: str, is_training: boo
     return renamed.astype("int64") if is_integer else renamed
 
 
-def _is_copy(X: pd.DataFrame, y: pd.Series, findings: list[str]) -> np.ndarray:
+def _find_copies(X: pd.DataFrame, y: pd.Series, findings: list[str]) -> np.ndarray:
     """Return a mask of the rows that equal an earlier one, and report their number."""
     table = X.set_axis(range(X.shape[1]), axis=1)
     table[X.shape[1]] = y
@@ -312,7 +316,7 @@ def _count_infinite(table: pd.DataFrame) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _parsed(column: pd.Series) -> pd.Series:
+def _parse_numbers(column: pd.Series) -> pd.Series:
     """Return int64 or float64, with NaN for cells that are not numbers."""
     numbers = pd.to_numeric(column, errors="coerce")
     is_integer = pd.api.types.is_bool_dtype(numbers) or pd.api.types.is_signed_integer_dtype(
@@ -324,7 +328,7 @@ def _parsed(column: pd.Series) -> pd.Series:
 def _target_numbers(column: pd.Series, subject: str) -> pd.Series:
     """Return float64 or int64; the error names the first cell that is not a finite number."""
     as_classes = _remedy("task", "classification")
-    numbers = _parsed(column)
+    numbers = _parse_numbers(column)
     bad = numbers.isna().to_numpy()
     if bad.any():
         cell, value = _first_cell(column, bad)
@@ -341,9 +345,9 @@ def _target_numbers(column: pd.Series, subject: str) -> pd.Series:
     if infinite_mask.any():
         cell, _ = _first_cell(numbers, infinite_mask)
         raise DatasetError(
-            f"{subject} has {int(infinite_mask.sum())} infinite values, first {cell}. Put a finite "
-            "number there, or pass na_values to read it as missing (on the command line: "
-            "--na-values).",
+            f"{subject} has {plural(int(infinite_mask.sum()), 'infinite value')}, first {cell}. "
+            "Put a finite number there, or pass na_values to read it as missing (on the command "
+            "line: --na-values).",
             ("--na-values=inf", "--na-values=-inf"),
         )
     return numbers
@@ -363,9 +367,9 @@ def _resolve_target(column: pd.Series, subject: str, task: str) -> tuple[pd.Seri
         return column.astype(bool), "classification"
     _refuse_dates(column, subject)
     is_text = not pd.api.types.is_numeric_dtype(column)
-    # Mistyped numbers must not become one class per number, nor dates classes.
+    # Neither mistyped numbers nor dates must become classes.
     if is_text and task == "auto":
-        is_text = not 0.5 <= _parsed(column).notna().mean() < 1
+        is_text = not 0.5 <= _parse_numbers(column).notna().mean() < 1
         if all(isinstance(label, str) and re.match(DATE, label) for label in column.unique()):
             raise DatasetError(
                 f"{subject} looks like dates, such as {column.iloc[0]!r}. Turn them into numbers, "
@@ -448,7 +452,7 @@ def _cell_hint(value: object) -> str:
     return ""
 
 
-def _columns(names: Sequence[str]) -> str:
+def _describe_columns(names: Sequence[str]) -> str:
     return f"The columns are {listed(names)}.{header_hint(names)}"
 
 
@@ -735,7 +739,7 @@ def load_dataset(
         preparation = replace(preparation, target=ColumnReading(target, "number"))
     findings += _note_many_classes(y, resolved)
     if reading.drop_duplicates:
-        is_first = ~_is_copy(rows[features], y, findings)
+        is_first = ~_find_copies(rows[features], y, findings)
         rows, y, times = rows[is_first], y[is_first], None if times is None else times[is_first]
     X = rows[features].reset_index(drop=True)
     y = y.reset_index(drop=True)
@@ -771,7 +775,7 @@ def _features_of(
         return [name for name in table.columns if name != target]
     unreadable = [name for name in reading.features if name not in table.columns]
     if unreadable:
-        problems.add(f"no column provides {listed(unreadable)}. {_columns(names)}")
+        problems.add(f"no column provides {listed(unreadable)}. {_describe_columns(names)}")
         problems.check()
     return list(reading.features)
 

@@ -81,9 +81,9 @@ _NULL_TEXTS = frozenset([*_NULLS.split(), "#N/A N/A", ""])
 #: Maximum number of rows that are used to detect the decimal sign of a file.
 _SIGN_ROWS = 2000
 #: Columns with fewer rows may contain 1, 2, 3, ... or unique texts by chance.
-_MIN_COUNTED = 10
+_MIN_ROWS_OF_UNIQUE = 10
 #: Text columns with more values, and more than half as many as rows, are identifiers or free text.
-_MAX_NAMES = 20
+_MAX_REPEATED_VALUES = 20
 #: Minimum number of codes in a column, and minimum mean number of rows per code.
 _MIN_CODES, _MIN_ROWS_OF_CODE = 3, 2
 #: Maximum mean number of rows per value of an identifier that occurs in several rows.
@@ -416,7 +416,7 @@ class Preparation:
         """Return how the texts of a target are read as numbers in a table without preparation."""
         options, problems = ReadingOptions(na_values=self.na_values), Problems(str(column.name))
         reader = _Reader(column.to_frame(), problems, options, self.decimal == ",", [])
-        return _target(column, reader, ())[1]
+        return _convert_target(column, reader, ())[1]
 
     def read_classes(self, column: pd.Series) -> pd.Series:
         """Read a target with classes of other rows in the same way.
@@ -674,7 +674,9 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
-def _decimal_sign(raw: FileTable, previous_sign: str | None, findings: list[str]) -> str | None:
+def _detect_decimal_sign(
+    raw: FileTable, previous_sign: str | None, findings: list[str]
+) -> str | None:
     """Detect the decimal sign of a text file; return None for other tables.
 
     If all numbers are ambiguous, use `previous_sign`, the sign in a table that was read before.
@@ -727,7 +729,8 @@ def _has_thousands(raw: FileTable) -> bool:
         values = np.abs(column.dropna().to_numpy())
         is_whole = values == np.round(values)
         whole, parted = values[is_whole], values[~is_whole]
-        # Few columns are read as text, as thousands look like 1.204 beside larger numbers like 631.
+        # If points separate thousands, 1204 was read as 1.204, next to larger numbers such as 631.
+        # Other columns are not read again, because that takes time.
         if not len(whole) or not len(parted) or parted.min() < 1 or whole.max() < parted.max():
             continue
         if np.allclose(1000 * values, np.round(1000 * values)):
@@ -762,15 +765,15 @@ def _cleaner() -> Any:
     return Cleaner
 
 
-def _date_format(texts: pd.Series) -> str | None:
-    """Return the date format that all texts have; None if there is none."""
+def _detect_date_format(texts: pd.Series) -> str | None:
+    """Return the date format of all texts; None if there is no common one."""
     if not len(texts) or not all(map(_LIKE_DATE.search, texts)):
         return None
     if all(map(_ISO_DATE.fullmatch, texts)):  # the import of skrub takes seconds
         for date_format in _ISO_FORMATS:
             if _fits(texts, date_format):
                 return date_format
-    texts = _plain_dates(texts)
+    texts = _normalize_dates(texts)
     cleaner = _cleaner()(drop_null_fraction=None)
     cleaned = cleaner.fit_transform(pd.DataFrame({"x": texts}))["x"]
     if pd.api.types.is_datetime64_any_dtype(cleaned):
@@ -789,7 +792,7 @@ def _fits(texts: pd.Series, date_format: str) -> bool:
     return bool(pd.to_datetime(texts, format=date_format, errors="coerce").notna().all())
 
 
-def _plain_dates(texts: pd.Series) -> pd.Series:
+def _normalize_dates(texts: pd.Series) -> pd.Series:
     """Remove weekdays and *de* from dates, and translate names of months to English."""
     if texts.map(_WEEKDAY.search, na_action="ignore").any():
         texts = texts.str.replace(_WEEKDAY, "", regex=True)
@@ -801,14 +804,14 @@ def _plain_dates(texts: pd.Series) -> pd.Series:
     )
 
 
-def _mixed_date_formats(texts: pd.Series) -> str | None:
+def _detect_mixed_formats(texts: pd.Series) -> str | None:
     """Return date formats that together cover all texts, joined by `_FORMAT_SIGN`, or None.
 
     Formats are chosen greedily by the number of further texts that they fit.
     """
     if len(texts) < _MIN_MIXED:
         return None
-    texts = _plain_dates(texts)
+    texts = _normalize_dates(texts)
     if not all(map(_MIXED_DATE.fullmatch, texts)):
         return None
     parsed = {
@@ -838,19 +841,19 @@ def read_times(column: pd.Series, na_values: Sequence[str] = ()) -> pd.Series | 
     """
     name: Any = column.name
     if _is_dates(column):
-        return _dates(column, None, None).rename(name)
+        return _convert_dates(column, None, None).rename(name)
     if pd.api.types.is_numeric_dtype(column.dtype):
-        return _numbers(column, na_values)
+        return _convert_numbers(column, na_values)
     cells = _Cells.of(column, na_values)
     texts = cells.texts[~_are_null_words(cells.texts)]
     style = style_of(texts.tolist())
     if len(texts) and not np.isnan(as_numbers(texts.tolist(), *style)).any():
         values = as_numbers(cells.texts.tolist(), *style)
         return _number_series(cells.per_row(values, np.nan), column.index).rename(name)
-    date_format = _date_format(texts) or _mixed_date_formats(texts)
+    date_format = _detect_date_format(texts) or _detect_mixed_formats(texts)
     if date_format is None:
         return None
-    return _dates(column, cells, date_format).rename(name)
+    return _convert_dates(column, cells, date_format).rename(name)
 
 
 def read_time(
@@ -877,11 +880,11 @@ def read_time(
     if not _is_dates(column) and not _YEAR_FIRST.match(str(text)):
         texts = _Cells.of(column, na_values).texts
         texts = texts[~_are_null_words(texts)]
-        date_format = _date_format(texts) or _mixed_date_formats(texts) or ""
+        date_format = _detect_date_format(texts) or _detect_mixed_formats(texts) or ""
         day_first = date_format.find("%d") < date_format.find("%m")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # 25.12. with the month first
-        english = _plain_dates(pd.Series([str(text)]))[0]
+        english = _normalize_dates(pd.Series([str(text)]))[0]
         parsed = pd.to_datetime(english, dayfirst=day_first, utc=True, errors="coerce")
     return None if pd.isna(parsed) else parsed.tz_localize(None)
 
@@ -891,10 +894,10 @@ def _is_dates(column: pd.Series) -> bool:
     return kind in ("datetime64", "datetime", "date", "period")
 
 
-def _dates(column: pd.Series, cells: _Cells | None, date_format: str | None) -> pd.Series:
+def _convert_dates(column: pd.Series, cells: _Cells | None, date_format: str | None) -> pd.Series:
     """Convert a column to timestamps without a time zone."""
     if cells is not None:
-        parsed = _parsed_dates(cells, date_format)
+        parsed = _parse_dates(cells, date_format)
         values = parsed.dt.tz_localize(None).to_numpy("datetime64[us]")
         return pd.Series(cells.per_row(values, np.datetime64("NaT", "us")), index=column.index)
     if isinstance(column.dtype, pd.PeriodDtype):
@@ -902,20 +905,20 @@ def _dates(column: pd.Series, cells: _Cells | None, date_format: str | None) -> 
     return pd.to_datetime(column, utc=True).dt.tz_localize(None)
 
 
-def _parsed_dates(cells: _Cells, date_format: str | None) -> pd.Series:
+def _parse_dates(cells: _Cells, date_format: str | None) -> pd.Series:
     if date_format is not None and _FORMAT_SIGN in date_format:
-        columns = [_dates_of(cells.texts, one) for one in date_format.split(_FORMAT_SIGN)]
+        columns = [_parse_format(cells.texts, one) for one in date_format.split(_FORMAT_SIGN)]
         parsed = columns[0]
         for column in columns[1:]:
             parsed = parsed.fillna(column)
         return parsed
-    return _dates_of(cells.texts, date_format or "mixed")
+    return _parse_format(cells.texts, date_format or "mixed")
 
 
-def _dates_of(texts: pd.Series, date_format: str) -> pd.Series:
+def _parse_format(texts: pd.Series, date_format: str) -> pd.Series:
     """Parse dates of one format; two-digit years are from 1941 to 2040."""
     options: dict[str, Any] = {"format": date_format}
-    texts = _plain_dates(texts)
+    texts = _normalize_dates(texts)
     dates = pd.to_datetime(texts, errors="coerce", utc=True, **options)
     if "%y" in date_format:
         is_late = dates.dt.year > _LAST_SHORT_YEAR
@@ -934,13 +937,13 @@ def _date_features(dates: pd.Series, reading: ColumnReading) -> dict[str, pd.Ser
             values = names_or_nan[day.fillna(len(_WEEKDAYS)).to_numpy(int)]
             features[name] = pd.Series(values, index=dates.index, dtype=object)
         elif part == "days":
-            features[name] = _compact((dates.dt.normalize() - first_day).dt.days)
+            features[name] = _compact_type((dates.dt.normalize() - first_day).dt.days)
         else:
-            features[name] = _compact(getattr(dates.dt, part))
+            features[name] = _compact_type(getattr(dates.dt, part))
     return features
 
 
-def _compact(values: pd.Series) -> pd.Series:
+def _compact_type(values: pd.Series) -> pd.Series:
     """Convert whole numbers to int64, other columns and those with missing values to float64."""
     if pd.api.types.is_float_dtype(values.dtype) and values.notna().all():
         are_integers = bool((values == np.floor(values)).all()) and bool(np.isfinite(values).all())
@@ -948,16 +951,16 @@ def _compact(values: pd.Series) -> pd.Series:
     return values.astype("float64" if values.isna().any() else "int64")
 
 
-def _apply(
+def _make_features(
     column: pd.Series, cells: _Cells | None, reading: ColumnReading, na_values: Sequence[str]
 ) -> dict[str, pd.Series]:
     """Return the features derived from a column."""
     if reading.kind == "date":
-        return _date_features(_dates(column, cells, reading.format), reading)
+        return _date_features(_convert_dates(column, cells, reading.format), reading)
     if reading.kind == "number":
         if cells is None:
-            return {reading.name: _numbers(column, na_values)}
-        values = _numbers_in(cells.texts.tolist(), reading)
+            return {reading.name: _convert_numbers(column, na_values)}
+        values = _parse_numbers(cells.texts.tolist(), reading)
         return {reading.name: _number_series(cells.per_row(values, np.nan), column.index)}
     cells = _Cells.of(column, na_values) if cells is None else cells
     missing = _null_texts(cells.texts)
@@ -1017,7 +1020,7 @@ def _decimal_commas(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(is_text)[is_comma], values[is_comma]
 
 
-def _cells_of(column: pd.Series) -> pd.Series:
+def _convert_cells(column: pd.Series) -> pd.Series:
     """Return the column of a feature, with time spans in days and decimal commas as numbers."""
     column = _without_categorical(column)
     rows, values = _decimal_commas(column)
@@ -1044,7 +1047,7 @@ def _without_codes(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
     return column.mask(column.isin(codes)) if codes else column
 
 
-def _numbers(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
+def _convert_numbers(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
     """Convert numbers or booleans to int64 or float64."""
     column = _without_codes(column, na_values)
     kind = column.dtype
@@ -1118,21 +1121,21 @@ class _Reader:
 
     def _read_column(self, name: str, *, chosen: bool) -> _Read:
         """Detect the type of a column and read it; return None if it is dropped."""
-        column = _cells_of(self.frame[name])
+        column = _convert_cells(self.frame[name])
         self._note_cells(name)
         forced = name in self.options.numeric or name in self.options.categories
         if name in self.options.categories:
             return self._category(name, column, _Cells.of(column, self.options.na_values), True)
         is_order = name == self.options.time and not chosen
         if _is_dates(column):
-            return self._date(name, _dates(column, None, None), None, is_order=is_order)
+            return self._date(name, _convert_dates(column, None, None), None, is_order=is_order)
         if pd.api.types.is_numeric_dtype(column.dtype):
             return self._number(name, column, chosen or forced)
         cells = _Cells.of(column, self.options.na_values)
         if not len(cells.texts):
             return self._number(name, pd.Series(np.nan, index=column.index), chosen or forced)
         reading = self._number_reading(name, cells)
-        values = _numbers_in(cells.texts.tolist(), reading)
+        values = _parse_numbers(cells.texts.tolist(), reading)
         number_mask = ~np.isnan(values)
         if name in self.options.numeric or self._is_numeric(name, cells, number_mask):
             numbers = _number_series(cells.per_row(values, np.nan), column.index)
@@ -1144,15 +1147,15 @@ class _Reader:
             self.note_sentinel(name, numbers)
             return reading, {name: numbers}
         words = _are_null_words(cells.texts)
-        date_format = _date_format(cells.texts[~words])
+        date_format = _detect_date_format(cells.texts[~words])
         if date_format is None:
-            date_format = _mixed_date_formats(cells.texts[~words])
+            date_format = _detect_mixed_formats(cells.texts[~words])
         if date_format is None and not chosen:
             date_format = self._date_format_with_strays(name, cells, ~words)
         if date_format is not None:
             _note_words(name, cells, words, self.findings)
             _note_day_order(name, cells, date_format, self.findings)
-            dates = _dates(column, cells, date_format)
+            dates = _convert_dates(column, cells, date_format)
             return self._date(name, dates, date_format, is_order=is_order)
         self._note_ambiguous_signs(name, cells)
         return self._category(name, column, cells, chosen)
@@ -1206,7 +1209,7 @@ class _Reader:
         if not n_stray or n_stray > _STRAY_SHARE * cells.count_rows(mask):
             return None
         texts = cells.texts[date_mask]
-        date_format = _date_format(texts) or _mixed_date_formats(texts)
+        date_format = _detect_date_format(texts) or _detect_mixed_formats(texts)
         if date_format is not None:
             strays = cells.texts[mask & ~like_date].tolist()
             first = int(np.isin(cells.codes, np.flatnonzero(mask & ~like_date)).argmax())
@@ -1230,12 +1233,14 @@ class _Reader:
         is_categorical = has_few_texts and n_stray > _STRAY_SHARE * n_rows
         numbers_alone = cells.texts[number_mask]
         only_truth = numbers_alone.str.lower().isin(("true", "false")).all()
-        are_names = n_rows == len(cells.texts) >= _MIN_COUNTED and numbers_alone.str.isdigit().all()
+        are_names = (
+            n_rows == len(cells.texts) >= _MIN_ROWS_OF_UNIQUE and numbers_alone.str.isdigit().all()
+        )
         if only_truth or is_categorical or are_names or n_numbers < n_stray:
             return False
         if stray_mask.sum() > _STRAY_VALUES and n_stray > _STRAY_SHARE * n_rows:
             return False
-        is_single_word = stray_mask.sum() == 1 and n_rows >= _MIN_COUNTED
+        is_single_word = stray_mask.sum() == 1 and n_rows >= _MIN_ROWS_OF_UNIQUE
         if is_single_word or n_stray <= _STRAY_SHARE * n_rows:
             return True  # read as missing, and reported
         words = cells.texts[stray_mask].tolist()
@@ -1279,7 +1284,7 @@ class _Reader:
         reading = self._number_reading(name, cells)
         if not reading.unit:
             return None
-        values = _numbers_in(cells.texts.tolist(), reading)
+        values = _parse_numbers(cells.texts.tolist(), reading)
         number_mask = ~np.isnan(values)
         words = _are_null_words(cells.texts)
         if not (number_mask | words).all():
@@ -1327,7 +1332,7 @@ class _Reader:
             if divisor != 1 and not all(split_units(texts).units):
                 converted += f"; numbers without it are divided by {divisor:.0f}"
             if times := [text for text in texts if ":" in text]:
-                hours = _numbers_in(times[:1], reading)[0]
+                hours = _parse_numbers(times[:1], reading)[0]
                 self.note_conversion(
                     reading.name,
                     "number",
@@ -1377,7 +1382,7 @@ class _Reader:
             )
 
     def _number(self, name: str, column: pd.Series, keep: bool) -> _Read:
-        values = _numbers(column, self.options.na_values)
+        values = _convert_numbers(column, self.options.na_values)
         reading = ColumnReading(name, "number", *_STYLE_OF["," if self.comma_first else "."])
         if not keep:
             if values.isna().all():
@@ -1415,9 +1420,9 @@ class _Reader:
         if not keep:
             if not n_values:
                 return self.leave(name, "without any value")
-            unique = n_values == n_rows >= _MIN_COUNTED
+            unique = n_values == n_rows >= _MIN_ROWS_OF_UNIQUE
             unique |= _is_repeated_identifier(name, n_values, n_rows)
-            if unique or (n_values > _MAX_NAMES and n_values > n_rows / 2):
+            if unique or (n_values > _MAX_REPEATED_VALUES and n_values > n_rows / 2):
                 return self.leave(name, "identifiers")
         self._note_spellings(name, counts)
         self._note_altered_texts(name, column, cells)
@@ -1437,7 +1442,7 @@ class _Reader:
             )
         words = _file_words(counts.index if kept_values is None else kept_values)
         reading = ColumnReading(name, "category", values=kept_values, words=words)
-        return reading, _apply(column, cells, reading, self.options.na_values)
+        return reading, _make_features(column, cells, reading, self.options.na_values)
 
     def _note_altered_texts(self, name: str, column: pd.Series, cells: _Cells) -> None:
         """Report words that are read as missing, and blanks that are stripped."""
@@ -1537,7 +1542,9 @@ class _Reader:
     def has_only_texts(self, left_out: Mapping[str, Sequence[str]]) -> bool:
         """Return whether no cell of the dropped columns is a number."""
         names = [name for names in left_out.values() for name in names]
-        columns = [_cells_of(self.frame[name]) for name in names if not _is_copy(self.frame, name)]
+        columns = [
+            _convert_cells(self.frame[name]) for name in names if not _is_copy(self.frame, name)
+        ]
         return bool(columns) and not any(
             pd.api.types.is_numeric_dtype(column.dtype)
             or _is_dates(column)
@@ -1574,7 +1581,7 @@ def _note_words(name: str, cells: _Cells, words: np.ndarray, findings: list[str]
 def _note_day_order(name: str, cells: _Cells, date_format: str, findings: list[str]) -> None:
     """Report dates whose day could be the month, unless other dates prove the order."""
     formats = date_format.split(_FORMAT_SIGN)
-    texts = _plain_dates(cells.texts)
+    texts = _normalize_dates(cells.texts)
     for one in formats:
         other = one.translate(_SWAPPED_DAY)
         if other == one or one == _DAY_FIRST:
@@ -1608,26 +1615,28 @@ def _is_whole(values: pd.Series) -> bool:
 def _is_identifier(name: str, values: pd.Series) -> bool:
     """Return whether a column with a name such as "id" has integers that rarely repeat."""
     observed = values.dropna()
-    if len(observed) < _MIN_COUNTED or not _is_whole(observed):
+    if len(observed) < _MIN_ROWS_OF_UNIQUE or not _is_whole(observed):
         return False
     n_values = observed.nunique()
     if _is_repeated_identifier(name, n_values, len(observed)):
         return True
     if not _ID_NAME.search(name):
         return False
-    return n_values == len(observed) or (n_values > _MAX_NAMES and n_values > len(observed) / 2)
+    return n_values == len(observed) or (
+        n_values > _MAX_REPEATED_VALUES and n_values > len(observed) / 2
+    )
 
 
 def _is_repeated_identifier(name: str, n_values: int, n_rows: int) -> bool:
     """Return whether a column named like an identifier has many values with few rows each."""
     has_few_rows_each = n_rows <= _MAX_ROWS_OF_IDENTIFIER * n_values
-    return is_identifier_name(name) and n_values > _MAX_NAMES and has_few_rows_each
+    return is_identifier_name(name) and n_values > _MAX_REPEATED_VALUES and has_few_rows_each
 
 
 def _counts_rows(values: pd.Series) -> bool:
     """Return whether integers are consecutive and unique, in any order; some may be missing."""
     observed = values.dropna()
-    if len(observed) < max(_MIN_COUNTED, 0.95 * len(values)) or not _is_whole(observed):
+    if len(observed) < max(_MIN_ROWS_OF_UNIQUE, 0.95 * len(values)) or not _is_whole(observed):
         return False
     n_values = observed.max() - observed.min() + 1
     return bool(len(observed) <= n_values <= len(values)) and bool(observed.is_unique)
@@ -1653,7 +1662,7 @@ def note_equal(frame: pd.DataFrame) -> list[str]:
         codes, values = pd.factorize(column)
         if column.dtype.kind in "if":
             twin = name_of_numbers.setdefault((column.to_numpy(float) + 0.0).tobytes(), name)
-        if column.dtype == object or len(values) <= _MAX_NAMES:
+        if column.dtype == object or len(values) <= _MAX_REPEATED_VALUES:
             same_codes = name_of_codes.setdefault(codes.tobytes(), name)
             # Numeric columns with equal codes may still order the rows differently.
             if twin == name and object in (column.dtype, frame[same_codes].dtype):
@@ -1672,12 +1681,12 @@ def _row_number_text(name: str) -> str:
     """Return a message about consecutive integers, which may number the rows or their times."""
     if is_time_name(name) and not _DATE_PART.fullmatch(name):
         return (
-            f"column {name!r} has a different value in each row, so rules on it say nothing about "
-            f"later rows; to hold out later rows instead: --time {quoted(name)}"
+            f"column {name!r} has a different value in each row, so rules that use it do not apply "
+            f"to later rows; to hold out later rows instead: --time {quoted(name)}"
         )
     return (
-        f"column {name!r} looks like row numbers, so rules on it say nothing about other rows; to "
-        f"leave it out: --drop {quoted(name)}"
+        f"column {name!r} looks like row numbers, so rules that use it do not apply to other rows; "
+        f"to leave it out: --drop {quoted(name)}"
     )
 
 
@@ -1806,7 +1815,7 @@ def prepare(
     findings = list(raw.findings)
     preparation = options.preparation
     previous_sign = None if preparation is None else preparation.decimal
-    sign = options.decimal or _decimal_sign(raw, previous_sign, findings)
+    sign = options.decimal or _detect_decimal_sign(raw, previous_sign, findings)
     if sign == ",":
         raw = raw.with_decimal_comma()
     categories = set(options.categories)
@@ -1826,7 +1835,9 @@ def prepare(
             )
             for name, count in codes
         ]
-    frame = raw.frame.assign(**_named(raw, categories, target, findings)).rename(columns=str)
+    frame = raw.frame.assign(**_restore_padded_names(raw, categories, target, findings)).rename(
+        columns=str
+    )
     for reading in () if preparation is None else preparation.columns:
         if reading.words and reading.name in frame.columns:
             frame[reading.name] = raw.with_words(frame[reading.name], reading.words)
@@ -1850,7 +1861,7 @@ def prepare(
         changed_sign = sign if sign != previous_sign else None
         columns = _read_as_prepared(frame, preparation, options, changed_sign, findings)
     if target is not None and target in frame.columns:
-        columns[target], target_reading = _target(frame[target], reader, class_names)
+        columns[target], target_reading = _convert_target(frame[target], reader, class_names)
         if preparation.target is None:
             preparation = replace(preparation, target=target_reading)
         if options.preparation is None:
@@ -1895,7 +1906,7 @@ def _read_as_prepared(
     """Read the columns that an earlier table had, possibly with another decimal sign."""
     columns: dict[str, pd.Series] = {}
     na_values = (*preparation.na_values, *options.na_values)
-    # If one column has both signs, other columns may have either sign.
+    # If one column contains both decimal signs, other columns may use either of them.
     if any((c.decimal, c.thousands) == EITHER_SIGN for c in preparation.columns):
         decimal = options.decimal
     for reading in _readings_in(preparation, list(frame.columns)):
@@ -1903,18 +1914,18 @@ def _read_as_prepared(
             if reading.name in names and reading.kind != kind:
                 reading = ColumnReading(reading.name, kind)
         if options.features is None or {*reading.features} & {*options.features}:
-            column = _cells_of(frame[reading.name])
-            # A column with its own sign keeps it, such as amounts with points in thousands.
+            column = _convert_cells(frame[reading.name])
+            # A column whose sign differs from that of the earlier table keeps its sign.
             is_own = reading.decimal != (preparation.decimal or ".")
             sign = options.decimal if is_own else decimal
             columns |= _read_prepared(column, reading, na_values, sign, findings)
     return columns
 
 
-def _named(
+def _restore_padded_names(
     raw: FileTable, names: set[str], target: str | None, findings: list[str]
 ) -> dict[str, pd.Series]:
-    """Return, as written, the columns of numbers that are names, since 01 and 1 differ."""
+    """Return the texts of the columns of numbers that are names, because 01 differs from 1."""
     if raw.texts is None:  # the numbers were never text
         return {}
     integer_columns = [str(n) for n, c in raw.frame.items() if raw.may_pad and _may_be_padded(c)]
@@ -2001,7 +2012,7 @@ def _read_prepared(
             replace(reading, decimal=signs[0], thousands=signs[1])
             for signs in dict.fromkeys((style, detected_style))
         ]
-        missing_masks = [np.isnan(_numbers_in(texts, one)) for one in readings]
+        missing_masks = [np.isnan(_parse_numbers(texts, one)) for one in readings]
         best = int(np.argmin([mask.sum() for mask in missing_masks]))
         reading = readings[best]
         _note_words(reading.name, cells, missing_masks[best], findings)
@@ -2026,13 +2037,13 @@ def _read_prepared(
         cells = _Cells.of(column, na_values)
         if reading.format is None:
             dates = cells.texts[~_are_null_words(cells.texts)]
-            date_format = _date_format(dates) or _mixed_date_formats(dates)
+            date_format = _detect_date_format(dates) or _detect_mixed_formats(dates)
             if date_format is not None:
                 _note_day_order(reading.name, cells, date_format, findings)
             reading = replace(reading, format=date_format)
-        date_mask = _parsed_dates(cells, reading.format).notna().to_numpy()
+        date_mask = _parse_dates(cells, reading.format).notna().to_numpy()
         _note_words(reading.name, cells, ~date_mask, findings)
-    return _apply(column, cells, reading, na_values)
+    return _make_features(column, cells, reading, na_values)
 
 
 def _sources(features: Sequence[str], columns: Sequence[str]) -> list[str]:
@@ -2061,7 +2072,7 @@ def _note_missing_labels(
     findings.append(f"read as missing in the target {target!r}: {words}{remedy}")
 
 
-def _target(
+def _convert_target(
     column: pd.Series, reader: _Reader, class_names: Collection[str]
 ) -> tuple[pd.Series, ColumnReading | None]:
     """Read the target: as numbers if all its texts are numbers, otherwise unchanged.
@@ -2092,7 +2103,7 @@ def _target(
     only_words = (number_mask | (_are_null_words(cells.texts) & ~is_class)).all()
     has_booleans = cells.texts.str.lower().isin(("true", "false")).any()
     are_plain_numbers = pd.to_numeric(cells.texts, errors="coerce").notna().all()
-    # As in `_named`: 01 and 1 differ, and few numbers with leading zeros are names.
+    # As in `_restore_padded_names`: 01 and 1 differ, and few numbers with leading zeros are names.
     has_names = _are_padded_names(cells.texts[number_mask], values[number_mask])
     is_quantity = not (has_booleans or are_plain_numbers or has_names)
     # Texts are classes if they do not fit an earlier target, or if rules have classes such as "$5".
@@ -2158,7 +2169,7 @@ def read_cells(
     table = read_file(path, where, separator=separator, encoding=encoding, layout=layout)
     if preparation is None:
         return table
-    sign = decimal or _decimal_sign(table, preparation.decimal, [])
+    sign = decimal or _detect_decimal_sign(table, preparation.decimal, [])
     table = table.with_decimal_comma() if sign == "," else table
     frame = table.frame.copy()
     frame.attrs["decimal"] = sign
@@ -2272,7 +2283,7 @@ def _tuple(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(map(str, names))
 
 
-def _numbers_in(texts: Sequence[str], reading: ColumnReading) -> np.ndarray:
+def _parse_numbers(texts: Sequence[str], reading: ColumnReading) -> np.ndarray:
     """Convert texts to numbers in the unit of a column; NaN if a text or its unit does not fit."""
     values = as_numbers(texts, reading.decimal, reading.thousands)
     if not reading.unit:

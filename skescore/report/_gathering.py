@@ -157,7 +157,7 @@ def remake_rules(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # The run has shown these warnings.
         try:
-            model = _fitted_black_box(data, settings)
+            model = _fit_black_box(data, settings)
         except Exception as error:
             return {}, f"the model could not be fitted again: {error}"
         for index in requested:
@@ -188,7 +188,7 @@ def _are_same(one: RuleSet, other: RuleSet) -> bool:
     return one == other or one.to_text() == other.to_text()
 
 
-def _fitted_black_box(data: Dataset, settings: RemakeSettings) -> Any:
+def _fit_black_box(data: Dataset, settings: RemakeSettings) -> Any:
     """Return a fitted black box, which all candidates explain."""
     if is_prefit(settings.black_box):
         return settings.black_box
@@ -230,9 +230,9 @@ def gather(
         "verification": None if verification is None else verification_view(verification),
     }
     if isinstance(source, RuleSet):
-        return _rules(source, data, black_box) | proofs, data
+        return _gather_rules(source, data, black_box) | proofs, data
     if isinstance(source, ExtractorSearchCV):
-        return _search(source, data, time_limit) | proofs, data
+        return _gather_search(source, data, time_limit) | proofs, data
     for name, content in proofs.items():
         if content is not None:
             raise ValueError(
@@ -242,12 +242,12 @@ def gather(
     if not folder.is_dir():
         raise FileNotFoundError(NO_RUN_TEXT.format(folder))
     if (folder / "candidates.json").exists():
-        return _tune(folder, data, black_box, time_limit)
+        return _gather_run(folder, data, black_box, time_limit)
     rows = find_rows(folder)
     if rows is not None:
         if not len(rows):
             raise ValueError(f"{folder} contains a bench run without any rows yet. Resume it.")
-        return _bench(folder, rows), None
+        return _gather_bench(folder, rows), None
     file_names = sorted(path.name for path in folder.iterdir())
     if "rules.json" in file_names and "run.json" in file_names:
         raise ValueError(
@@ -335,7 +335,7 @@ def data_of_arrays(ruleset: RuleSet, X: Any, y: Any, name: str | None) -> Datase
     return Dataset(X, y, task, name or str(y.name), "arrays", "")
 
 
-def _rules(ruleset: RuleSet, data: Dataset | None, black_box: Any) -> dict[str, Any]:
+def _gather_rules(ruleset: RuleSet, data: Dataset | None, black_box: Any) -> dict[str, Any]:
     """Return the page's contents for rules without a search."""
     name = "rules" if data is None else data.name
     group: dict[str, Any] = {
@@ -377,7 +377,9 @@ def _editing(
     return None if editing is None else editing | {"view": view}
 
 
-def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) -> dict[str, Any]:
+def _gather_search(
+    search: ExtractorSearchCV, data: Dataset | None, time_limit: float
+) -> dict[str, Any]:
     """Return the page's contents for a search that is in memory."""
     check_is_fitted(search, "leaderboard_")
     board = search.leaderboard_
@@ -404,7 +406,7 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
             make=search.make_candidate,
             row_weights=None if data is None else search.data_.row_weights,
         ),
-        failures=_counted_failures(failed.to_dict("records")),
+        failures=_count_failures(failed.to_dict("records")),
         notes=[],
         missing_inputs="" if data is not None else "a target",
     )
@@ -471,7 +473,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _tune(
+def _gather_run(
     folder: Path, data: Dataset | None, black_box: Any, time_limit: float
 ) -> tuple[dict[str, Any], Dataset | None]:
     run = _read_json(folder / "run.json")
@@ -490,9 +492,9 @@ def _tune(
             f"The displayed rows and the measures of the rules are from {data.source}, not from "
             "the data of the search."
         )
-    certificate, why_not = _certificate_of_run(folder, run)
-    verification, why_unverified = verification_of_run(folder, rules)
-    notes += why_not + why_unverified
+    certificate, certificate_notes = _certificate_of_run(folder, run)
+    verification, verification_notes = verification_of_run(folder, rules)
+    notes += certificate_notes + verification_notes
     class_weight = run["search"].get("class_weight")
     weights = None
     if class_weight is not None and data is not None:
@@ -576,7 +578,7 @@ def _run_content(
         "reference": search.get("reference", "data"),
         "performance_name": performance_label(about["task"], search),
         "weighed": bool(search.get("class_weight") or search.get("sample_weight")),
-        "always": _always(data, remake.row_weights),
+        "always": _measure_constant(data, remake.row_weights),
         "candidates": [
             _candidate(saved, index, score, recorded) for index in range(len(saved.candidates))
         ],
@@ -654,11 +656,11 @@ def _alternatives(
     run: Mapping[str, Any], saved: SavedCandidates
 ) -> tuple[list[dict[str, Any]], dict[int, RuleSet]]:
     """Return the lists that the run offers, and the rules of those other than the winner."""
-    places = {(c.extractor, c.trial): index for index, c in enumerate(saved.candidates)}
+    index_by_key = {(c.extractor, c.trial): index for index, c in enumerate(saved.candidates)}
     lists: list[dict[str, Any]] = []
     rules: dict[int, RuleSet] = {}
     for record in (run.get("alternatives") or {}).get("lists", ()):
-        place = places.get((record["extractor"], record["trial"]))
+        place = index_by_key.get((record["extractor"], record["trial"]))
         if "best" in record["roles"]:
             place = saved.winner
         elif place is not None and place != saved.winner:
@@ -699,7 +701,7 @@ def _short_views(
     return views
 
 
-def _always(data: Dataset | None, weights: np.ndarray | None) -> dict[str, Any] | None:
+def _measure_constant(data: Dataset | None, weights: np.ndarray | None) -> dict[str, Any] | None:
     """Measure the best constant prediction on weighted rows; None without weights."""
     if weights is None or data is None:
         return None
@@ -866,7 +868,7 @@ def _failures(path: Path) -> list[dict[str, Any]]:
     """Return trials without a score, by extractor, with the first error of each."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            return _counted_failures(
+            return _count_failures(
                 {name: cell_text(c) if isinstance(c, str) else c for name, c in row.items()}
                 for row in csv.DictReader(file)
                 if row.get("state") in _FAILED
@@ -875,7 +877,7 @@ def _failures(path: Path) -> list[dict[str, Any]]:
         return []
 
 
-def _counted_failures(rows: Iterable[Mapping[Any, Any]]) -> list[dict[str, Any]]:
+def _count_failures(rows: Iterable[Mapping[Any, Any]]) -> list[dict[str, Any]]:
     failures: dict[str, dict[str, Any]] = {}
     for row in rows:
         name = str(row.get("extractor"))
@@ -886,7 +888,7 @@ def _counted_failures(rows: Iterable[Mapping[Any, Any]]) -> list[dict[str, Any]]
     return list(failures.values())
 
 
-def _bench(folder: Path, rows: Any) -> dict[str, Any]:
+def _gather_bench(folder: Path, rows: Any) -> dict[str, Any]:
     path = folder / "run.json"
     run = _read_json(path) if path.exists() else {}
     groups = groups_of(rows)

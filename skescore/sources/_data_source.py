@@ -518,8 +518,8 @@ class DataSource:
         return [column for column in columns if column not in label_columns]
 
 
-def feature_names(features: Any) -> list[str] | None:
-    """Check the features of an extractor or of a sample, which name columns."""
+def check_feature_names(features: Any) -> list[str] | None:
+    """Return the columns that `features` names as a list; None for all columns."""
     if features is None:
         return None
     names = [features] if isinstance(features, str) else list(features)

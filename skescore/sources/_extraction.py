@@ -21,7 +21,7 @@ from skescore.extractors import BaseExtractor, Column, LabelMoments, MeasuredCol
 from skescore.extractors._binned import Equations
 from skescore.rules import RuleSet
 from skescore.sources._batch_reader import MAX_VALUES, BatchReader, ColumnSummary, plain_value
-from skescore.sources._data_source import DataSource, feature_names
+from skescore.sources._data_source import DataSource, check_feature_names
 from skescore.sources._reducers import Reducer, RowSource
 from skescore.sources._sampling import SourceSample, sample_source
 from skescore.sources._scale import Scale, measured_column
@@ -641,7 +641,7 @@ def extract_source(
     data.check_repeatable()
     task = _task_of(extractor, task)
     black_box = extractor.estimator if data.target is None else None
-    with data.open(feature_names(extractor.features), black_box) as rows:
+    with data.open(check_feature_names(extractor.features), black_box) as rows:
         survey = rows.reduce(SurveyReducer(task or "classification"))
         if task is None:
             _refuse_numbers_as_classes(survey, rows.name)
@@ -723,7 +723,7 @@ def _cut_columns(
                 f"these are {listed(numeric)}. {did_you_mean(name, numeric)}"
             )
     result = [
-        replace(column, cuts=_checked_cuts(column.name, user_cuts[column.name]))
+        replace(column, cuts=_check_cuts(column.name, user_cuts[column.name]))
         if column.name in user_cuts
         else column
         for column in columns
@@ -735,7 +735,7 @@ def _cut_columns(
     return result
 
 
-def _checked_cuts(name: str, cuts: Sequence[float]) -> tuple[float, ...]:
+def _check_cuts(name: str, cuts: Sequence[float]) -> tuple[float, ...]:
     checked = [check_number(f"a cut of {name!r}", float(cut), finite=True) for cut in cuts]
     if any(a >= b for a, b in pairwise(checked)):
         raise ValueError(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from skescore._validation import check_choice, check_integer, check_number, python_value
 from skescore.sources._batch_reader import MAX_VALUES, BatchReader, plain_value
-from skescore.sources._data_source import DataSource, feature_names
+from skescore.sources._data_source import DataSource, check_feature_names
 from skescore.sources._reducers import Reducer
 from skescore.sources._table_queries import TableQueries
 from skescore.sources._tables import ColumnError, SourceError, check_weights
@@ -148,7 +148,7 @@ def sample_source(
     if data.target is None:
         raise ValueError("target must name the column of labels, got None.")
     data.check_repeatable()
-    with data.open(feature_names(features)) as rows:
+    with data.open(check_feature_names(features)) as rows:
         label_counts = rows.reduce(LabelCountReducer(task))
         counts = dict(sorted(label_counts.items(), key=lambda pair: str(pair[0])))
         n_all = sum(counts.values())

@@ -56,7 +56,7 @@ from skescore.rules.importers._psyke import (
 )
 from skescore.rules.simplification import _exact as subtraction
 from skescore.rules.simplification._exact import Budget, covering_boxes
-from skescore.rules.simplification._merging import exclude, hull, implies, united
+from skescore.rules.simplification._merging import are_exclusive, disjunction, hull, implies
 from skescore.rules.simplification._on_rows import RuleRows, Step, closest_pairs
 from skescore.rules.simplification._standalone import (
     _intersect_lists,
@@ -961,8 +961,8 @@ def test_implies_exclude_united_agree_with_enumeration(
     values = np.array(["p", "q", "r", "unseen", None], dtype=object)
     a, b = (c.holds(lambda _: values) for c in (one, other))
     assert implies(one, other) == (not (a & ~b).any())
-    assert exclude([one], [other]) == (not (a & b).any())
-    both = united(one, other)
+    assert are_exclusive([one], [other]) == (not (a & b).any())
+    both = disjunction(one, other)
     if both is not None:
         assert both.holds(lambda _: values).tolist() == (a | b).tolist()
     else:
@@ -1813,7 +1813,7 @@ def test_intervals_imply_wider_ones(one: Condition, other: Condition, is_implied
     ],
 )
 def test_conditions_exclude_each_other(one: Condition, other: Condition, is_excluded: bool) -> None:
-    assert exclude([one], [other]) == exclude([other], [one]) == is_excluded
+    assert are_exclusive([one], [other]) == are_exclusive([other], [one]) == is_excluded
 
 
 @pytest.mark.parametrize(
@@ -1828,7 +1828,7 @@ def test_conditions_exclude_each_other(one: Condition, other: Condition, is_excl
 def test_touching_intervals_are_united(
     one: Condition, other: Condition, union: Condition | None
 ) -> None:
-    assert united(one, other) == united(other, one) == union
+    assert disjunction(one, other) == disjunction(other, one) == union
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ from skescore.rules._rule import Rule, RuleStatistics, combined
 from skescore.rules.simplification._merging import (
     Conditions,
     all_implied,
-    exclude,
+    are_exclusive,
+    disjunction,
     priority_of,
     ranks_of,
     shorten_counts,
-    united,
     without_covered_values,
     without_implied,
 )
@@ -109,11 +109,11 @@ class Sides:
         from_below = accepts_both & (self.boxes.lower > -np.inf)
         from_above = accepts_both & (self.boxes.upper < np.inf)
         before = from_above.sum(axis=0) > from_below.sum(axis=0)
-        aside = np.where(before, from_below, from_above)
-        if aside.any():
+        is_extra = np.where(before, from_below, from_above)
+        if is_extra.any():
             free_side = -np.inf, np.inf, False, False, False
             columns = [getattr(self.boxes, field.name).copy() for field in fields(self.boxes)]
-            for i, j in np.argwhere(aside).tolist():
+            for i, j in np.argwhere(is_extra).tolist():
                 (side,) = (c for c in self.boxes.intervals(i) if c.feature == j)
                 self.extra_conditions[i] = (*self.extra_conditions[i], side)
                 for column, free in zip(columns, free_side, strict=True):
@@ -213,9 +213,9 @@ def covering_boxes(
     Each point belongs to the first box that contains it. The result is None if a point is in no box
     or belongs to a forbidden box, or if the budget is exhausted.
     """
-    met_low, met_high = np.maximum(boxes_low, low), np.minimum(boxes_high, high)
+    joint_low, joint_high = np.maximum(boxes_low, low), np.minimum(boxes_high, high)
     # Most checks end here, because the boxes contain fewer cells than the box to cover.
-    cells = np.prod((met_high - met_low).astype(float), axis=1).sum()
+    cells = np.prod((joint_high - joint_low).astype(float), axis=1).sum()
     if cells < np.prod((high - low).astype(float)) * (1 - _ROUNDING):
         return None
     used: set[int] = set()
@@ -237,7 +237,10 @@ def covering_boxes(
 
 
 class ExactRules:
-    """State of an exact simplification: the rules as ranges of bins with extra conditions."""
+    """State of an exact simplification: rules as ranges of bins with extra conditions.
+
+    `alive` marks the rules that are not removed, and `frozen` those that must not change.
+    """
 
     def __init__(self, ruleset: RuleSet, domain: Domain | None) -> None:
         self.ruleset = ruleset
@@ -266,7 +269,8 @@ class ExactRules:
         self.budget = Budget(_STEPS, _STEPS_PER_CHECK)
         empty = np.asarray((self.low >= self.high).any(axis=1))
         empty |= np.array(
-            [exclude(conditions, conditions) for conditions in self.extra_conditions], dtype=bool
+            [are_exclusive(conditions, conditions) for conditions in self.extra_conditions],
+            dtype=bool,
         )
         self.frozen = np.zeros(len(ruleset), dtype=bool)
         self.by_nearest = (
@@ -279,7 +283,7 @@ class ExactRules:
         self.alive[empty & ~self.frozen] = False
         self.low[empty] = self.high[empty] = 0  # these rules overlap nothing
         if domain is not None:
-            self._free_borders(domain)
+            self._drop_domain_bounds(domain)
 
     def _covers_everything(self) -> bool:
         is_box = np.array([not conditions for conditions in self.extra_conditions], dtype=bool)
@@ -289,7 +293,7 @@ class ExactRules:
         covering = covering_boxes(*space, self.low[where], self.high[where], none, self.budget)
         return covering is not None
 
-    def _free_borders(self, domain: Domain) -> None:
+    def _drop_domain_bounds(self, domain: Domain) -> None:
         """Drop the bounds that the domain implies."""
         ours = (self.alive & ~self.frozen)[:, None]
         self.lower[ours & (self.low <= self.first)] = -np.inf
@@ -309,12 +313,12 @@ class ExactRules:
         return ranks_of(priority, True)
 
     @property
-    def open(self) -> np.ndarray:
+    def changeable_rules(self) -> np.ndarray:
         """Indices of the rules that may change, by rank."""
         where = np.flatnonzero(self.alive & ~self.frozen)
         return where[np.argsort(self.rank[where])]
 
-    def meeting(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    def overlapping_rules(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Return the indices of the rules that overlap a box, by rank."""
         meets = self.alive & ((self.low < high) & (self.high > low)).all(axis=1)
         where = np.flatnonzero(meets)
@@ -326,7 +330,7 @@ class ExactRules:
         """Return whether it is proven that rules before a rank cover a box with a premise."""
         where = [
             m
-            for m in self.meeting(low, high).tolist()
+            for m in self.overlapping_rules(low, high).tolist()
             if self.rank[m] < rank
             and m != excluded
             and all_implied(premise, self.extra_conditions[m])
@@ -351,14 +355,14 @@ class ExactRules:
             return []
         return [
             m
-            for m in self.meeting(self.low[rule], self.high[rule]).tolist()
+            for m in self.overlapping_rules(self.low[rule], self.high[rule]).tolist()
             if min(ranks) < self.rank[m] < max(ranks)
             and self.code[m] == self.code[rule]
-            and not exclude(self.extra_conditions[rule], self.extra_conditions[m])
+            and not are_exclusive(self.extra_conditions[rule], self.extra_conditions[m])
         ]
 
     def join(self, merged: int, removed: int) -> None:
-        """Remove a rule that has been merged into a widened rule."""
+        """Remove a rule whose box another rule now covers, and add up their statistics."""
         between = self.sharing(removed, (self.rank[merged], self.rank[removed]))
         self.remove(removed, merged_into=merged)
         for rule in [merged, *between] if between else ():
@@ -366,13 +370,15 @@ class ExactRules:
         self.priority[merged] = self._priority(merged, self.statistics[merged])
         self.rank = ranks_of(self.priority, self.by_priority)
 
-    def free(self, rule: int, feature: int, below: bool) -> None:
+    def drop_bound(self, rule: int, feature: int, below: bool) -> None:
         """Drop one bound of a rule."""
-        low, high = self.freed(rule, feature, below)
+        low, high = self.box_without_bound(rule, feature, below)
         self.low[rule], self.high[rule] = low, high
         (self.lower if below else self.upper)[rule, feature] = -np.inf if below else np.inf
 
-    def freed(self, rule: int, feature: int, below: bool) -> tuple[np.ndarray, np.ndarray]:
+    def box_without_bound(
+        self, rule: int, feature: int, below: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the box of a rule without one of its bounds."""
         low, high = self.low[rule].copy(), self.high[rule].copy()
         if below:
@@ -474,27 +480,28 @@ def _remove_covered(table: ExactRules) -> bool:
     if table.by_nearest:
         return False
     before = int(table.alive.sum())
-    for rule in table.open.tolist():
+    for rule in table.changeable_rules.tolist():
         if table.is_covered_before(
             table.low[rule], table.high[rule], table.rank[rule], table.extra_conditions[rule], rule
         ):
             table.remove(rule)
     # Rules are removed from the end, so that their statistics accumulate in the last one.
-    for rule in table.open[::-1].tolist():
+    for rule in table.changeable_rules[::-1].tolist():
         _remove_if_predicted_alike(table, rule)
     return int(table.alive.sum()) < before
 
 
 def _remove_if_predicted_alike(table: ExactRules, rule: int) -> None:
+    """Remove a rule if the rules that would predict its rows instead have the same output."""
     low, high, premise = table.low[rule], table.high[rule], table.extra_conditions[rule]
     where, forbidden = [], []
-    for m in table.meeting(low, high).tolist():
+    for m in table.overlapping_rules(low, high).tolist():
         later, differs = table.rank[m] > table.rank[rule], table.code[m] != table.code[rule]
         is_implied = all_implied(premise, table.extra_conditions[m])
         if m == rule:
             continue
         if later and differs:
-            if not exclude(premise, table.extra_conditions[m]):
+            if not are_exclusive(premise, table.extra_conditions[m]):
                 where.append(m)
                 forbidden.append(True)
         elif is_implied:
@@ -521,13 +528,13 @@ def _drop_implied(table: ExactRules) -> bool:
     if table.by_nearest:
         return False
     changed = False
-    for rule in table.open.tolist():
+    for rule in table.changeable_rules.tolist():
         bounded = (table.lower[rule] > -np.inf) | (table.upper[rule] < np.inf)
         for feature in np.flatnonzero(bounded).tolist():
             for below, bounds in ((True, table.lower), (False, table.upper)):
-                wide = table.freed(rule, feature, below)
+                wide = table.box_without_bound(rule, feature, below)
                 if np.isfinite(bounds[rule, feature]) and _can_grow(table, rule, wide):
-                    table.free(rule, feature, below)
+                    table.drop_bound(rule, feature, below)
                     changed = True
         # The conditions "is missing" and "is known" are dropped in the same way.
         for feature in np.flatnonzero(table.tests_missing & ~bounded).tolist():
@@ -581,7 +588,7 @@ def _mix(values: np.ndarray) -> np.ndarray:
 
 def _runs(table: ExactRules, words: np.ndarray, feature: int) -> list[list[int]]:
     """Group rules that seem equal except for one feature, in which they are adjacent."""
-    open_rules = np.sort(table.open)
+    open_rules = np.sort(table.changeable_rules)
     kinds: dict[Any, int] = {}
     kind = [
         kinds.setdefault((table.code[i], frozenset(table.extra_conditions[i])), len(kinds))
@@ -665,10 +672,10 @@ def _may_move(
     """Return whether a rule can move to the new rank of the merged rule."""
     was_before, is_before = table.rank < table.rank[part], rank < rank[merged]
     premise = table.extra_conditions[part]
-    for m in table.meeting(table.low[part], table.high[part]).tolist():
+    for m in table.overlapping_rules(table.low[part], table.high[part]).tolist():
         if m in pair or table.code[m] == table.code[part] or was_before[m] == is_before[m]:
             continue
-        if exclude(premise, table.extra_conditions[m]):
+        if are_exclusive(premise, table.extra_conditions[m]):
             continue
         if table.by_priority:
             return False
@@ -687,14 +694,14 @@ def unite_missing(table: ExactRules) -> bool:
     """Merge rules that require a missing value with rules that differ only in this condition."""
     changed = False
     for j in np.flatnonzero(table.tests_missing).tolist():
-        for rule in table.open.tolist():
+        for rule in table.changeable_rules.tolist():
             if table.alive[rule] and not table.holds_numbers[rule, j]:
                 changed |= _unite_with_numbers(table, rule, j)
     return changed
 
 
 def _unite_with_numbers(table: ExactRules, rule: int, feature: int) -> bool:
-    for partner in np.sort(table.open).tolist():
+    for partner in np.sort(table.changeable_rules).tolist():
         same = (table.low[rule] == table.low[partner]) & (table.high[rule] == table.high[partner])
         same[feature] = table.holds_numbers[partner, feature]
         same_output = table.code[rule] == table.code[partner]
@@ -713,8 +720,8 @@ def _unite_with_numbers(table: ExactRules, rule: int, feature: int) -> bool:
         if None in unions:
             continue
         table.extra_conditions[merged] = (*table.extra_conditions[merged], *unions)
-        table.free(merged, feature, True)
-        table.free(merged, feature, False)
+        table.drop_bound(merged, feature, True)
+        table.drop_bound(merged, feature, False)
         table.join(merged, rule + partner - merged)
         return True
     return False
@@ -730,7 +737,7 @@ def unite_values(table: ExactRules) -> bool:
 
 def _unite_one_pair(table: ExactRules) -> bool:
     candidates_of: dict[Any, list[tuple[int, OneOf | Interval | Missing]]] = {}
-    for rule in np.sort(table.open).tolist():
+    for rule in np.sort(table.changeable_rules).tolist():
         box = table.low[rule].tobytes(), table.high[rule].tobytes(), table.code[rule]
         for condition in table.extra_conditions[rule]:
             if not isinstance(condition, OneOf | Interval | Missing):
@@ -738,7 +745,7 @@ def _unite_one_pair(table: ExactRules) -> bool:
             remaining = frozenset(c for c in table.extra_conditions[rule] if c is not condition)
             candidates = candidates_of.setdefault((*box, condition.feature, remaining), [])
             for partner, candidate in candidates:
-                union = united(candidate, condition)
+                union = disjunction(candidate, condition)
                 merged = None if union is None else _merge_index(table, partner, rule)
                 if union is None or merged is None:
                     continue

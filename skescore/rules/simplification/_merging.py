@@ -68,7 +68,7 @@ def all_implied(premise: Sequence[Condition], conclusion: Sequence[Condition]) -
     return all(any(implies(one, other) for one in premise) for other in conclusion)
 
 
-def exclude(one: Sequence[Condition], other: Sequence[Condition]) -> bool:
+def are_exclusive(one: Sequence[Condition], other: Sequence[Condition]) -> bool:
     """Return whether two conjunctions contain a pair of contradictory conditions."""
     return any(_contradict(a, b) for a in one for b in other)
 
@@ -164,7 +164,7 @@ def _uncovered_values(
     return tuple(left) or condition.values[:1]
 
 
-def united(one: Condition, other: Condition) -> Condition | None:
+def disjunction(one: Condition, other: Condition) -> Condition | None:
     """Return a condition equivalent to the disjunction of two conditions; None if there is none.
 
     The result is a trivial interval if the disjunction always holds. It is None for two lists of
@@ -212,8 +212,8 @@ def _is_not_missing(condition: _Side) -> bool:
 def hull(one: Rule, other: Rule) -> Rule:
     """Return the smallest box around two rules, with the output of the first rule.
 
-    Conditions other than intervals are kept if both rules have them. Lists of values of the same
-    feature are united.
+    Conditions other than intervals are kept if both rules have them. Of two lists of values
+    of the same feature, the disjunction is used.
     """
     other_sides: dict[int, Interval | Missing] = {i.feature: i for i in other.intervals}
     one_missing, other_missing = (
@@ -234,7 +234,7 @@ def hull(one: Rule, other: Rule) -> Rule:
             accepts_missing = truth_table(side).missing or truth_table(partner).missing
             box_side = with_missing(Interval(side.feature, *bounds), accepts_missing)
             conditions += [] if box_side is None else [box_side]
-        elif joint := united(side, partner):
+        elif joint := disjunction(side, partner):
             conditions.append(joint)
     for condition in one.non_intervals:
         if isinstance(condition, Missing) and condition.feature in other_sides:
@@ -243,7 +243,7 @@ def hull(one: Rule, other: Rule) -> Rule:
             conditions.append(condition)
             continue
         for candidate in other.non_intervals:
-            union = united(condition, candidate)
+            union = disjunction(condition, candidate)
             if union is not None:
                 conditions.append(union)
     return Rule(tuple(conditions), one.output, combined(one.statistics, other.statistics))
@@ -268,7 +268,7 @@ def ranks_of(priority: np.ndarray, by_priority: bool) -> np.ndarray:
 def shorten_counts(ruleset: RuleSet) -> RuleSet:
     """Shorten M-of-N conditions, if possible to conjunctions, without changing any prediction.
 
-    Counted conditions on a feature are united if at most one of them can hold.
+    Two conditions on a feature are replaced by their disjunction if at most one of them can hold.
     """
     if ruleset.fallback is not None and ruleset.fallback.policy == "nearest":
         return ruleset  # distances depend on the form of the conditions
@@ -309,7 +309,7 @@ def _short_count(condition: AtLeast) -> list[Condition]:
 def _exclusive_pair(parts: list[Condition]) -> tuple[Condition, Condition, Condition] | None:
     """Return two conditions of which at most one can hold, and their disjunction."""
     for one, other in combinations(parts, 2):
-        joint = united(one, other) if _contradict(one, other) else None
+        joint = disjunction(one, other) if _contradict(one, other) else None
         if joint is not None and parts.count(one) == parts.count(other) == 1:
             return one, other, joint
     return None

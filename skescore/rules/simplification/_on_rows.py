@@ -22,7 +22,13 @@ from skescore.rules._row_table import RowTable
 from skescore.rules._rule import LinearOutput, Output, Rule, RuleStatistics
 from skescore.rules._volumes import adjacent_pairs
 from skescore.rules.simplification._exact import simplify_exactly
-from skescore.rules.simplification._merging import Conditions, exclude, hull, priority_of, ranks_of
+from skescore.rules.simplification._merging import (
+    Conditions,
+    are_exclusive,
+    hull,
+    priority_of,
+    ranks_of,
+)
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -416,13 +422,13 @@ class RuleRows:
             steps.append(Step((self.rules[one], self.rules[other]), one, other, new, rows, sides))
             # The index of the merged rule matters only if the order of rules matters.
             by_order = self.ruleset.ordered and not self.ruleset.disjoint
-            if by_order or self._ties(new, one, other):
+            if by_order or self._has_tie_between(new, one, other):
                 steps.append(
                     Step((self.rules[one], self.rules[other]), other, one, new, rows, sides)
                 )
         return steps
 
-    def _ties(self, new: Rule, one: int, other: int) -> bool:
+    def _has_tie_between(self, new: Rule, one: int, other: int) -> bool:
         """Return whether a rule between two indices has the same priority as a new rule."""
         between = slice(min(one, other) + 1, max(one, other))
         equal = (self._priority[between] == self._priority_of(new)).all(axis=1)
@@ -463,7 +469,7 @@ class RuleRows:
         overlap = (overlap & observed) | missing
         may_overlap[:, alive] = overlap.all(axis=2)
         for i, j in np.argwhere(may_overlap).tolist() if any(premises) else ():
-            may_overlap[i, j] = not exclude(premises[i], self.rules[indices[j]].non_intervals)
+            may_overlap[i, j] = not are_exclusive(premises[i], self.rules[indices[j]].non_intervals)
         return may_overlap
 
     def _holds(self, conditions: Sequence[Condition]) -> np.ndarray:
@@ -481,7 +487,7 @@ class RuleRows:
             n_failing += failing
         near_misses = np.flatnonzero((n_failing == 1) | (n_failing == 2))
         n_failing = n_failing[near_misses]
-        for conditions, dropped in _shortened(rule.conditions):
+        for conditions, dropped in _drop_each_literal(rule.conditions):
             n_dropped = np.zeros(len(near_misses), dtype=np.intp)
             for literal in dropped:
                 n_dropped += fails[literal][near_misses]
@@ -534,7 +540,7 @@ def _literals(condition: Condition) -> tuple[Condition, ...]:
     return (condition,)
 
 
-def _shortened(
+def _drop_each_literal(
     conditions: tuple[Condition, ...],
 ) -> Iterator[tuple[tuple[Condition, ...], tuple[Condition, ...]]]:
     """Yield a premise without each of its literals and conditions, with the dropped literals."""
@@ -549,13 +555,13 @@ def _shortened(
 
 
 #: Number of closest pairs of rules that are considered for a merge at a time.
-_PAIRS = 500
+_MAX_PAIRS = 500
 
 
 def simplify_on_rows(ruleset: RuleSet, table: RowTable, tolerance: float) -> RuleSet:
     """Simplify rules greedily while the changed predictions on the rows stay within a tolerance."""
     # Rows may lie outside the domain, so the domain is ignored.
-    rows = RuleRows(_exactly_simplified(ruleset, table), table)
+    rows = RuleRows(_simplify_and_recount(ruleset, table), table)
     first = rows.assigned.copy()
     budget = _ErrorBudget(rows, tolerance)
     has_progress = True
@@ -571,10 +577,10 @@ def simplify_on_rows(ruleset: RuleSet, table: RowTable, tolerance: float) -> Rul
         np.append(np.cumsum(rows.alive) - 1, -1)[rows.assigned],
         [number for number, index in enumerate(rows.indices) if index in stale],
     )
-    return _exactly_simplified(result, table)
+    return _simplify_and_recount(result, table)
 
 
-def _exactly_simplified(ruleset: RuleSet, table: RowTable) -> RuleSet:
+def _simplify_and_recount(ruleset: RuleSet, table: RowTable) -> RuleSet:
     """Simplify rules without changing any prediction, and recount outdated statistics."""
     short = simplify_exactly(ruleset, None)
     if short is ruleset:
@@ -720,7 +726,7 @@ def _take_free_steps(rows: RuleRows, budget: _ErrorBudget) -> None:
         for index in rows.indices:
             if len(rows.indices) > 1:
                 progress |= _take_if_free(budget, rows.removal(index))
-        for step in rows.merges(_PAIRS, same_output=True):
+        for step in rows.merges(_MAX_PAIRS, same_output=True):
             fits = rows.is_up_to_date(step) and rows.allowed([step])
             progress |= bool(fits) and _take_if_free(budget, step)
         for index in rows.indices:
@@ -750,7 +756,7 @@ def _spend_tolerance(rows: RuleRows, budget: _ErrorBudget) -> bool:
                 heapq.heappush(queue, (-priority, number, step))
 
     offer([rows.removal(index) for index in rows.indices])
-    offer(rows.merges(_PAIRS, same_output=rows.ruleset.task == "classification"))
+    offer(rows.merges(_MAX_PAIRS, same_output=rows.ruleset.task == "classification"))
     offer(rows.drops(rows.indices))
     has_progress = False
     while queue:

@@ -25,9 +25,9 @@ from skescore.rules._conditions import normalize as normalized
 from skescore.rules._rule import Rule
 from skescore.rules.simplification._merging import (
     Conditions,
-    exclude,
+    are_exclusive,
+    disjunction,
     implies,
-    united,
     without_implied,
 )
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 #: Largest number of rules in the result.
-_MOST_PARTS = 400
+_MAX_PARTS = 400
 
 
 def standalone(ruleset: RuleSet) -> RuleSet:
@@ -53,9 +53,9 @@ def standalone(ruleset: RuleSet) -> RuleSet:
         for other in before:
             against = ruleset.rules[other].conditions
             left = [part for one in left for part in _subtract(one, against, gaps)]
-            if n_parts + len(left) > _MOST_PARTS:
+            if n_parts + len(left) > _MAX_PARTS:
                 raise ValueError(
-                    f"The first {position + 1} rules fall into more than {_MOST_PARTS} standalone "
+                    f"The first {position + 1} rules fall into more than {_MAX_PARTS} standalone "
                     "parts. Use the ordered list, or simplify it first."
                 )
         parts[index] = _merge_all(left, gaps)
@@ -88,7 +88,7 @@ def _features_with_gaps(ruleset: RuleSet) -> set[int]:
 
 def _subtract(one: Conditions, other: Conditions, gaps: Set[int]) -> Iterator[Conditions]:
     """Subtract a premise from another; return disjoint premises."""
-    if exclude(one, other):
+    if are_exclusive(one, other):
         yield one
         return
     satisfied: Conditions = ()
@@ -104,7 +104,7 @@ def _subtract(one: Conditions, other: Conditions, gaps: Set[int]) -> Iterator[Co
 
 def _intersect_premises(one: Conditions, other: Conditions) -> Conditions | None:
     """Return the conjunction of two premises; None if they contradict each other."""
-    if exclude(one, other):
+    if are_exclusive(one, other):
         return None
     try:
         conditions = normalized((*one, *other))
@@ -217,7 +217,7 @@ def _merge_premises(one: Conditions, other: Conditions, gaps: Set[int]) -> Condi
     theirs = [c for c in other if c not in one]
     if len(ours) != 1 or len(theirs) != 1:
         return None
-    joint = united(ours[0], theirs[0])
+    joint = disjunction(ours[0], theirs[0])
     if joint is None and _negations(ours[0], gaps) == theirs:
         return tuple(c for c in one if c in other)
     if joint is None:
