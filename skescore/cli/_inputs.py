@@ -301,13 +301,18 @@ def read_table(
     return frame.assign(**written[padded])
 
 
-def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.DataFrame:
-    """Read the features of the rules from a table, by the reading options of the command."""
+def read_rows(
+    options: argparse.Namespace, ruleset: RuleSet, data: str, *, needs_all: bool = False
+) -> pd.DataFrame:
+    """Read the features of the rules from a table, by the reading options of the command.
+
+    Features that no rule uses may be absent from the table, unless `needs_all`.
+    """
     from skescore.datasets import load_dataset
     from skescore.datasets import read_table as read_prepared
 
     names, path, reading = list(ruleset.feature_names), options.rules, reading_from(options)
-    used = used_features(ruleset)
+    used = names if needs_all else used_features(ruleset)
     dropped = [name for name in used if name in reading["drop"]]
     if dropped:
         raise ValueError(

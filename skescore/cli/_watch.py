@@ -262,7 +262,10 @@ class _WatchedRows:
     """Rows of a table: features, and if available labels and predictions of the model."""
 
     def __init__(self, options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> None:
-        self.X: pd.DataFrame = read_rows(options, ruleset, options.data)
+        import pandas as pd
+
+        has_model = options.black_box is not None  # may use features that no rule uses
+        self.X: pd.DataFrame = read_rows(options, ruleset, options.data, needs_all=has_model)
         self._options, self._ruleset = options, ruleset
         self._tables: dict[bool, pd.DataFrame] = {}
         target = options.target
@@ -274,10 +277,15 @@ class _WatchedRows:
             _note_missing_labels(target, self.y, notes, waits=options.key is not None)
         self.model: Any = self.labels(options.model_column, replace(preparation, labels={}))
         if options.black_box:
-            from skescore.black_boxes import load_black_box
+            from skescore.black_boxes import check_matches, load_black_box
+            from skescore.datasets import Dataset
             from skescore.extractors import Oracle
 
             model = load_black_box(options.black_box, trust=options.trust)
+            classes = pd.Series(list(ruleset.classes or ()), name=target)
+            check_matches(
+                model, Dataset(self.X, classes, ruleset.task, options.data_name, options.data, "")
+            )
             self.model = Oracle(model, like=self.X).query(self.X)
 
     def column(self, name: str, *, keeps_zeros: bool = False) -> pd.Series:

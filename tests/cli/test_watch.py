@@ -12,9 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from skescore.cli import main
 from skescore.monitoring import RuleBaseline, WatchState
@@ -319,3 +321,21 @@ def test_killed_updates_neither_lose_nor_repeat_rows(folder: Path) -> None:
 
 def command(step: list[str]) -> list[str]:
     return ["watch", "rules.json", *step, "--state", "state.json", "--time", "noon"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        (["kind", "age (y)", "unused"], "in another order"),
+        (["age (y)", "size", "unused"], "different features"),
+        (["age (y)", "kind", "unused"], "lacks the feature 'unused'"),
+    ],
+)
+def test_watch_rejects_a_model_of_other_columns(folder: Path, capsys, columns, text) -> None:
+    rows = table(200, 1).assign(size=1.0, unused=0.0)
+    codes = rows.assign(kind=rows["kind"].map({"a": 0, "b": 1, "c": 2}))
+    joblib.dump(DecisionTreeClassifier().fit(codes[columns], rows["answer"]), "model.joblib")
+    rows = rows.drop(columns="unused") if "lacks" in text else rows
+    rows.to_csv("monday.csv", index=False)
+    assert watch("rules.json", "monday.csv", black_box="model.joblib", trust=True) == 1
+    assert text in capsys.readouterr().err
