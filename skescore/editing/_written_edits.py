@@ -179,9 +179,13 @@ class WrittenEdits:
         return {"action": "set_categories", **edit, "values": values, **negated}
 
     def _read_add(self, text: str, rules: RuleSet) -> dict[str, Any]:
-        premise, arrow, output = text.rpartition("=>")
-        if not arrow:
+        arrows = [match.span() for match in re.finditer("=>", text)]
+        if not arrows:
             raise ValueError('write "CONDITION & CONDITION => OUTPUT", such as "age<=18 => no".')
+        labels = set(map(str, rules.classes or ()))  # a label may contain an arrow
+        is_output = (span for span in arrows if text[span[1] :].strip() in labels)
+        start, end = next(is_output, arrows[-1])
+        premise, output = text[:start], text[end:]
         position = re.match(r"(\d+):\s*", premise)
         if position is not None:
             premise = premise[position.end() :]

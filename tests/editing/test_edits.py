@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.editing import RuleEditor, apply_edit, predict_rows
+from skescore.editing import RuleEditor, WrittenEdits, apply_edit, predict_rows
 from skescore.rules import (
     AtLeast,
     Domain,
@@ -338,3 +338,17 @@ def test_edits_of_overlapping_rules_remove_invalid_errors() -> None:
     moved = {"action": "set_bound", "number": 2, "feature": "x", "lower": 8}
     errors = [rule.statistics.target_error for rule in apply_edit(before, moved)]
     assert errors == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "label"),
+    [
+        ("AT&T=x => a=>b", ("x",), "a=>b"),
+        ("AT&T=x => b", ("x",), "b"),
+        ('AT&T="x=>y" => b', ("x=>y",), "b"),
+    ],
+)
+def test_written_rules_may_contain_operators_in_names(text, values, label) -> None:
+    rules = RuleSet([Rule([], "b")], ["AT&T"], task="classification", classes=["a=>b", "b"])
+    edited = apply_edit(rules, WrittenEdits(rules).read("add", text, rules))
+    assert edited[1] == Rule([OneOf(0, values)], label)
