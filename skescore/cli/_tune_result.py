@@ -80,10 +80,8 @@ def tune_text(
     if options.class_weight is not None:
         how += "; all classes have the same total weight"
     printer.line(f"model {options.black_box}: {quality} ({how})")
-    are_finalists_compared = bool((result.get("all_rows") or {}).get("finalists"))
-    _print_leaderboard(
-        printer, options, dataset, search, are_finalists_compared=are_finalists_compared
-    )
+    compared = bool((result.get("all_rows") or {}).get("finalists"))
+    _print_leaderboard(printer, options, dataset, search, are_finalists_compared=compared)
     best, name = result["best"], score_label(options)
     _trade_off(printer, options, dataset, search)
     knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""

@@ -725,8 +725,7 @@ def load_dataset(
         missing,
         reading.features is not None,
     )
-    labels = rows[target].dropna()
-    if len(labels) < 2:
+    if rows[target].count() < 2:
         problems.check()
     n_dropped, preparation = len(table.frame) - len(rows), table.preparation
     rows, times = order_by_time(rows, raw, reading, findings)
@@ -741,8 +740,7 @@ def load_dataset(
     if reading.drop_duplicates:
         is_first = ~_find_copies(rows[features], y, findings)
         rows, y, times = rows[is_first], y[is_first], None if times is None else times[is_first]
-    X = rows[features].reset_index(drop=True)
-    y = y.reset_index(drop=True)
+    X, y = rows[features].reset_index(drop=True), y.reset_index(drop=True)
     if reading.features is None:
         findings += note_equal(X)
     cells = raw.frame.rename(columns=str).loc[rows.index]
