@@ -283,9 +283,8 @@ class _WatchedRows:
 
             model = load_black_box(options.black_box, trust=options.trust)
             classes = pd.Series(list(ruleset.classes or ()), name=target)
-            check_matches(
-                model, Dataset(self.X, classes, ruleset.task, options.data_name, options.data, "")
-            )
+            task: Any = ruleset.task
+            check_matches(model, Dataset(self.X, classes, task, options.data_name, "", ""))
             self.model = Oracle(model, like=self.X).query(self.X)
 
     def column(self, name: str, *, keeps_zeros: bool = False) -> pd.Series:

@@ -184,8 +184,8 @@ class WrittenEdits:
             raise ValueError('write "CONDITION & CONDITION => OUTPUT", such as "age<=18 => no".')
         labels = set(map(str, rules.classes or ()))  # a label may contain an arrow
         is_output = (span for span in arrows if text[span[1] :].strip() in labels)
-        start, end = next(is_output, arrows[-1])
-        premise, output = text[:start], text[end:]
+        arrow = next(is_output, arrows[-1])
+        premise, output = text[: arrow[0]], text[arrow[1] :]
         position = re.match(r"(\d+):\s*", premise)
         if position is not None:
             premise = premise[position.end() :]
