@@ -2225,7 +2225,7 @@ def main(certificate: str, table: str, target: str = "", weight: str = "") -> in
     values = columns.pop(name)
     y = SimpleNamespace(name=name, tolist=lambda: values)
     result = check_certificate(Path(certificate), columns, y, columns.pop(weight, None))
-    print(result)
+    sys.stdout.write(f"{result}\n")
     return int(result.verdict != "confirmed")
 
 
