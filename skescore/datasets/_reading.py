@@ -1835,9 +1835,9 @@ def prepare(
             )
             for name, count in codes
         ]
-    frame = raw.frame.assign(**_restore_padded_names(raw, categories, target, findings)).rename(
-        columns=str
-    )
+    classes = () if preparation is None else preparation.classes
+    names = _restore_padded_names(raw, categories, target, classes, findings)
+    frame = raw.frame.assign(**names).rename(columns=str)
     for reading in () if preparation is None else preparation.columns:
         if reading.words and reading.name in frame.columns:
             frame[reading.name] = raw.with_words(frame[reading.name], reading.words)
@@ -1923,19 +1923,26 @@ def _read_as_prepared(
 
 
 def _restore_padded_names(
-    raw: FileTable, names: set[str], target: str | None, findings: list[str]
+    raw: FileTable,
+    names: set[str],
+    target: str | None,
+    classes: Collection[object],
+    findings: list[str],
 ) -> dict[str, pd.Series]:
     """Return the texts of the columns of numbers that are names, because 01 differs from 1."""
     if raw.texts is None:  # the numbers were never text
         return {}
     integer_columns = [str(n) for n, c in raw.frame.items() if raw.may_pad and _may_be_padded(c)]
-    written = raw.as_written({*names, *integer_columns})
+    padded = [c for c in classes if isinstance(c, str) and re.fullmatch(_PADDED, c)]
+    has_padded = bool(padded) and raw.may_pad and target in raw.frame.columns
+    written = raw.as_written({*names, *integer_columns, *([str(target)] if has_padded else ())})
     columns = {}
     for name in map(str, written.columns):
         if name in names:
             columns[name] = written[name]
         elif name == target:
-            if _are_padded_names(written[name], raw.frame[name]):
+            has_classes = bool(written[name].isin(padded).any())
+            if has_classes or _are_padded_names(written[name], raw.frame[name]):
                 columns[name] = written[name]
         else:
             _note_padded(name, written[name].dropna(), findings)
