@@ -13,6 +13,8 @@ import pytest
 import xgboost
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from xgboost import XGBClassifier, XGBRegressor, XGBRFClassifier, XGBRFRegressor
 
 from skescore.rules import RuleSet, as_ruleset
@@ -210,3 +212,17 @@ def test_scorer_rejects_sparse_rows_of_xgboost() -> None:
     model = XGBClassifier(n_estimators=1, n_jobs=1).fit(X, y)
     with pytest.raises(ValueError, match="absent entries are missing values for XGBoost"):
         make_knowledge_scorer()(model, X, y)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_rules_on_one_hot_columns_refuse_absent_entries(is_sparse):
+    X = pd.DataFrame({"color": ["red", "green", "blue", "white"] * 25})
+    y = X["color"].isin(["red", "white"]).astype(int)
+    encoder = OneHotEncoder(sparse_output=is_sparse)
+    pipeline = make_pipeline(encoder, xgboost.XGBClassifier(n_estimators=3)).fit(X, y)
+    if is_sparse:
+        with pytest.raises(ValueError, match="absent entries are missing values for XGBoost"):
+            as_ruleset(pipeline)
+    else:
+        rules = as_ruleset(pipeline)
+        assert np.allclose(rules.predict_proba(X), pipeline.predict_proba(X), atol=1e-6)

@@ -660,9 +660,8 @@ class _UnitConversion:
             return AtLeast(m, parts) if 0 < m <= len(parts) else m <= 0
         table = self._table(condition)
         if table is not None:
-            return table.to_condition(
-                table.accepted(condition), self._source(condition.features[0])
-            )
+            accepted = self._accepted_labels(table, condition)
+            return table.to_condition(accepted, self._source(condition.features[0]))
         if isinstance(condition, Interval | OneOf):
             condition = self._accept_imputed(condition)
         if isinstance(condition, Interval):

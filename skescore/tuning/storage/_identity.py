@@ -189,9 +189,7 @@ class _Writer:
         try:
             params = estimator.get_params(deep=False)
             defaults = inspect.signature(type(estimator).__init__).parameters
-        except (
-            Exception
-        ):  # a class without scikit-learn's interface is identified by its predictions
+        except Exception:  # not scikit-learn's interface: predictions identify such a model
             return []
         texts = []
         for name in sorted(set(params) - _IRRELEVANT_PARAMS - set(without)):
