@@ -32,13 +32,13 @@ __all__ = ["TrepanExtractor"]
 # of n hold" is equivalent to "at least n - m + 1 of the n negations hold".
 
 #: Largest number of bins per feature; if there are more cuts, evenly spaced ones are used.
-MOST_BINS = 256
+MAX_BINS = 256
 #: Largest number of instances that are used to find cuts.
-_CUT_SAMPLE = 10_000
+_MAX_CUT_ROWS = 10_000
 #: Largest number of rows whose ranks are computed once for all nodes; more would take much memory.
-_MOST_RANKED_ROWS = 2**16
+_MAX_RANKED_ROWS = 2**16
 #: Decimals to which gains are rounded in comparisons, so that rounding errors do not break ties.
-_DECIMALS = 12
+_GAIN_DECIMALS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Region:
             is_reduced = True
             open_tests: list[MofNTest] = []
             for test in tests:
-                decisions = [region._decided(literal) for literal in test.literals]
+                decisions = [region._decide(literal) for literal in test.literals]
                 left = tuple(t for t, d in zip(test.literals, decisions, strict=True) if d is None)
                 m = test.m - sum(d is True for d in decisions)
                 if m >= 1 and m == len(left):  # a conjunction narrows the box
@@ -137,7 +137,7 @@ class Region:
             tests = open_tests
         return replace(region, tests=tuple(tests))
 
-    def _decided(self, literal: Literal) -> bool | None:
+    def _decide(self, literal: Literal) -> bool | None:
         """Return True (False) if the literal holds everywhere (nowhere) in the box, else None."""
         j = literal.feature
         if literal.codes:
@@ -172,7 +172,7 @@ class Region:
             elif self.lower[j] > -np.inf or self.upper[j] < np.inf:
                 result.append(Interval(j, float(self.lower[j]), float(self.upper[j])))
         for test in self.tests:
-            parts = [_condition(literal, categories) for literal in test.literals]
+            parts = [_make_condition(literal, categories) for literal in test.literals]
             result.append(AtLeast(test.m, tuple(parts)))
         return result
 
@@ -184,7 +184,7 @@ def _mask(literal: Literal, n_entries: int) -> np.ndarray:
     return mask
 
 
-def _condition(literal: Literal, categories: Mapping[int, tuple[Any, ...]]) -> Condition:
+def _make_condition(literal: Literal, categories: Mapping[int, tuple[Any, ...]]) -> Condition:
     j = literal.feature
     if literal.codes:
         values = tuple(categories[j][code] for code in literal.codes)
@@ -354,7 +354,7 @@ class RankedColumn:
 
 
 def find_cuts(
-    column: np.ndarray | RankedColumn, labels: np.ndarray, max_cuts: int = MOST_BINS - 1
+    column: np.ndarray | RankedColumn, labels: np.ndarray, max_cuts: int = MAX_BINS - 1
 ) -> np.ndarray:
     """Return cuts halfway between neighboring values where the class changes.
 
@@ -366,8 +366,8 @@ def find_cuts(
     U. Fayyad, K. Irani: On the handling of continuous-valued attributes in decision tree
     generation. Machine Learning 8, 1992.
     """
-    if len(labels) > _CUT_SAMPLE:
-        at = np.linspace(0, len(labels) - 1, _CUT_SAMPLE).astype(np.intp)
+    if len(labels) > _MAX_CUT_ROWS:
+        at = np.linspace(0, len(labels) - 1, _MAX_CUT_ROWS).astype(np.intp)
         labels = labels[at]
         column = column.at(at) if isinstance(column, RankedColumn) else column[at]
     if not isinstance(column, RankedColumn):
@@ -380,7 +380,7 @@ def bin_numbers(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the cuts of a numeric feature and the number of cuts below each value."""
     if not isinstance(column, RankedColumn):
-        if len(labels) > _CUT_SAMPLE:  # sorting a sample costs less
+        if len(labels) > _MAX_CUT_ROWS:  # sorting a sample costs less
             cuts = find_cuts(column, labels)
             return cuts, np.searchsorted(cuts, column, side="left")
         column = RankedColumn.of(column)
@@ -544,7 +544,7 @@ class MofNSearch:
         """
         total = binned.count()
         seed = self._best_seed(binned, total)
-        if seed is None or seed.gain <= max(self.min_gain, 10.0**-_DECIMALS):
+        if seed is None or seed.gain <= max(self.min_gain, 10.0**-_GAIN_DECIMALS):
             return None
         best, beam = seed, [seed]
         if seed.test.literals[0].feature in used_features:
@@ -653,7 +653,7 @@ class MofNSearch:
             else:
                 np.add(passing[:, None], runs.inside, out=part)
         gains = self.gain(holding[:, :-1], total[:-1], binned.x_log_x)
-        gains = np.round(gains, _DECIMALS)
+        gains = np.round(gains, _GAIN_DECIMALS)
         rows = holding[:, -1]
         gains[(rows < self.min_samples_leaf) | (total[-1] - rows < self.min_samples_leaf)] = -1.0
         if used_features:
@@ -720,9 +720,9 @@ class Completions:
 # that hold are drawn first, then the values.
 
 #: Largest number of rows in a model, which is the number of kernels per feature.
-MOST_KERNELS = 10_000
+MAX_KERNELS = 10_000
 #: Largest number of distinct values of a numeric feature that is drawn from these values.
-MOST_VALUES = 10
+MAX_VALUES = 10
 #: Independent streams of random numbers per feature and point.
 _PICK, _POSITION, _LITERAL = 0, 1, 2
 _STREAMS = 3
@@ -753,15 +753,15 @@ class Features:
         for j in range(X.shape[1]):
             if j in n_categories:
                 values[j] = np.arange(float(n_categories[j]))
-            elif len(np.unique(X[: 50 * MOST_VALUES, j])) <= MOST_VALUES:
+            elif len(np.unique(X[: 50 * MAX_VALUES, j])) <= MAX_VALUES:
                 distinct_values = np.unique(X[:, j])
                 # With few rows, a continuous feature has few distinct values, too.
-                if len(distinct_values) <= MOST_VALUES and 2 * len(distinct_values) <= len(X):
+                if len(distinct_values) <= MAX_VALUES and 2 * len(distinct_values) <= len(X):
                     values[j] = distinct_values
         return cls(lower, upper, values, n_categories)
 
 
-def thinned(rows: np.ndarray, key: np.uint64, max_rows: int = MOST_KERNELS) -> np.ndarray:
+def draw_spread_rows(rows: np.ndarray, key: np.uint64, max_rows: int = MAX_KERNELS) -> np.ndarray:
     """Draw at most `max_rows` rows, one from each of as many ranges of equal length."""
     if len(rows) <= max_rows:
         return rows
@@ -853,7 +853,7 @@ class InstanceModel:
     def _weights(self, region: Region, j: int) -> np.ndarray:
         """Return the weight of every value or kernel of a feature in the region."""
         if j in self.features.values:
-            return self._value_counts(j) * self._listed(region, j)
+            return self._value_counts(j) * self._values_inside(region, j)
         return np.asarray(self._kernels(region, np.array([j])).weights[0])
 
     def _value_counts(self, j: int) -> np.ndarray:
@@ -869,7 +869,7 @@ class InstanceModel:
         low, high = self._limits(region, numbers)
         return Kernels(low, high, self._columns[numbers], self._widths[numbers, None])
 
-    def _listed(self, region: Region, j: int) -> np.ndarray:
+    def _values_inside(self, region: Region, j: int) -> np.ndarray:
         """Return a mask of the values of a discrete feature in the region."""
         if j in region.allowed:
             return region.allowed[j][:-1]
@@ -895,7 +895,7 @@ class InstanceModel:
         """Draw one value of a discrete feature per random number."""
         weights = self._weights(region, j)
         if not weights.any():  # the model gives the region probability 0
-            weights = self._listed(region, j).astype(float)
+            weights = self._values_inside(region, j).astype(float)
         return self.features.values[j][draw_indices(weights, pick)]
 
     def _draw_numbers(
@@ -928,16 +928,16 @@ class InstanceModel:
         keys = combine(key, np.arange(n))
         free = set(range(points.shape[1]))
         for test in region.tests:
-            chances = self._chances(region, test)
+            probabilities = self._literal_probabilities(region, test)
             needed = np.full(n, test.m)
-            tails = at_least(chances)
+            tails = tail_probabilities(probabilities)
             for i, literal in enumerate(test.literals):
                 j = literal.feature
                 free.discard(j)
                 # Probability that this literal holds if at least `needed` of the rest hold.
                 fewer = np.maximum(needed - 1, 0)
-                chance = chances[i] * tails[i + 1, fewer] / tails[i, needed]
-                literal_holds = _uniform(keys, _STREAMS * j + _LITERAL) < chance
+                probability = probabilities[i] * tails[i + 1, fewer] / tails[i, needed]
+                literal_holds = _uniform(keys, _STREAMS * j + _LITERAL) < probability
                 literal_holds |= tails[i + 1, needed] == 0  # certain, despite rounding errors
                 literal_holds &= tails[i + 1, fewer] > 0
                 needed = np.maximum(needed - literal_holds, 0)
@@ -951,25 +951,25 @@ class InstanceModel:
         points[:, others] = self._draw_features(region, others, keys).T
         return points
 
-    def _chances(self, region: Region, test: MofNTest) -> np.ndarray:
+    def _literal_probabilities(self, region: Region, test: MofNTest) -> np.ndarray:
         """Return the probability of every literal of a test in the region's box."""
-        chances, uninformed = np.empty(len(test.literals)), np.empty(len(test.literals))
+        probabilities, uninformed = np.empty(len(test.literals)), np.empty(len(test.literals))
         for i, literal in enumerate(test.literals):
             sides = [region.within([side]) for side in (literal, literal.negated())]
             yes, no = (self._weights(side, literal.feature).sum() for side in sides)
-            uninformed[i] = self._uninformed_chance(sides, literal.feature)
-            chances[i] = yes / (yes + no) if yes + no > 0 else uninformed[i]
+            uninformed[i] = self._uninformed_probability(sides, literal.feature)
+            probabilities[i] = yes / (yes + no) if yes + no > 0 else uninformed[i]
         # If the test has probability 0 under the model, the uninformed probabilities are used.
-        return chances if at_least(chances)[0, test.m] > 0 else uninformed
+        return probabilities if tail_probabilities(probabilities)[0, test.m] > 0 else uninformed
 
-    def _uninformed_chance(self, sides: list[Region], j: int) -> float:
+    def _uninformed_probability(self, sides: list[Region], j: int) -> float:
         """Return the probability of the first of two sides if there is no model.
 
         It is 1/2, or 0 or 1 if only one side has values.
         """
         if j not in self.features.values:
             return 0.5
-        yes, no = (self._listed(side, j).any() for side in sides)
+        yes, no = (self._values_inside(side, j).any() for side in sides)
         return 0.5 if yes and no else float(yes)
 
     def differs(self, sample: np.ndarray, region: Region, significance: float) -> bool:
@@ -992,12 +992,14 @@ class InstanceModel:
             if self._p_value(j, sample[:, j], values, weights) < level:
                 return True
         for test in region.tests:
-            conditional = given_at_least(self._chances(region, test), test.m)
+            conditional = conditional_probabilities(
+                self._literal_probabilities(region, test), test.m
+            )
             for literal, share in zip(test.literals, conditional, strict=True):
                 j = literal.feature
                 values = self.sample[outside, j]
                 weights = _box_weights(region, j, values)
-                weights = _reweighted(weights, literal.holds(values), share)
+                weights = _reweight(weights, literal.holds(values), share)
                 if self._p_value(j, sample[:, j], values, weights) < level:
                     return True
         return False
@@ -1061,24 +1063,28 @@ def draw_indices(weights: np.ndarray, share: np.ndarray) -> np.ndarray:
     return positive.take(index, mode="clip")
 
 
-def at_least(chances: np.ndarray) -> np.ndarray:
+def tail_probabilities(probabilities: np.ndarray) -> np.ndarray:
     """Return at [i, k] the probability that at least k of the events i, i + 1, ... happen."""
-    n = len(chances)
+    n = len(probabilities)
     tails = np.zeros((n + 1, n + 1))
     tails[:, 0] = 1.0
     for i in reversed(range(n)):
-        tails[i, 1:] = chances[i] * tails[i + 1, :-1] + (1 - chances[i]) * tails[i + 1, 1:]
+        tails[i, 1:] = (
+            probabilities[i] * tails[i + 1, :-1] + (1 - probabilities[i]) * tails[i + 1, 1:]
+        )
     return tails
 
 
-def given_at_least(chances: np.ndarray, m: int) -> np.ndarray:
+def conditional_probabilities(probabilities: np.ndarray, m: int) -> np.ndarray:
     """Return the probability of each independent event, given that at least m of them happen."""
-    total_chance = at_least(chances)[0, m]
-    chances_of_others = [at_least(np.delete(chances, i))[0, m - 1] for i in range(len(chances))]
-    return chances * np.array(chances_of_others) / total_chance
+    total_probability = tail_probabilities(probabilities)[0, m]
+    probabilities_of_others = [
+        tail_probabilities(np.delete(probabilities, i))[0, m - 1] for i in range(len(probabilities))
+    ]
+    return probabilities * np.array(probabilities_of_others) / total_probability
 
 
-def _reweighted(weights: np.ndarray, holds: np.ndarray, share: float) -> np.ndarray:
+def _reweight(weights: np.ndarray, holds: np.ndarray, share: float) -> np.ndarray:
     """Scale weights so that a literal holds with its probability in the region."""
     result = np.zeros_like(weights)
     for part, part_share in ((holds, share), (~holds, 1 - share)):
@@ -1088,7 +1094,7 @@ def _reweighted(weights: np.ndarray, holds: np.ndarray, share: float) -> np.ndar
     return result
 
 
-def _size(weights: np.ndarray) -> float:
+def _effective_size(weights: np.ndarray) -> float:
     """Return Kish's effective sample size."""
     squares = float((weights**2).sum())
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
@@ -1096,7 +1102,7 @@ def _size(weights: np.ndarray) -> float:
 
 def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
     """Return the asymptotic p-value of the Kolmogorov-Smirnov test; the sample `b` is weighted."""
-    n = _size(weights)
+    n = _effective_size(weights)
     if n == 0 or not len(a):
         return 1.0
     values = np.concatenate([a, b])
@@ -1110,7 +1116,7 @@ def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> flo
 
 def chi_squared(listed: np.ndarray, a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
     """Return the p-value of a chi-squared test that `a` and the weighted `b` have equal shares."""
-    n = _size(weights)
+    n = _effective_size(weights)
     if n == 0 or not len(a):
         return 1.0
     first = np.bincount(np.searchsorted(listed, a), minlength=len(listed)).astype(float)
@@ -1322,7 +1328,7 @@ class TreeGrower:
             features = Features.of(X, np.array(domain.lower), np.array(domain.upper), n_categories)
             rows = np.arange(len(X), dtype=np.int32 if len(X) < 2**31 else np.int64)
             region = Region.everything(X.shape[1], n_categories)
-            model = InstanceModel(features, X[thinned(rows, key)])
+            model = InstanceModel(features, X[draw_spread_rows(rows, key)])
             root = Node(key, 0, region, rows, model, X[:0], self.extraction.predictions[:0])
             return _NodeSplit(None, (root,), self._fill([root]))
 
@@ -1382,7 +1388,7 @@ class TreeGrower:
         assert node.model is not None
         n_categories = node.model.features.n_categories
         columns: Iterator[np.ndarray | RankedColumn]
-        if len(node.points) or 4 * len(node.rows) < len(X) or len(X) > _MOST_RANKED_ROWS:
+        if len(node.points) or 4 * len(node.rows) < len(X) or len(X) > _MAX_RANKED_ROWS:
             # Columns are ranked one at a time, to avoid a copy of the rows.
             columns = (
                 np.concatenate([X[node.rows, j], node.points[:, j]]) for j in range(X.shape[1])
@@ -1419,7 +1425,7 @@ class TreeGrower:
             key = np.uint64(combine(node.key, side + 1))
             region, rows = node.region.after([outcome]), node.rows[of_rows]
             points, point_labels = node.points[of_points], node.point_labels[of_points]
-            model, sample = node.model, X[thinned(rows, key)]
+            model, sample = node.model, X[draw_spread_rows(rows, key)]
             assert model is not None
             if self.min_sample and model.differs(sample, region, self.significance):
                 model = InstanceModel(model.features, sample)

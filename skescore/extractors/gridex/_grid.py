@@ -28,7 +28,7 @@ from skescore.rules import BoxTable
 _MASK = (1 << 64) - 1
 _CHUNK = 16384
 #: Smallest share of the total scatter that a cut must remove.
-_LEAST_GAIN = 0.002
+_MIN_GAIN_SHARE = 0.002
 
 
 def _multipliers(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -354,7 +354,7 @@ class CellMerger:
         self._low, self._high = low, high
         self._table = statistics
         self._threshold = threshold
-        self._most = threshold if pure else math.inf
+        self._impurity_limit = threshold if pure else math.inf
         self._n_cells = len(low)
         #: Union that each box was joined to; the box itself if it was not joined.
         self._joined = list(range(self._n_cells))
@@ -412,7 +412,7 @@ class CellMerger:
             return
         impurities = united.union_impurities([statistics[k] for k in neighbors], self._threshold)
         for other, impurity in zip(neighbors, impurities, strict=True):
-            if impurity is not None and impurity < self._most:
+            if impurity is not None and impurity < self._impurity_limit:
                 heapq.heappush(heap, (impurity, other, union))
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, JoinableTable]:
@@ -575,7 +575,7 @@ class Bins:
 Fetch = Callable[[Sequence[tuple[Histogram, Sequence[Histogram]]]], None]
 
 
-def fetched(look_up: FetchHistograms) -> Fetch:
+def make_fetch(look_up: FetchHistograms) -> Fetch:
     """Return a function that fetches the histograms of parts.
 
     The histograms of the part with the most rows are computed as differences.
@@ -742,7 +742,7 @@ class _AdaptiveCutter:
         )
         root = _GridNode(box, source, np.zeros(len(lower), dtype=np.intp))
         self._find_cut(root)
-        return root, max(0.0, _LEAST_GAIN * float(table.scatter[0]))
+        return root, max(0.0, _MIN_GAIN_SHARE * float(table.scatter[0]))
 
     def _is_final(self, node: _GridNode) -> bool:
         return bool(node.box.statistics.is_below(self._levels[0].threshold)[0])

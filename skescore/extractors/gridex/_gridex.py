@@ -28,7 +28,7 @@ from skescore.extractors.gridex._grid import (
     Level,
     cut_adaptively,
     cut_domain,
-    fetched,
+    make_fetch,
 )
 from skescore.extractors.gridex._statistics import (
     ClassCountsTable,
@@ -307,7 +307,7 @@ class GridExExtractor(BaseExtractor):
             summing.collect,
             self.max_rules,
             root,
-            fetched(table.fetch_histograms),
+            make_fetch(table.fetch_histograms),
         )
         conclusions = self._conclude_sums(summing, root, finished)
         assert conclusions.n_rows is not None

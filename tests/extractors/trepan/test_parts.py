@@ -20,7 +20,7 @@ from skescore.black_boxes import CallableClassifier
 from skescore.extractors import CachedBlackBox
 from skescore.extractors import trepan as trees
 from skescore.extractors.trepan import (
-    MOST_BINS,
+    MAX_BINS,
     Features,
     InstanceModel,
     Literal,
@@ -29,15 +29,15 @@ from skescore.extractors.trepan import (
     RankedColumn,
     Region,
     TrepanExtractor,
-    at_least,
     bin_instances,
     chi_squared,
+    conditional_probabilities,
     draw_indices,
+    draw_spread_rows,
     find_cuts,
-    given_at_least,
     information_gain,
     kolmogorov_smirnov,
-    thinned,
+    tail_probabilities,
 )
 
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -290,7 +290,7 @@ def test_find_cuts_separates_neighboring_floats():
 def test_find_cuts_thins_many_cuts_evenly():
     values = np.arange(5000.0)
     cuts = find_cuts(values, np.arange(5000) % 2)
-    assert len(cuts) == MOST_BINS - 1
+    assert len(cuts) == MAX_BINS - 1
     assert (cuts[0], cuts[-1]) == (0.5, 4998.5)
     assert np.ptp(np.diff(cuts)) <= 1
     huge = find_cuts(np.linspace(0, 1, 300_000), (np.linspace(0, 1, 300_000) > 0.3).astype(int))
@@ -484,7 +484,7 @@ def test_ranked_rows_give_the_same_tree(monkeypatch, n_classes):
         return np.clip(X[:, 0] + X[:, 1] * X[:, 2] + 1, 0, n_classes - 1).astype(int)
 
     ranked = TrepanExtractor(black_box(bands), min_sample=100, random_state=0).fit(rows)
-    monkeypatch.setattr(trees, "_MOST_RANKED_ROWS", 0)
+    monkeypatch.setattr(trees, "_MAX_RANKED_ROWS", 0)
     sorted_anew = TrepanExtractor(black_box(bands), min_sample=100, random_state=0).fit(rows)
     assert ranked.n_splits_ > 5
     assert list(ranked.rules_) == list(sorted_anew.rules_)
@@ -750,7 +750,7 @@ def test_region_turns_conjunctions_into_bounds():
 @given(chances=st.lists(st.floats(0, 1), min_size=1, max_size=5))
 def test_count_probabilities_equal_enumeration(chances):
     n = len(chances)
-    tails = at_least(np.array(chances))
+    tails = tail_probabilities(np.array(chances))
     for start in range(n + 1):
         for k in range(n - start + 1):
             slow = 0.0
@@ -772,7 +772,7 @@ def test_conditional_probabilities_equal_enumeration(chances, data):
             chance = np.prod(np.where(pattern, p, 1 - p))
             total += chance
             each += chance * np.array(pattern)
-    np.testing.assert_allclose(given_at_least(np.array(chances), m), each / total)
+    np.testing.assert_allclose(conditional_probabilities(np.array(chances), m), each / total)
 
 
 # --- draws ---
@@ -988,12 +988,12 @@ def test_draws_depend_on_the_key_only():
 
 def test_thinned_selects_rows_evenly():
     rows = np.arange(100, 1100)
-    assert thinned(rows, KEY, 1000) is rows
-    few = thinned(rows, KEY, 100)
+    assert draw_spread_rows(rows, KEY, 1000) is rows
+    few = draw_spread_rows(rows, KEY, 100)
     np.testing.assert_array_equal((few - 100) // 10, np.arange(100))
     assert len(np.unique(few % 10)) == 10  # not always the same row of each stretch
-    np.testing.assert_array_equal(thinned(rows, KEY, 100), few)
-    assert (thinned(rows, np.uint64(9), 100) != few).any()
+    np.testing.assert_array_equal(draw_spread_rows(rows, KEY, 100), few)
+    assert (draw_spread_rows(rows, np.uint64(9), 100) != few).any()
 
 
 # --- tests for new models ---
