@@ -149,7 +149,7 @@ def end_with_parent(parent: int) -> None:
 
 def parallel(n_jobs: int | None, **options: Any) -> Parallel:
     """Return joblib's Parallel with processes that end with this one, even if idle."""
-    from joblib import Parallel  # imported late, as commands such as --help do not need it
+    from joblib import Parallel  # imported late, because commands such as --help do not need it
 
     return Parallel(n_jobs, initializer=_begin, initargs=(os.getpid(),), **options)
 
@@ -234,7 +234,7 @@ def start_helpers(n_jobs: int, modules: Sequence[str]) -> None:
     modules : sequence of str
         Modules that new helpers import.
     """
-    from joblib import cpu_count  # imported late, as commands such as --help do not need it
+    from joblib import cpu_count  # imported late, because commands such as --help do not need it
 
     with _IDLE_LOCK:
         _IDLE[:] = [helper for helper in _IDLE if helper.owner == os.getpid()]
@@ -274,7 +274,7 @@ def _begin(parent: int) -> None:
 def _begin_with_memory(parent: int) -> None:
     """Start a process that may keep large tables and intermediate results in memory.
 
-    By default, loky replaces a process that has grown by 300 MB, as it may have a memory leak.
+    By default, loky replaces a process that has grown by 300 MB, because it may have a memory leak.
     """
     from joblib.externals.loky import process_executor
 

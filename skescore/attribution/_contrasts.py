@@ -283,7 +283,7 @@ def _like(other: pd.Series, column: pd.Series, name: str) -> pd.Series:
     is_number, cause = pd.api.types.is_numeric_dtype(dtype), None
     try:
         if not isinstance(dtype, pd.CategoricalDtype):
-            # Fractions are kept, as the median of integers may be fractional.
+            # Fractions are kept, because the median of integers may be fractional.
             return pd.to_numeric(other) if is_number else other.astype(dtype)
         fits |= other.isin(dtype.categories)
         if fits.all():

@@ -484,7 +484,7 @@ def write_files(
     import pandas as pd
 
     board = search.leaderboard_
-    # As objects, since an integer that some extractors lack would become a float.
+    # As objects, because an integer that some extractors lack would become a float.
     params = pd.DataFrame(list(board["params"]), dtype=object).add_prefix("param_")
     table = pd.concat([board.drop(columns="params"), params], axis=1)
     contents = (

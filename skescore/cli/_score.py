@@ -307,7 +307,7 @@ def run(options: argparse.Namespace) -> str:
         options, ruleset, notes, model
     )
     groups = None
-    if options.group:  # read separately, since it need not be a feature
+    if options.group:  # read separately, because it need not be a feature
         groups = _read_groups(options, ruleset)
     with notes.instead_of_warnings():
         queries = None if in_place else _queries(model, X)

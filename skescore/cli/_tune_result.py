@@ -97,15 +97,12 @@ def tune_text(
     print_winner_figures(printer, result["alternatives"])
     _print_constraints(printer, search)
     measure = "accuracy" if dataset.task == "classification" else "R²"
-    is_trained_here = result["black_box"]["trained_here"]
-    where = (
-        f"on all {len(dataset.X)} rows, which the model "
-        f"{'was' if is_trained_here else 'may have been'} trained on"
-    )
+    verb = "was" if result["black_box"]["trained_here"] else "may have been"
+    where = f"on all {len(dataset.X)} rows, which the model {verb} trained on"
     each_once = "" if options.class_weight is None else " (each counts once)"
-    where += each_once
     printer.line(
-        f"{where}: fidelity ({measure} against the model) {output.number(best['fidelity'])}, "
+        f"{where}{each_once}: fidelity ({measure} against the model) "
+        f"{output.number(best['fidelity'])}, "
         f"completeness {output.number(best['completeness_volume'])} by volume, "
         f"{output.number(best['completeness_instances'])} by rows"
     )

@@ -311,7 +311,7 @@ class _WatchedRows:
 def _note_missing_labels(
     column: str | None, labels: Any, notes: output.Notes, *, waits: bool = False
 ) -> None:
-    """Report how many rows have no label, since errors are counted without them."""
+    """Report how many rows have no label, because errors are counted without them."""
     import pandas as pd
 
     n_missing = int(pd.isna(labels).sum())

@@ -369,12 +369,7 @@ def _read_sheet(
             head = grid_texts[:_LAYOUT_ROWS]
             contents = _contents_of_sheets(path)
             merged = _merged_ranges(path) if any(b"mergeCell" in c for c in contents) else []
-            n_hidden = len(_HIDDEN_ROW.findall(contents[0])) if len(contents) == 1 else 0
-            if n_hidden:
-                verb = "is" if n_hidden == 1 else "are"
-                findings.append(
-                    f"{plural(n_hidden, 'hidden row')} of the sheet {verb} read as well"
-                )
+            _note_hidden_rows(contents, findings)
             layout = _find_layout(head, layout_options, _merged_names(merged, head))
             first_row = 1 if layout is None else layout.first_row
             names = layout.names if layout is not None else grid_texts[0] if grid_texts else ()
@@ -412,6 +407,14 @@ def _read_sheet(
     return FileTable(
         table, checksum, None, findings, None, texts, True, tuple(sheets), written=written
     )
+
+
+def _note_hidden_rows(contents: Sequence[bytes], findings: list[str]) -> None:
+    """Report that hidden rows are read, unless several sheets could contain them."""
+    n_hidden = len(_HIDDEN_ROW.findall(contents[0])) if len(contents) == 1 else 0
+    if n_hidden:
+        verb = "is" if n_hidden == 1 else "are"
+        findings.append(f"{plural(n_hidden, 'hidden row')} of the sheet {verb} read as well")
 
 
 def _cells_of_sheet(

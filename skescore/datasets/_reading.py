@@ -749,7 +749,7 @@ def _signs_of(column: pd.Series) -> tuple[list[str], np.ndarray, np.ndarray]:
 
 @cache
 def _cleaner() -> Any:
-    """Import skrub's Cleaner on first use, since the import takes seconds."""
+    """Import skrub's Cleaner on first use, because the import takes seconds."""
     try:
         from skrub import Cleaner
     except (OSError, RuntimeError):
@@ -1836,8 +1836,8 @@ def prepare(
             for name, count in codes
         ]
     classes = () if preparation is None else preparation.classes
-    names = _restore_padded_names(raw, categories, target, classes, findings)
-    frame = raw.frame.assign(**names).rename(columns=str)
+    padded_names = _restore_padded_names(raw, categories, target, classes, findings)
+    frame = raw.frame.assign(**padded_names).rename(columns=str)
     for reading in () if preparation is None else preparation.columns:
         if reading.words and reading.name in frame.columns:
             frame[reading.name] = raw.with_words(frame[reading.name], reading.words)
@@ -1847,9 +1847,8 @@ def prepare(
         frame[target] = raw.with_words(frame[target], class_names)
         missing_labels = raw.missing_texts(frame[target])
     if options.sample is not None and options.sample < len(frame):
-        findings.append(
-            f"only a random sample of {options.sample} of the {len(frame)} rows is used"
-        )
+        size = f"{options.sample} of the {len(frame)} rows"
+        findings.append(f"only a random sample of {size} is used")
         frame = frame.sample(options.sample, random_state=options.random_state).sort_index()
     reader = _Reader(frame, table_problems, options, sign == ",", findings, written=raw.written)
     if preparation is None:

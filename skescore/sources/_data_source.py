@@ -234,7 +234,7 @@ def _call_pickled(pickled: bytes, batch: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _unpickle(pickled: bytes) -> Any:
-    """Unpickle a function once for all batches, since its black box may take long to load."""
+    """Unpickle a function once for all batches, because its black box may take long to load."""
     return cloudpickle.loads(pickled)
 
 
