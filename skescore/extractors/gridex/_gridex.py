@@ -39,15 +39,15 @@ from skescore.rules import BoxTable, Conclusions, Domain, RuleSet
 from skescore.rules._volumes import join_touching
 
 #: Largest number of slices; more would make cell numbers overflow.
-_MOST_SLICES = 1_000_000
+_MAX_SLICES = 1_000_000
 #: Largest number of levels; so many bisections separate all floats.
-_MOST_LEVELS = 2_100
+_MAX_LEVELS = 2_100
 #: Largest magnitudes of features and predictions; slice widths or squares of larger ones overflow.
 _LARGEST_FEATURE, _LARGEST_PREDICTION = 1e300, 1e150
 #: Default thresholds: impurity in classification; share of the standard deviation in regression.
-_SHARE_OF_CLASSES, _SHARE_OF_DEVIATION = 0.1, 0.5
+_CLASSIFICATION_THRESHOLD, _REGRESSION_SHARE = 0.1, 0.5
 #: Difference below which standard deviations are equal, as a share of the predictions' range.
-_TIE = 1e-12
+_TIE_TOLERANCE = 1e-12
 
 
 class _HistogramStatistics:
@@ -55,7 +55,7 @@ class _HistogramStatistics:
 
     def __init__(self, source: HistogramSource, table: BinnedTable) -> None:
         self._source, self._table = source, table
-        self._tolerance = _TIE * (source.label_range[1] - source.label_range[0])
+        self._tolerance = _TIE_TOLERANCE * (source.label_range[1] - source.label_range[0])
 
     def collect(self, _: Any, bins: Any, box: np.ndarray, n_boxes: int) -> Any:
         """Add up the bins of each box."""
@@ -68,9 +68,9 @@ class _HistogramStatistics:
     def default_threshold(self, root: Histogram) -> float:
         """Return the default threshold."""
         if self._source.classes is not None:
-            return _SHARE_OF_CLASSES
+            return _CLASSIFICATION_THRESHOLD
         n_rows, _, deviation = self._table.moments(root.total[None])[0].tolist()
-        return _SHARE_OF_DEVIATION * math.sqrt(deviation / n_rows)
+        return _REGRESSION_SHARE * math.sqrt(deviation / n_rows)
 
     def conclude(self, finished: Sequence[Boxes]) -> Conclusions:
         """Return the conclusions of the rules of the boxes."""
@@ -201,7 +201,7 @@ class GridExExtractor(BaseExtractor):
     def _check_parameters(self) -> None:
         check.check_integer("max_rules", self.max_rules, 1, optional=True)
         check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
-        check.check_integer("depth", self.depth, 1, _MOST_LEVELS)
+        check.check_integer("depth", self.depth, 1, _MAX_LEVELS)
         check.check_number("threshold", self.threshold, 0.0, optional=True)
         check.check_integer("min_examples", self.min_examples, 0)
         for n_slices, importance in self._strategies():
@@ -213,8 +213,10 @@ class GridExExtractor(BaseExtractor):
             return [(self.n_slices, self.importance_threshold)] * self.depth
         levels = self.level_strategies
         if not _is_sequence(levels) or not len(levels):
-            wrong = ValueError if _is_sequence(levels) or isinstance(levels, Mapping) else TypeError
-            raise wrong(
+            error_class = (
+                ValueError if _is_sequence(levels) or isinstance(levels, Mapping) else TypeError
+            )
+            raise error_class(
                 "level_strategies must be a list with one mapping per level, such as "
                 "[{'n_slices': 4, 'importance_threshold': 0.9}, {'n_slices': 2}], got "
                 f"{levels!r}."
@@ -227,8 +229,8 @@ class GridExExtractor(BaseExtractor):
                 or "n_slices" not in level
                 or set(level) - allowed_keys
             ):
-                wrong = ValueError if isinstance(level, Mapping) else TypeError
-                raise wrong(
+                error_class = ValueError if isinstance(level, Mapping) else TypeError
+                raise error_class(
                     "Each of level_strategies must be a mapping that holds 'n_slices' and may hold "
                     f"'importance_threshold', got {level!r}."
                 )
@@ -241,7 +243,7 @@ class GridExExtractor(BaseExtractor):
             [part.statistics.conclude(part.n_rows) for part in finished]
         )
         if self.max_rules is not None and extraction.classes is not None:
-            boxes, conclusions = _joined(boxes, conclusions)
+            boxes, conclusions = _join_same_class(boxes, conclusions)
         return RuleSet.from_boxes(
             boxes, conclusions, ordered=False, disjoint=True, **extraction.settings
         )
@@ -273,13 +275,15 @@ class GridExExtractor(BaseExtractor):
         numbers of rows.
         """
         self._check_parameters()
-        limits = any(limit is not None for _, limit in self._strategies())
+        uses_importances = any(limit is not None for _, limit in self._strategies())
         reject_row_settings(
             self,
             max_rules=self.max_rules is None and "pass a number",
             min_examples=self.min_examples > 1,
             prune=self.prune is not None,
-            importance_threshold=limits and self.importances is None and "pass importances=...",
+            importance_threshold=uses_importances
+            and self.importances is None
+            and "pass importances=...",
         )
         table = BinnedTable(source)
         classes = None if source.classes is None else list(source.classes)
@@ -293,10 +297,10 @@ class GridExExtractor(BaseExtractor):
         if self.importances is not None:
             self.importances_ = check_importances(self.importances, len(table.names)).copy()
         chosen = table.important_features(self.n_features_to_select)
-        summing = self._summing(source, table, chosen)
+        statistics = self._prepare_statistics(source, table, chosen)
         bins = table.fetch_histograms([()], None)[0]
         root = Histogram((), bins[0].sum(axis=0), bins)
-        threshold = summing.default_threshold(root) if self.threshold is None else self.threshold
+        threshold = statistics.default_threshold(root) if self.threshold is None else self.threshold
         levels = self._levels_of(settings["domain"], chosen, threshold)
         assert self.max_rules is not None
         problem = SimpleNamespace(settings=settings, classes=classes)
@@ -304,31 +308,35 @@ class GridExExtractor(BaseExtractor):
             problem,
             levels,
             0,
-            summing.collect,
+            statistics.collect,
             self.max_rules,
             root,
             make_fetch(table.fetch_histograms),
         )
-        conclusions = self._conclude_sums(summing, root, finished)
+        conclusions = self._conclude_sums(statistics, root, finished)
         assert conclusions.n_rows is not None
         if not source.weighted:
             conclusions = replace(conclusions, n_rows=conclusions.n_rows.astype(np.intp))
         if classes is not None:
-            boxes, conclusions = _joined(boxes, conclusions)
+            boxes, conclusions = _join_same_class(boxes, conclusions)
         rules = RuleSet.from_boxes(boxes, conclusions, ordered=False, disjoint=True, **settings)
         named = table.named(rules)
         named = table.with_means(named) if classes is None else named
         self._store_rules(source, table.finish_rules(named, self.uncovered, self.abstain_label))
         return self
 
-    def _summing(self, source: HistogramSource, table: BinnedTable, chosen: np.ndarray) -> Any:
+    def _prepare_statistics(
+        self, source: HistogramSource, table: BinnedTable, chosen: np.ndarray
+    ) -> Any:
         """Restrict the table to the chosen features; return the statistics of boxes."""
         table.use(chosen)
         return _HistogramStatistics(source, table)
 
-    def _conclude_sums(self, summing: Any, root: Histogram, finished: list[Boxes]) -> Conclusions:
+    def _conclude_sums(
+        self, statistics: Any, root: Histogram, finished: list[Boxes]
+    ) -> Conclusions:
         """Return the conclusions of the rules, with the weights of their rows as floats."""
-        conclusions: Conclusions = summing.conclude(finished)
+        conclusions: Conclusions = statistics.conclude(finished)
         return conclusions
 
     def _boxes(self, extraction: Extraction, levels: list[Level]) -> tuple[BoxTable, list[Boxes]]:
@@ -345,7 +353,7 @@ class GridExExtractor(BaseExtractor):
             return lambda X, predictions, box, n_boxes: ClassCountsTable.collect(
                 predictions, box, n_boxes, n_classes
             )
-        tolerance = _TIE * float(np.ptp(extraction.predictions))
+        tolerance = _TIE_TOLERANCE * float(np.ptp(extraction.predictions))
         return lambda X, predictions, box, n_boxes: MomentsTable.collect(
             predictions, box, n_boxes, tolerance
         )
@@ -388,11 +396,11 @@ class GridExExtractor(BaseExtractor):
 
     def _default_threshold(self, extraction: Extraction) -> float:
         if extraction.task == "classification":
-            return _SHARE_OF_CLASSES
-        return _SHARE_OF_DEVIATION * float(np.std(extraction.predictions))
+            return _CLASSIFICATION_THRESHOLD
+        return _REGRESSION_SHARE * float(np.std(extraction.predictions))
 
 
-def _joined(boxes: BoxTable, conclusions: Conclusions) -> tuple[BoxTable, Conclusions]:
+def _join_same_class(boxes: BoxTable, conclusions: Conclusions) -> tuple[BoxTable, Conclusions]:
     """Join boxes of the same class that share a full face."""
     lower, upper = boxes.lower.copy(), boxes.upper.copy()
     first, union = join_touching(lower, upper, conclusions.outputs)
@@ -423,7 +431,7 @@ def _check_strategy(n_slices: Any, importance: Any) -> None:
     """Raise an error if the slices and importance thresholds of a level are invalid."""
     counts = n_slices if _is_sequence(n_slices) else [n_slices]
     for count in counts:
-        check.check_integer("n_slices", count, 1, _MOST_SLICES)
+        check.check_integer("n_slices", count, 1, _MAX_SLICES)
     if importance is None:
         limits: Any = [0.0]
     else:

@@ -189,17 +189,21 @@ class GridRExExtractor(GridExExtractor):
             self.fidelity_loss_ = float(before - after)
         return rules
 
-    def _summing(self, source: HistogramSource, table: BinnedTable, chosen: np.ndarray) -> Any:
+    def _prepare_statistics(
+        self, source: HistogramSource, table: BinnedTable, chosen: np.ndarray
+    ) -> Any:
         table.use(chosen, measure=True)
         return LinearSums(source, table, float(self.coefficient_tolerance), self.max_terms)
 
-    def _conclude_sums(self, summing: Any, root: Histogram, finished: list[Boxes]) -> Conclusions:
-        threshold = summing.default_threshold(root) if self.threshold is None else self.threshold
+    def _conclude_sums(
+        self, statistics: Any, root: Histogram, finished: list[Boxes]
+    ) -> Conclusions:
+        threshold = statistics.default_threshold(root) if self.threshold is None else self.threshold
         self.threshold_ = float(threshold)
-        models, n_rows = summing.models(finished)
+        models, n_rows = statistics.models(finished)
         self.residuals_ = models.residual * models.units.unit[-1]
         self.dropped_coefficients_ = models.n_dropped
-        self.fidelity_loss_ = summing.fidelity_loss(root, finished, models)
+        self.fidelity_loss_ = statistics.fidelity_loss(root, finished, models)
         return models.conclude(n_rows)
 
     def _collector(self, extraction: Extraction) -> Collector:

@@ -60,12 +60,12 @@ class JoinableTable(Protocol):
 class ClassCounts:
     """Number of predictions of each class in a box, and its majority class."""
 
-    __slots__ = ("counts", "most", "output", "total")
+    __slots__ = ("counts", "majority_count", "output", "total")
 
     def __init__(self, counts: list[float], output: int, total: float) -> None:
         self.counts = counts
         self.output = output
-        self.most = counts[output]
+        self.majority_count = counts[output]
         self.total = total
 
     def union(self, other: ClassCounts) -> ClassCounts:
@@ -77,9 +77,9 @@ class ClassCounts:
         self, candidates: Sequence[ClassCounts], threshold: float
     ) -> list[float | None]:
         """Return the impurity of the union with each candidate; None if the classes differ."""
-        output, majority_count, total = self.output, self.most, self.total
+        output, majority_count, total = self.output, self.majority_count, self.total
         return [
-            (total + other.total - (majority_count + other.most)) / (total + other.total)
+            (total + other.total - (majority_count + other.majority_count)) / (total + other.total)
             if other.output == output
             else None
             for other in candidates
@@ -200,8 +200,8 @@ class Moments:
 class MomentsTable:
     """Moments of many boxes: number, mean and summed squared deviation from the mean.
 
-    Impurities that differ by less than `tolerance` are regarded as equal when pairs of boxes are
-    ranked or compared with a threshold, because rounding errors depend on the order of rows.
+    Because rounding errors depend on the order of rows, impurities are rounded to multiples of
+    `tolerance` before pairs of boxes are ranked, and must be below a threshold by more than it.
     """
 
     def __init__(self, moments: np.ndarray, tolerance: float) -> None:
