@@ -99,11 +99,11 @@ def check_installation(algorithm: str) -> None:
     purpose = f"PSyKEExtractor(algorithm={algorithm!r})"
     missing = missing_packages(algorithm)
     if missing:
-        several = len(missing) > 1
+        is_plural = len(missing) > 1
         raise ImportError(
-            f"{purpose} needs the package{'s' if several else ''} "
-            f"{', '.join(map(repr, missing))}, which {'are' if several else 'is'} not installed. "
-            + (f"Run: pip install {missing[0]}" if missing == ["deap"] else _install()),
+            f"{purpose} needs the package{'s' if is_plural else ''} "
+            f"{', '.join(map(repr, missing))}, which {'are' if is_plural else 'is'} not installed. "
+            + (f"Run: pip install {missing[0]}" if missing == ["deap"] else _install_hint()),
             name="psyke",
         )
     try:
@@ -113,7 +113,7 @@ def check_installation(algorithm: str) -> None:
     if version != PSYKE_VERSION:
         raise ImportError(
             f"{purpose} works with PSyKE {PSYKE_VERSION} only, and version {version} is "
-            f"installed. {_install()}",
+            f"installed. {_install_hint()}",
             name="psyke",
         )
 
@@ -142,7 +142,7 @@ def java_library() -> str | None:
     return None
 
 
-def _install() -> str:
+def _install_hint() -> str:
     return f"Run: {' and then '.join(install_commands('psyke'))}"
 
 
@@ -174,7 +174,7 @@ def load_psyke(algorithm: str) -> Any:
             "survive a fork. Use processes without a fork: joblib's default backend 'loky', or "
             "multiprocessing.get_context('spawn')."
         )
-    with contained(None), _one_java_machine():
+    with contained(None), _reuse_java_machine():
         for module in (*_MODULES, *([_GINGER] if algorithm == "ginger" else [])):
             importlib.import_module(module)
     _process = os.getpid()
@@ -182,7 +182,7 @@ def load_psyke(algorithm: str) -> Any:
 
 
 @contextlib.contextmanager
-def _one_java_machine() -> Iterator[None]:
+def _reuse_java_machine() -> Iterator[None]:
     """Make 2ppy reuse a running Java machine, and keep Python's handler of Ctrl-C."""
     if "tuprolog" in sys.modules:
         yield
@@ -190,7 +190,7 @@ def _one_java_machine() -> Iterator[None]:
     jpype: Any = importlib.import_module("jpype")
     start = jpype.startJVM
 
-    def started(*arguments: str, classpath: Any = (), **options: Any) -> None:
+    def start_once(*arguments: str, classpath: Any = (), **options: Any) -> None:
         if jpype.isJVMStarted():
             for jar in classpath:
                 jpype.addClassPath(jar)
@@ -205,8 +205,8 @@ def _one_java_machine() -> Iterator[None]:
             **options,
         )
 
-    jpype.startJVM = started
-    written = locale.setlocale(locale.LC_ALL)  # Java changes it to the user's locale
+    jpype.startJVM = start_once
+    previous_locale = locale.setlocale(locale.LC_ALL)  # Java changes it to the user's locale
     try:
         yield
     except (jpype.JVMNotFoundException, jpype.JVMNotSupportedException) as error:
@@ -224,7 +224,7 @@ def _one_java_machine() -> Iterator[None]:
         ) from error
     finally:
         jpype.startJVM = start
-        locale.setlocale(locale.LC_ALL, written)
+        locale.setlocale(locale.LC_ALL, previous_locale)
 
 
 class Containment:

@@ -11,11 +11,11 @@ import numpy as np
 from skescore.extractors.real._codes import CodedFeature, Evidence
 
 #: Largest number of codes of packed features; with more codes, counting single points is faster.
-_MOST_PACKED_CODES = 128
+_MAX_PACKED_CODES = 128
 #: Points per word.
 _BITS = 64
 #: Number of words that are counted at a time.
-_WORDS_AT_A_TIME = 1 << 16
+_WORDS_PER_BATCH = 1 << 16
 #: Largest integer up to which sums are exact in single precision.
 _EXACT_IN_SINGLE_PRECISION = 2**24
 
@@ -47,8 +47,8 @@ class CodeLayout:
         self.features = features
         self.n_codes = [len(feature.counts) for feature in features]
         self.varying = [j for j, n in enumerate(self.n_codes) if n > 1]
-        self.packed = [j for j in self.varying if self.n_codes[j] <= _MOST_PACKED_CODES]
-        self.wide = [j for j in self.varying if self.n_codes[j] > _MOST_PACKED_CODES]
+        self.packed = [j for j in self.varying if self.n_codes[j] <= _MAX_PACKED_CODES]
+        self.wide = [j for j in self.varying if self.n_codes[j] > _MAX_PACKED_CODES]
         self._slices: dict[int, slice] = {}
         self.n_packed_cells = self._number_cells(self.packed, 0)
         self.size = self._number_cells(self.wide, self.n_packed_cells + 1)
@@ -150,7 +150,7 @@ class PackedPoints:
 
     def satisfying(self, layout: CodeLayout, feature: int, allowed: np.ndarray) -> np.ndarray:
         """Return the points that have an allowed code of a feature, as words."""
-        if layout.n_codes[feature] <= _MOST_PACKED_CODES:
+        if layout.n_codes[feature] <= _MAX_PACKED_CODES:
             return np.bitwise_or.reduce(self.cells[layout.cells_of(feature)][allowed], axis=0)
         return _packed_bits(allowed[self.wide_codes[layout.wide.index(feature)]])
 
@@ -209,7 +209,7 @@ class ClassCounts:
         cells = self.points.cells
         sides = (self.sides & mask)[:, None]
         result = np.zeros((2, len(cells) + 1, 2))
-        size = max(1, _WORDS_AT_A_TIME // max(1, 2 * cells.shape[1]))
+        size = max(1, _WORDS_PER_BATCH // max(1, 2 * cells.shape[1]))
         for start in range(0, len(cells), size):
             batch = slice(start, min(start + size, len(cells)))
             counts = _weights_of(sides & cells[batch], self._factors)
@@ -248,7 +248,7 @@ class ClassCounts:
             Counts of the further set, as if it had one code, then those of each feature.
         """
         layout = self.layout
-        is_packed = [layout.n_codes[j] <= _MOST_PACKED_CODES for j in features]
+        is_packed = [layout.n_codes[j] <= _MAX_PACKED_CODES for j in features]
         own_codes = [some if flag else [] for some, flag in zip(codes, is_packed, strict=True)]
         sizes = [len(some) for some in own_codes]
         cells = [

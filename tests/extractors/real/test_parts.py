@@ -202,12 +202,12 @@ def packed(features, rows, queried, n_classes=2):
 
 @settings(max_examples=30, deadline=None)
 @given(evidences(), st.integers(1, 10**6), st.sampled_from([1, 2, 128]))
-def test_packed_points_count_weights(made, factor, most_packed):
+def test_packed_points_count_weights(made, factor, max_packed):
     features, rows, queried = made
     weights = np.arange(len(rows), dtype=float) % 3 * factor
     rows = Evidence(rows.codes, rows.labels, weights)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_packed, "_MOST_PACKED_CODES", most_packed)
+        patch.setattr(_packed, "_MAX_PACKED_CODES", max_packed)
         layout, packed_rows, packed_queried = packed(features, rows, queried)
         points = packed_rows.joined(packed_queried)
         premise = [np.arange(len(f.counts)) != len(f.counts) - 1 for f in features]
@@ -318,11 +318,11 @@ def changed(premise, j, codes):
 
 @settings(max_examples=80, deadline=None)
 @given(evidences(), st.sampled_from([0.6, 0.9, 1.0]), st.sampled_from([1, 2, 128]))
-def test_grower_equals_plain_loops(made, least, most_packed):
+def test_grower_equals_plain_loops(made, least, max_packed):
     features, rows, queried = made
     row, output = rows.codes[:, 0], int(rows.labels[0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_packed, "_MOST_PACKED_CODES", most_packed)
+        patch.setattr(_packed, "_MAX_PACKED_CODES", max_packed)
         layout, packed_rows, packed_queried = packed(features, rows, queried)
         premise = PremiseGrower(layout, packed_rows, least).grow(row, output, packed_queried)
     expected = PlainGrower(features, (rows, queried), row, output, least).grow()
