@@ -634,6 +634,8 @@ class FirstRules(SearchCallback):
         self._search: Any = None
         self._best: tuple[float, float] = (-math.inf, -math.inf)
         self._best_trial: tuple[str, Any] | None = None
+        #: Last description of a candidate that was written.
+        self._description = ""
         self._start = math.nan
         self._stage = ""
         self._has_shown_rules = False
@@ -671,8 +673,10 @@ class FirstRules(SearchCallback):
             if is_better:
                 self._best, self._best_trial = rank, (name, trial)
         if self._has_shown_rules:
-            if is_better:
-                sys.stderr.write(printable(f"better: {self._describe(name, attrs)}\n"))
+            description = self._describe(name, attrs)
+            if is_better and description != self._description:  # not equal up to rounding
+                sys.stderr.write(printable(f"better: {description}\n"))
+                self._description = description
         elif self._best_trial is not None and (
             name != "cart" or time.perf_counter() - self._start >= _SECONDS_OF_COLLECTION
         ):
@@ -700,8 +704,8 @@ class FirstRules(SearchCallback):
         if len(lines) > _MAX_RULES:
             lines = [*lines[:_MAX_RULES], f"... {plural(len(lines) - _MAX_RULES, 'more rule')}"]
         text = "\n".join(f"   {line}" for line in lines)
-        heading = f"first rules: {self._describe(name, trial.user_attrs, len(rules))}"
-        sys.stderr.write(printable(f"{heading}\n{text}\n"))
+        self._description = self._describe(name, trial.user_attrs, len(rules))
+        sys.stderr.write(printable(f"first rules: {self._description}\n{text}\n"))
 
     def _describe(self, name: str, attrs: dict[str, Any], n_rules: int | None = None) -> str:
         """Describe a candidate, by default with its mean number of rules over the folds."""

@@ -530,7 +530,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise interrupt
         self._choose_winner(objective)
         if interrupt is None and sampled_rows is None:
-            self._compare_finalists_on_repeated_folds(data, runner, objective)
+            self._compare_finalists_on_repeated_folds(data, runner, objective, callbacks)
         self.picked_ = False
         if sampled_rows is not None and (self.refit or interrupt is None):
             self._announce("all_rows", callbacks)
@@ -904,7 +904,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self._set_best_attributes()
 
     def _compare_finalists_on_repeated_folds(
-        self, data: SearchData, runner: Runner, objective: SearchObjective
+        self,
+        data: SearchData,
+        runner: Runner,
+        objective: SearchObjective,
+        callbacks: Sequence[Any],
     ) -> None:
         """Compare the best candidates on repeated folds, and make the best of them the winner."""
         task, deadline = black_box_task(self.estimator), runner.evaluator.deadline
@@ -921,6 +925,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         finalists = find_finalists(candidates, self._winner_key(), objective)
         if len(finalists) < 2 or not splitters or time.monotonic() >= deadline:
             return
+        self._announce("finalists", callbacks)
         with self._n_jobs_context():
             folds = [fold for splitter in splitters for fold in data.folds(splitter)]
         evaluator = FoldEvaluator(folds, objective.scorer, {})

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution
+from optuna.trial import TrialState
 from rich.cells import cell_len
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression
@@ -59,7 +60,7 @@ from skescore.cli._trials import (
     redact_passwords,
 )
 from skescore.cli._tune_result import find_shortcomings
-from skescore.cli._tune_search import make_splitter
+from skescore.cli._tune_search import FirstRules, make_splitter
 from skescore.datasets import Dataset, load_dataset, read_table
 from skescore.rules import Domain, Rule, RuleSet
 from skescore.scorers import all_weights
@@ -767,3 +768,16 @@ def test_raw_table_keeps_zeros_of_classes(tmp_path) -> None:
 def test_counts_of_a_million_rows_keep_all_digits():
     for rows, text in ((1_234_567.0, "1234567"), (1_234_567.5, "1234568"), (12.5, "12.5")):
         assert _count_text(rows) == text
+
+
+def test_first_rules_are_followed_by_visibly_better_ones_only(capsys):
+    follower = FirstRules(options(black_box="decision-tree"), {})
+    data = argparse.Namespace(row_weights=None, is_fitted=False)
+    search = argparse.Namespace(data_=data, estimator=DecisionTreeClassifier())
+    follower.on_stage(search, "trials")
+    study = argparse.Namespace(study_name="iris/gridex")
+    for score in (0.9, 0.95, 0.95 + 1e-9, 0.94, 0.96):
+        attrs = {"score": score, "n_rules": 2, "correctness": 0.8, "fidelity": 0.9}
+        follower(study, SimpleNamespace(state=TrialState.COMPLETE, user_attrs=attrs, params={}))
+    scores = re.findall(r"better: GridEx with 2 rules, ICE ([0-9.]+)", capsys.readouterr().err)
+    assert scores == ["0.9500", "0.9600"]

@@ -52,6 +52,7 @@ def test_progress_writes_regular_lines(
         ("rows", "checking the rows"),
         ("black_boxes", "fitting the model"),
         ("trials", "1 of 5 trials"),
+        ("finalists", "comparing the best candidates on other folds"),
         ("all_rows", "fitting the model on all rows"),
         ("winner", "choosing the winner"),
     ],

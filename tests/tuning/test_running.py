@@ -470,7 +470,10 @@ def test_callback_follows_stages_and_extracts_rules(max_rows: int | None) -> Non
     options = {"extractors": ["cart"], "spaces": LEAVES, "n_trials": 3, "pruner": None}
     search = search_of(max_rows=max_rows, callbacks=follower, **options).fit(X, Y)
     sampled = [] if max_rows is None else ["all_rows"]
-    assert follower.stages == ["rows", "black_boxes", "trials", *sampled, "winner"]
+    stages = [stage for stage in follower.stages if stage != "finalists"]
+    assert stages == ["rows", "black_boxes", "trials", *sampled, "winner"]
+    is_compared = search.leaderboard_["score_repeated"].notna().any()
+    assert follower.stages[3:4] == (["finalists"] if is_compared else [*sampled, "winner"][:1])
     rows = search.leaderboard_.set_index("trial")
     assert set(follower.rules) == set(rows.index)
     if max_rows is None:  # later, rules are extracted from the same rows

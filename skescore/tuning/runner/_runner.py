@@ -96,12 +96,13 @@ class SearchCallback:
         ----------
         search : ExtractorSearchCV
             The search.
-        stage : {"rows", "black_boxes", "trials", "all_rows", "winner"}
+        stage : {"rows", "black_boxes", "trials", "finalists", "all_rows", "winner"}
             ``"rows"``: rows and parameters are checked. ``"black_boxes"``: the black box is fitted
             on the folds and on the rows of the search, or predicts them. ``"trials"``: candidates
-            are compared, and ``search.fit_candidate`` is available from now on. ``"all_rows"``:
-            only if trials used a sample, the black box is fitted on the whole table. ``"winner"``:
-            the winner is chosen and, with `refit`, its rules are extracted.
+            are compared, and ``search.fit_candidate`` is available from now on. ``"finalists"``:
+            only if several candidates are about equally good, these are compared on other folds.
+            ``"all_rows"``: only if trials used a sample, the black box is fitted on the whole
+            table. ``"winner"``: the winner is chosen and, with `refit`, its rules are extracted.
         """
 
     def __call__(self, study: Any, trial: Any) -> None:
@@ -257,6 +258,7 @@ class SearchProgress(SearchCallback):
 #: Work at each stage that has no trials.
 _ACTIVITIES = {
     "rows": "checking the rows",
+    "finalists": "comparing the best candidates on other folds",
     "all_rows": "fitting the model on all rows",
     "winner": "choosing the winner",
 }
