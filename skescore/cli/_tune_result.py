@@ -119,6 +119,11 @@ def tune_text(
     for sentence in result.get("certificate", ()):
         printer.line(sentence)
     print_alternatives(printer, options, search, result["alternatives"])
+    if "[0 rows]" in printer.text():
+        printer.line(
+            "(Rules with 0 rows describe predictions of the model for generated rows; no row of "
+            "the table reaches them.)"
+        )
     return printer.text()
 
 

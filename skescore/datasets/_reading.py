@@ -1229,7 +1229,8 @@ class _Reader:
         if not n_numbers or not n_stray:
             return n_numbers > 0
         n_rows = n_numbers + n_stray
-        has_few_texts = len(cells.texts) <= _STRAY_VALUES and n_rows >= 3 * len(cells.texts)
+        are_repeated = n_rows >= 3 * len(cells.texts)
+        has_few_texts = len(cells.texts) <= _STRAY_VALUES and are_repeated
         is_categorical = has_few_texts and n_stray > _STRAY_SHARE * n_rows
         numbers_alone = cells.texts[number_mask]
         only_truth = numbers_alone.str.lower().isin(("true", "false")).all()
@@ -1247,11 +1248,11 @@ class _Reader:
         first = int(np.isin(cells.codes, np.flatnonzero(stray_mask)).argmax())
         row = self.frame.index[first] + 1
         first_text = cells.texts[cells.codes[first]]
-        options = (
-            [f"--na-values={word}" for word in words]
-            if len(words) <= _STRAY_VALUES
-            else ["--numeric", name]
-        )
+        options = [f"--na-values={word}" for word in words]
+        if are_repeated and numbers_alone.str.isdigit().all():  # such as 9, 10, J, Q
+            options = ["--category", name]
+        elif len(words) > _STRAY_VALUES:
+            options = ["--numeric", name]
         self.problems.add(
             f"column {name!r} should be numbers but has text in {n_stray} of {n_rows} rows, first "
             f"{first_text!r} in data row {row} (data rows are counted from 1, without the header). "

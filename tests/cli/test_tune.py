@@ -930,6 +930,12 @@ def test_words_among_numbers_give_na_values_options(write, flowers, run):
     assert err.strip().endswith("'--na-values=too long' --na-values=long")
 
 
+def test_few_numbers_and_words_that_repeat_give_category_option(write, run):
+    cards = pd.DataFrame({"card": [*range(2, 11), *"JQKA"] * 4, "red": [0, 1] * 26})
+    _, _, err = run("tune", write(cards), "--target", "red", *SHORT)
+    assert err.strip().endswith("--category card")
+
+
 def test_valid_table_is_accepted(write, run):
     words = ("tune", write(GOOD), "--target", "y", "--black-box", "knn", "--cv", 2, "--trials", 2)
     assert run(*words)[0] == 0
