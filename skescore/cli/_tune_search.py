@@ -672,15 +672,14 @@ class FirstRules(SearchCallback):
             is_better = rank > self._best
             if is_better:
                 self._best, self._best_trial = rank, (name, trial)
-        if self._has_shown_rules:
-            description = self._describe(name, attrs)
-            if is_better and description != self._description:  # not equal up to rounding
-                sys.stderr.write(printable(f"better: {description}\n"))
-                self._description = description
-        elif self._best_trial is not None and (
-            name != "cart" or time.perf_counter() - self._start >= _SECONDS_OF_COLLECTION
-        ):
-            self._show_rules()
+        if not self._has_shown_rules:
+            is_time = time.perf_counter() - self._start >= _SECONDS_OF_COLLECTION
+            if self._best_trial is not None and (is_time or name != "cart"):
+                self._show_rules()
+        elif is_better:
+            earlier, self._description = self._description, self._describe(name, attrs)
+            if self._description != earlier:  # not equal up to rounding
+                sys.stderr.write(printable(f"better: {self._description}\n"))
 
     def _keeps_limits(self, attrs: dict[str, Any]) -> bool:
         for parameter, quantity in limited_quantities().items():

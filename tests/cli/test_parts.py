@@ -776,8 +776,10 @@ def test_first_rules_are_followed_by_visibly_better_ones_only(capsys):
     search = argparse.Namespace(data_=data, estimator=DecisionTreeClassifier())
     follower.on_stage(search, "trials")
     study = argparse.Namespace(study_name="iris/gridex")
-    for score in (0.9, 0.95, 0.95 + 1e-9, 0.94, 0.96):
-        attrs = {"score": score, "n_rules": 2, "correctness": 0.8, "fidelity": 0.9}
+    for score in (0.9, None, 0.95, 0.95 + 1e-9, 0.94, 0.96):
+        attrs = {"n_rules": 2, "correctness": 0.8, "fidelity": 0.9}
+        if score is not None:
+            attrs["score"] = score
         follower(study, SimpleNamespace(state=TrialState.COMPLETE, user_attrs=attrs, params={}))
     scores = re.findall(r"better: GridEx with 2 rules, ICE ([0-9.]+)", capsys.readouterr().err)
     assert scores == ["0.9500", "0.9600"]
