@@ -328,7 +328,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     n_queries : int
         Number of rows that `sampling` generates.
     prune : str or None
-        Score to prune the rules by.
+        Score to prune the rules by; "redundant" only removes redundant rules.
     uncovered : {"default", "nearest", "abstain"}, default="default"
         Prediction for rows without a rule.
     abstain_label : str, int or float, optional
@@ -805,6 +805,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """Return the pruning function; None if `prune` is None."""
         if self.prune is None:
             return None
+        if self.prune == "redundant":
+            return lambda rules, *_: rules.simplify()
         # Imported here, because extraction without pruning needs no scores.
         from skescore.scorers import get_rule_scorer
         from skescore.selection import prune
@@ -813,7 +815,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             get_rule_scorer(self.prune)
         except (TypeError, ValueError) as error:
             raise type(error)(
-                f"prune must be None or the name of a score, got {self.prune!r}. {error}"
+                f"prune must be None, 'redundant' or the name of a score, got {self.prune!r}. "
+                f"{error}"
             ) from error
         return prune
 
@@ -1319,7 +1322,8 @@ features : sequence of str or int, optional
     + SAMPLING
     + """prune : str or None, default=None
     Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
-    :func:`skescore.prune`; None keeps all rules.
+    :func:`skescore.prune`. "redundant" removes and merges rules without changing a prediction in
+    the domain, see :meth:`skescore.rules.RuleSet.simplify`. None keeps all rules.
 uncovered : {"default", "nearest", "abstain"}, default="default"
     Prediction for rows without a rule: the black box's majority class or mean among the training
     rows without a rule (among all training rows if rules cover them all), the prediction of the

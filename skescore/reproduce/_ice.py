@@ -245,9 +245,8 @@ def _relative_cost(key: Key) -> float:
     return share * _COSTS.get(key[:2], 1.0)
 
 
-#: Parameters that the papers' extractors lack: they learn only from the rows, and their trees keep
-#: all leaves.
-_NOT_IN_PAPERS = {"sampling", "n_queries", "merge_leaves"}
+#: Parameters that the papers' extractors lack: they learn only from the rows, and keep all rules.
+_NOT_IN_PAPERS = {"sampling", "n_queries", "merge_leaves", "prune"}
 
 
 def _measure(

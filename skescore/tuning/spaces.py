@@ -1020,6 +1020,8 @@ def _cart_points(problem: _SearchProblem) -> _Points:
     return _with_query_rows(points, first=True)
 
 
+#: Searches remove rules that change no prediction, because every rule costs its readers time.
+_WITHOUT_REDUNDANT_RULES: Space = {"prune": CategoricalDistribution(("redundant",))}
 #: Work limit of optimal extractors in a search, which fits each candidate on every fold.
 _MAX_WORK = 0.1
 
@@ -1079,7 +1081,7 @@ def _gridex(problem: _SearchProblem) -> SearchSpace:
     if problem.n_features == 1:  # importance has no effect on a single feature
         space = space.without("importance_threshold")
     space |= {"max_rules": CategoricalDistribution((None, 16))} | _feature_selection(problem, 5)
-    return space | _query_rows(_FEW_QUERIES)
+    return space | _query_rows(_FEW_QUERIES) | _WITHOUT_REDUNDANT_RULES
 
 
 def _gridex_points(problem: _SearchProblem) -> _Points:
@@ -1135,6 +1137,7 @@ def _iter(problem: _SearchProblem) -> SearchSpace:
         }
         | _feature_selection(problem, 5)
         | _query_rows(_FEW_QUERIES)
+        | _WITHOUT_REDUNDANT_RULES
     )
 
 
@@ -1158,6 +1161,7 @@ def _cluster_space(problem: _SearchProblem) -> SearchSpace:
         }
         | _feature_selection(problem, 5)
         | _query_rows(_FEW_QUERIES)
+        | _WITHOUT_REDUNDANT_RULES
     )
     if not problem.classifies:
         space = space.with_(output=CategoricalDistribution(("constant", "linear")))
@@ -1227,7 +1231,8 @@ def _trepan(problem: _SearchProblem) -> SearchSpace:
             "purity": CategoricalDistribution((0.99, 1.0)),
         }
         | _query_rows()
-        | {"refinement_passes": CategoricalDistribution((0, 5))},
+        | {"refinement_passes": CategoricalDistribution((0, 5))}
+        | _WITHOUT_REDUNDANT_RULES,
         # Without query rows, refinement would fit the training labels.
         conditions={"refinement_passes": {"sampling": _GENERATORS}},
     )

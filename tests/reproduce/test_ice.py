@@ -131,9 +131,9 @@ def test_ice_searches_equal_manual_results(extractor, split, rows):
         train, test = (left, y_left), (right, y_right)
         options = {"cv": StratifiedKFold(5, shuffle=True, random_state=0)}
     seed = split or 0
-    # In the papers no extractor queries further rows, and no tree joins its leaves.
+    # In the papers no extractor queries further rows, and rules are not simplified.
     space = search_space(extractor, *train)
-    space = space.without(*{"sampling", "n_queries", "merge_leaves"} & space.keys())
+    space = space.without(*{"sampling", "n_queries", "merge_leaves", "prune"} & space.keys())
     search = ExtractorSearchCV(
         DecisionTreeClassifier(random_state=seed),
         extractors=[extractor],

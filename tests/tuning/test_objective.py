@@ -100,6 +100,7 @@ def test_objective_equals_cross_val_score_in_regression() -> None:
         "n_features_to_select": None,
         "sampling": None,
         "n_queries": 2000,
+        "prune": "redundant",
     }
     study_objective = ExtractorObjective(
         black_box, rows, target, extractor="gridex", scoring="fire", cv=4, random_state=3
