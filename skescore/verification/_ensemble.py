@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from skescore._validation import python_value
 from skescore.black_boxes import CategoricalColumns, LabelCodingClassifier
 from skescore.rules import LinearOutput, OneOf, RuleSet, as_ruleset
-from skescore.rules.importers import in_user_units, options_from_rows
+from skescore.rules.importers import affine_map, in_user_units, options_from_rows
 from skescore.verification._grid import CellBoxes, CellGrid, UnreadableModelError
 
 #: Relative rounding error of sums: of float64 numbers, and of float32 numbers per summand.
@@ -106,7 +107,9 @@ def _read_rules(model: Any, X: Any) -> RuleSet:
         rules = _read_rules(remaining_steps, first.transform(X))
         if isinstance(first, CategoricalColumns):
             return _with_missing_text(rules) if first.as_text else rules
-        return in_user_units(rules, first)
+        mapping = affine_map(first)
+        # Without the transformer, bounds would be converted up to rounding only.
+        return in_user_units(rules, mapping, partial(mapping.transform_numbers, first))
     if isinstance(model, Pipeline) and len(model) == 1:
         return _read_rules(model[-1], X)
     return as_ruleset(model, **options_from_rows(model, X))

@@ -15,7 +15,7 @@ EXTRACTORS = ["cart", "cream", "exact", "gridex", "iter", "real", "trepan"]
 
 
 def make_rows(seed: int, n_rows: int = 200) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return rows with a category, an integer and a number with missing values, and noisy labels."""
+    """Return rows with a category, an integer, a number with missing values, and noisy labels."""
     rng = np.random.default_rng(seed)
     day = rng.choice(["Mo", "Su", "Tu"], n_rows, p=[0.4, 0.2, 0.4])
     price = rng.normal(100, 20, n_rows).round()

@@ -541,8 +541,15 @@ def in_user_units(
             return in_user_units(
                 ruleset, mapping, lambda rows: mapping.transform_numbers(transformer, rows)
             )
-        except (TypeError, ValueError):  # the transformer requires text in other columns
-            return in_user_units(ruleset, mapping)
+        except (TypeError, ValueError) as error:  # the transformer requires text in other columns
+            converted = in_user_units(ruleset, mapping)
+            warnings.warn(
+                "The bounds are converted up to rounding, so that rows next to a bound may change "
+                f"sides, because the transformer cannot transform numbers: {error}",
+                UserWarning,
+                stacklevel=2,
+            )
+            return converted
     if len(mapping.source) != ruleset.n_features:
         raise ValueError(
             f"mapping must have one output column per feature of the rules, {ruleset.n_features}, "

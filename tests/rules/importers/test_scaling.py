@@ -548,3 +548,13 @@ def test_in_user_units_is_exact_with_transformer(scale, shift):
     expected = inner.match(transform(rows))
     assert (in_user_units(inner, mapping, transform).match(rows) == expected).all()
     assert (in_user_units(inner, mapping).match(rows) != expected).any()
+
+
+def test_conversion_up_to_rounding_is_reported() -> None:
+    X = pd.DataFrame({"a": [1.0, 2.0, 4.0], "t": ["p", "q", "p"]})
+    steps = [("a", StandardScaler(), ["a"]), ("t", SimpleImputer(strategy="most_frequent"), ["t"])]
+    transformer = ColumnTransformer(steps).fit(X)
+    rules = [Rule([Interval(0, upper=0.5), OneOf(1, ("p",))], "x"), Rule([], "y")]
+    with pytest.warns(UserWarning, match="converted up to rounding"):
+        converted = in_user_units(RuleSet(rules, ["a", "t"], task="classification"), transformer)
+    assert converted.predict(X).tolist() == ["x", "y", "y"]
