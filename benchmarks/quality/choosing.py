@@ -44,9 +44,9 @@ from skescore.tuning import (
     Fold,
     FoldResult,
     choose_winner,
+    estimate_632,
     evaluate_on_fold,
     make_folds,
-    mixed,
 )
 
 OTHER_DATA = ("diabetes", "friedman2", "digits", "classification", "moons")
@@ -227,7 +227,7 @@ def choose_index(measured: list[MeasuredSetting], score: str, criterion: str, er
             replace(candidate, folds=(candidate.all_rows or FoldResult({}),))
             for candidate in candidates
         ).scores(kind, **WEIGHTS[score])
-        values = mixed(values, sign * on_all_rows)
+        values = estimate_632(values, sign * on_all_rows)
     elif criterion == "weighted measurements":
         values = sign * candidates.scores_with_all_rows(kind, **WEIGHTS[score])
     return int(order[choose_winner(values[order], size[order], n_queries[order], errors)])

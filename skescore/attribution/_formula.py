@@ -438,7 +438,7 @@ class Formula:
     def __repr__(self) -> str:
         return f"Formula.parse({str(self)!r}, n_inputs={self.n_inputs})"
 
-    def _joined(self, operator: str, other: object) -> Formula:
+    def _combine(self, operator: str, other: object) -> Formula:
         if not isinstance(other, Formula):
             return cast(Formula, NotImplemented)
         if other.n_inputs != self.n_inputs:
@@ -457,13 +457,13 @@ class Formula:
         return Formula((*self.gates, *shifted, root), self.n_inputs)
 
     def __and__(self, other: object) -> Formula:
-        return self._joined("and", other)
+        return self._combine("and", other)
 
     def __or__(self, other: object) -> Formula:
-        return self._joined("or", other)
+        return self._combine("or", other)
 
     def __xor__(self, other: object) -> Formula:
-        return self._joined("xor", other)
+        return self._combine("xor", other)
 
     def __invert__(self) -> Formula:
         return Formula((*self.gates, ("not", len(self.gates) - 1, -1)), self.n_inputs)

@@ -443,13 +443,13 @@ def _minimal(changes: NDArray[np.uint64], n_inputs: int) -> NDArray[np.uint64]:
     def cube(table: NDArray[np.uint64], bit: int) -> NDArray[np.uint64]:
         return table.reshape(-1, 2, 1 << bit, n_words)
 
-    closed = changes.copy()  # sets that contain a flip set
+    supersets = changes.copy()  # sets that contain a flip set
     for bit in range(n_inputs):
-        view = cube(closed, bit)
+        view = cube(supersets, bit)
         view[:, 1] |= view[:, 0]
     # A set is not minimal if it contains a flip set without one of its members.
     for bit in range(n_inputs):
-        cube(changes, bit)[:, 1] &= ~cube(closed, bit)[:, 0]
+        cube(changes, bit)[:, 1] &= ~cube(supersets, bit)[:, 0]
     return changes
 
 

@@ -173,8 +173,8 @@ def _missing_source(data: str) -> str:
 
 def _missing_model(model: str) -> str:
     path = expand_home(model)
-    named = model.startswith(COMMAND) or path.suffix.lower() not in MODEL_KINDS
-    return "" if named or _is_there(path) else no_model_text(path, model)
+    is_name = model.startswith(COMMAND) or path.suffix.lower() not in MODEL_KINDS
+    return "" if is_name or _is_there(path) else no_model_text(path, model)
 
 
 #: Actions of options whose values a shell can complete.

@@ -70,7 +70,7 @@ def _functions(shell: str) -> Iterator[str]:
 
     if shell not in _FUNCTIONS:  # tcsh has none
         return
-    form, named, *paths = _FUNCTIONS[shell]
+    form, words_template, *paths = _FUNCTIONS[shell]
     for kind, names, where in (
         ("file", (), 0),
         ("folder", (), 1),
@@ -80,6 +80,6 @@ def _functions(shell: str) -> Iterator[str]:
         ("scoring", scorings(), None),
     ):
         words = " ".join(name.replace(":", "\\:") if shell == "zsh" else name for name in names)
-        parts = [named % words] if words else []
+        parts = [words_template % words] if words else []
         parts += [] if where is None else [paths[where]]
         yield form % (kind, (" " if shell == "zsh" else "; ").join(parts))

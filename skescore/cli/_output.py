@@ -134,10 +134,10 @@ class Printer:
         widths = [max(map(cell_len, cells)) for cells in zip(*grid, strict=True)]
         room = math.inf if self.width is None else self.width
         if sum(widths[:-1]) + 2 * (len(widths) - 2) > room:
-            named = [zip(columns, row, strict=True) for row in grid[1:]]
+            named_cells = [zip(columns, row, strict=True) for row in grid[1:]]
             self._blocks += [
                 self._filled(", ".join(f"{name} {cell}".strip() for name, cell in row))
-                for row in named
+                for row in named_cells
             ]
             return
         fits = sum(widths) + 2 * (len(widths) - 1) <= room

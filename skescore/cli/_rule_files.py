@@ -396,8 +396,8 @@ def report_path(options: argparse.Namespace) -> Path | None:
         options.parser.error(
             "argument --report: needs the files in the folder of --output; add --output DIR"
         )
-    named = Path(options.report)
-    return options.output / named if options.report == REPORT else named
+    path = Path(options.report)
+    return options.output / path if options.report == REPORT else path
 
 
 def check_folder(options: argparse.Namespace) -> None:

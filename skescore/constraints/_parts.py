@@ -39,7 +39,7 @@ def select(constraints: Constraints, labels: Iterable[str]) -> Constraints:
         if label in chosen:
             chosen_part = {k: v for k, v in part.items() if k != "class_order"}
             for name, value in chosen_part.items():
-                changes[name] = _joined(changes.get(name), value)
+                changes[name] = _merge_values(changes.get(name), value)
     unknown = chosen - set(split(constraints))
     if unknown:
         label = min(unknown)
@@ -50,7 +50,7 @@ def select(constraints: Constraints, labels: Iterable[str]) -> Constraints:
     return type(constraints)(**changes, class_order=constraints.class_order)
 
 
-def _joined(one: Any, other: Any) -> Any:
+def _merge_values(one: Any, other: Any) -> Any:
     if one is None:
         return other
     if not isinstance(other, Mapping):

@@ -79,10 +79,10 @@ class RegionSearch:
                 f"The rules overlap in more than {_MAX_REGIONS} regions; use fewer rules or "
                 "conditions."
             )
-        narrowed = self._propagate(list(region), clauses)
-        if narrowed is None:
+        propagated = self._propagate(list(region), clauses)
+        if propagated is None:
             return
-        region, remaining = narrowed
+        region, remaining = propagated
         if not remaining:
             yield list(region)
             return

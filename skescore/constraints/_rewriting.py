@@ -142,7 +142,7 @@ def respect_groups(constraints: Constraints, names: Any, domain: Domain | None) 
         values = known_values(condition, domain)
         if values is None:
             return []
-        accepted = _joined([v for v in values if accepts(condition, v)], together)
+        accepted = _complete_groups([v for v in values if accepts(condition, v)], together)
         accepted = _separated(accepted, apart, together)
         if not accepted:
             return []
@@ -237,7 +237,7 @@ def _intersection(one: OneOf, other: OneOf, domain: Domain | None) -> OneOf | No
     return OneOf(one.feature, tuple(accepted), missing=one.missing and other.missing)
 
 
-def _joined(accepted: list[Any], together: Any) -> list[Any]:
+def _complete_groups(accepted: list[Any], together: Any) -> list[Any]:
     """Add the other values of a group if half of it is accepted, otherwise drop the group."""
     result = dict.fromkeys(accepted)
     for group in together:

@@ -709,10 +709,10 @@ def load_dataset(
     if len(raw.frame) < 2 and len(names) > 1 and (target is None or target in names):
         content = "a header but no data rows" if raw.frame.empty else "one data row only"
         raise DatasetError(f"{where} has {content}: at least 2 rows are needed.")
-    named = where
+    table_name = where
     if len(raw.sheets) > 1:
-        named = f"{where}, sheet {raw.sheets[0]!r} (the first of {len(raw.sheets)})"
-    target = _check_names(names, named, target, reading)
+        table_name = f"{where}, sheet {raw.sheets[0]!r} (the first of {len(raw.sheets)})"
+    target = _check_names(names, table_name, target, reading)
     problems = Problems(where)
     table = prepare(raw, where, reading, target=target, problems=problems)
     findings = list(table.findings)

@@ -583,8 +583,8 @@ class Preparation:
                 )
             elif name in categories:
                 values = categories[name]
-                closed = values is not None and OTHER in values
-                kept_values = tuple(v for v in values or () if v != OTHER) if closed else None
+                has_other = values is not None and OTHER in values
+                kept_values = tuple(v for v in values or () if v != OTHER) if has_other else None
                 readings[name] = ColumnReading(name, "category", values=kept_values)
             else:
                 readings[name] = ColumnReading(name, "number")

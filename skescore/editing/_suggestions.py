@@ -264,14 +264,14 @@ class _SuggestionSearch:
             for side in ("lower", "upper"):
                 if not math.isfinite(getattr(condition, side)):
                     continue
-                closed = {f"{side}_closed": getattr(condition, f"{side}_closed")}
+                closed_flag = {f"{side}_closed": getattr(condition, f"{side}_closed")}
                 for value in (*values.tolist(), None):
                     yield {
                         "action": "set_bound",
                         "number": index + 1,
                         "feature": self.rules.feature_names[condition.feature],
                         side: value,
-                        **({} if value is None else closed),
+                        **({} if value is None else closed_flag),
                     }
 
     def _new_rules(self) -> Iterator[dict[str, Any]]:

@@ -168,10 +168,10 @@ class WrittenEdits:
         number, feature, operator, value = self._comparison(text, rules)
         edit = {"number": number, "feature": feature}
         if operator in _BOUNDS:
-            side, closed = _BOUNDS[operator]
+            side, is_closed = _BOUNDS[operator]
             if value == "none":
                 return {"action": "set_bound", **edit, side: None}
-            bound = {side: _number(value), f"{side}_closed": closed}
+            bound = {side: _number(value), f"{side}_closed": is_closed}
             return {"action": "set_bound", **edit, **bound}
         is_removal = value == "none" and value not in _known_values(rules, feature)
         values = None if is_removal else _values(value, rules, feature)
@@ -249,8 +249,8 @@ def _condition(text: str, rules: RuleSet) -> Condition:
     feature, operator, value = split_comparison(text, rules.feature_names)
     index = rules.feature_names.index(feature)
     if operator in _BOUNDS:
-        side, closed = _BOUNDS[operator]
-        bounds: dict[str, Any] = {side: _number(value), f"{side}_closed": closed}
+        side, is_closed = _BOUNDS[operator]
+        bounds: dict[str, Any] = {side: _number(value), f"{side}_closed": is_closed}
         return Interval(index, **bounds)
     values = _values(value, rules, feature)
     lists_values = rules.domain is None or rules.domain.values_of(index) is not None

@@ -795,7 +795,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """Learn the rules; express them with category values and conditions on missing values."""
         if any(extraction.settings["domain"].missing):
             filled = FilledTable(extraction, self._domain_margin)
-            return filled.named(self._learn_named_rules(filled.extraction))
+            return filled.restore_rules(self._learn_named_rules(filled.extraction))
         if not (self._orders_categories and extraction.categories):
             return self._extract(extraction)
         extraction = extraction.ranked()

@@ -402,7 +402,7 @@ class BinnedTable:
         if list(paths) == [()] and self._root_histograms is not None:
             histograms, self._root_histograms = self._root_histograms, None
             return histograms
-        histograms = self._source.histograms(self.named(self._nodes(paths)), totals)
+        histograms = self._source.histograms(self.restore_rules(self._nodes(paths)), totals)
         return [self._collapse_unused(self._features(raw)) for raw in histograms]
 
     def _nodes(self, paths: Sequence[Path]) -> RuleSet:
@@ -423,7 +423,7 @@ class BinnedTable:
         self, paths: Sequence[Path], equations: Sequence[Equations], totals: Sequence[Sums]
     ) -> list[list[Fraction]]:
         """Return summed absolute residuals of nodes, given as in :meth:`fetch_histograms`."""
-        return self._source.residuals(self.named(self._nodes(paths)), equations, totals)
+        return self._source.residuals(self.restore_rules(self._nodes(paths)), equations, totals)
 
     def sides(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the side lengths of boxes of bins, in the units of the columns."""
@@ -456,7 +456,7 @@ class BinnedTable:
         rules = rules.replace(fallback=Fallback(self._mean, uncovered))
         return readable_outputs(rules, np.array(source.label_range))
 
-    def named(self, ruleset: RuleSet) -> RuleSet:
+    def restore_rules(self, ruleset: RuleSet) -> RuleSet:
         """Convert rules on bin numbers to the units of the table.
 
         Parameters
@@ -472,7 +472,7 @@ class BinnedTable:
         columns = self._source.columns
         ranked = name_categories(ruleset, self._ranked)
         names = [column.name for column in columns]
-        named_rules = self._terms.named(ranked, names, self.domain)
+        named_rules = self._terms.restore_rules(ranked, names, self.domain)
         rules = [
             replace(rule, conditions=tuple(self._restore_units(c) for c in rule.conditions))
             for rule in named_rules.rules

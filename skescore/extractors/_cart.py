@@ -219,13 +219,13 @@ class CARTExtractor(BaseExtractor):
         if classes is None:
             # Rows may match several rules of the ordered list, but belong to a single leaf.
             leaves = tree_to_ruleset(model, feature_names=table.names, missing=False)
-            moments = source.labels(table.named(leaves))
+            moments = source.labels(table.restore_rules(leaves))
             rules = rules.replace(rules=list(map(LabelMoments.describe_rule, moments, rules.rules)))
         elif source.weighted:
             weights = model.tree_.weighted_n_node_samples[model.tree_.children_left < 0]
             rules = rules.replace(rules=list(map(_with_weight, rules.rules, weights.tolist())))
         self.category_order_ = table.category_order
-        rules = table.finish_rules(table.named(rules), self.uncovered, self.abstain_label)
+        rules = table.finish_rules(table.restore_rules(rules), self.uncovered, self.abstain_label)
         self._store_rules(source, rules)
         return self
 

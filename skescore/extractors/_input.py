@@ -212,10 +212,10 @@ def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> 
         conditions: list[Condition] = []
         for condition in rule.conditions:
             if isinstance(condition, Interval) and condition.feature in values:
-                named = _one_of(condition, values[condition.feature])
-                if named is False:
+                replacement = _one_of(condition, values[condition.feature])
+                if replacement is False:
                     break
-                conditions += [] if named is True else [named]
+                conditions += [] if replacement is True else [replacement]
             else:
                 conditions.append(condition)
         else:

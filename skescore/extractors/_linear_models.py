@@ -468,7 +468,7 @@ class LinearTable:
         large = points.by_box.size > len(points.units.usable) + 1
         self._stored_index = np.where(large, np.cumsum(large) - 1, -1)
         self._stored_fits = Fits.collect(points, points.by_box.take(np.flatnonzero(large)))
-        self._joined: tuple[np.ndarray, Sequence[LinearBox]] | None = None
+        self._assembled: tuple[np.ndarray, Sequence[LinearBox]] | None = None
 
     def __len__(self) -> int:
         return len(self._stored_index)
@@ -525,12 +525,12 @@ class LinearTable:
 
     def assemble(self, cells: np.ndarray, unions: Sequence[LinearBox]) -> LinearTable:
         """Restrict the table to some boxes, followed by unions, and return it."""
-        self._joined = cells, unions
+        self._assembled = cells, unions
         return self
 
-    def closed(self, lower: np.ndarray, upper: np.ndarray) -> LinearModels:
+    def finalize(self, lower: np.ndarray, upper: np.ndarray) -> LinearModels:
         """Return the final linear models of all boxes."""
-        cells, unions = self._joined or (np.arange(len(self)), [])
+        cells, unions = self._assembled or (np.arange(len(self)), [])
         sides = (upper - lower) / self.points.units.unit[:-1]
         parts = []
         for begin in range(0, len(cells), _BLOCK_SIZE):

@@ -86,10 +86,10 @@ class FilledTable:
             rows[points[:, column] >= 0.5, j] = np.nan
         return rows if self._table.decode is None else self._table.decode(rows)
 
-    def named(self, ruleset: RuleSet) -> RuleSet:
+    def restore_rules(self, ruleset: RuleSet) -> RuleSet:
         """Convert rules to rules of the table; drop those that no row satisfies."""
         settings = self._table.settings
-        return self._terms.named(ruleset, settings["feature_names"], settings["domain"])
+        return self._terms.restore_rules(ruleset, settings["feature_names"], settings["domain"])
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class GapTerms:
     marked: Mapping[int, int]
     categories: Mapping[int, tuple[Any, ...]]
 
-    def named(self, ruleset: RuleSet, feature_names: Any, domain: Domain) -> RuleSet:
+    def restore_rules(self, ruleset: RuleSet, feature_names: Any, domain: Domain) -> RuleSet:
         """Convert rules to rules on the table; drop those that no row satisfies."""
         rules = []
         for rule in ruleset.rules:

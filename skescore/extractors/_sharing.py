@@ -48,7 +48,7 @@ class Sharing:
         )
         return cls(black_box.cache, scope)
 
-    def narrowed(self, scope: Hashable) -> Sharing:
+    def with_scope(self, scope: Hashable) -> Sharing:
         """Return a part of the cache with separate keys for `scope`."""
         return Sharing(self._cache, (self._scope, scope))
 

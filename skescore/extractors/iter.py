@@ -1065,8 +1065,8 @@ class ITERExtractor(BaseExtractor):
             conclusions = Conclusions(
                 outputs, n_rows=n_rows, mean=mean, standard_deviation=deviation
             )
-        closed = np.isfinite(lower)
-        return BoxTable(lower, upper, closed, np.zeros_like(closed)), conclusions
+        is_closed = np.isfinite(lower)
+        return BoxTable(lower, upper, is_closed, np.zeros_like(is_closed)), conclusions
 
 
 def _class_counts(codes: np.ndarray, rule: np.ndarray, n_rules: int, n_classes: int) -> np.ndarray:

@@ -168,10 +168,10 @@ def volume_completeness(
         return Completeness(top, True, top, top)
     low, high = np.asarray(domain.lower), np.asarray(domain.upper)
     _check_no_categories(ruleset, high > low)
-    named = _rows_of_points(ruleset)
+    to_rows = _rows_of_points(ruleset)
     rng = sampling_stream(random_state)
     hits = sum(
-        int(np.count_nonzero(ruleset.covers(named(points))))
+        int(np.count_nonzero(ruleset.covers(to_rows(points))))
         for points in _random_points(rng, domain, n_samples)
     )
     lower_bound, upper_bound = (

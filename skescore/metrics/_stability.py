@@ -125,9 +125,9 @@ def _counter(ruleset: RuleSet, edges: dict[str, Floats] | None) -> Counter[Hasha
     """Count the rules by a key that is equal for equivalent rules."""
     names = ruleset.feature_names
 
-    def bound(name: str, value: float, closed: bool) -> Hashable:
+    def bound(name: str, value: float, is_closed: bool) -> Hashable:
         if math.isinf(value) or edges is None:
-            return value, closed
+            return value, is_closed
         return int(np.searchsorted(edges[name], value))
 
     def key(condition: Condition) -> Hashable:

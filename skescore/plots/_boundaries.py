@@ -356,34 +356,34 @@ def decision_boundaries(
     >>> axes = decision_boundaries(extractor, X, y)  # doctest: +SKIP
     >>> axes[0].figure.savefig("boundaries.png")  # doctest: +SKIP
     """
-    named = _named(models)
+    by_name = _name_models(models)
     check_integer("resolution", resolution, 2)
-    rulesets = [rules for model in named.values() if (rules := _rules_of(model)) is not None]
+    rulesets = [rules for model in by_name.values() if (rules := _rules_of(model)) is not None]
     names = _feature_names(X, rulesets)
     table = RowTable(X, names)
     if not len(table):
         raise ValueError("X must hold at least one row to find ranges, got 0 rows.")
     pair = two_features(features, names, [r for r in rulesets if r.feature_names == names])
     sides = [side_of(feature, names, table=table) for feature in pair]
-    tasks = {_is_regression(model) for model in named.values()}
+    tasks = {_is_regression(model) for model in by_name.values()}
     if len(tasks) > 1:
         raise ValueError(
-            f"models must be all classifiers or all regressors, got {list(named)}. Draw "
+            f"models must be all classifiers or all regressors, got {list(by_name)}. Draw "
             "classifiers and regressors separately."
         )
-    fixed, origin = _choose_slice(named, X, table, names, (sides[0], sides[1]), fixed_values)
+    fixed, origin = _choose_slice(by_name, X, table, names, (sides[0], sides[1]), fixed_values)
     rows = rows_of_plane(X, names, (sides[0], sides[1]), fixed, resolution)
     predictions_by_model = [
-        predictions_of(model, rows, rules_known=_rules_of(model)) for model in named.values()
+        predictions_of(model, rows, rules_known=_rules_of(model)) for model in by_name.values()
     ]
     truth = _checked_truth(y, len(table))
-    all_axes = _axes_for(axes, len(named))
+    all_axes = _axes_for(axes, len(by_name))
     shape = (len(sides[1].centers(resolution)), len(sides[0].centers(resolution)))
     centers = [side.centers(resolution) for side in sides]
     positions = [side.scattered(table.column(side.feature), k) for k, side in enumerate(sides)]
-    paint = (_Numbers if tasks == {True} else _Classes)(named, predictions_by_model, truth)
+    paint = (_Numbers if tasks == {True} else _Classes)(by_name, predictions_by_model, truth)
     for (name, _), predictions, ax in zip(
-        named.items(), predictions_by_model, all_axes, strict=True
+        by_name.items(), predictions_by_model, all_axes, strict=True
     ):
         paint.panel(ax, centers, predictions, shape)
         if truth is not None:
@@ -534,25 +534,25 @@ def _hatch(ax: Any, centers: Any, mask: np.ndarray) -> None:
     shading.set_linewidth(0)
 
 
-def _named(models: Any) -> dict[str, Any]:
+def _name_models(models: Any) -> dict[str, Any]:
     extractor = getattr(models, "best_extractor_", models)
     if hasattr(extractor, "rules_") and hasattr(extractor, "estimator_"):
         return {"black box": extractor.estimator_, "rules": extractor}
     if isinstance(models, Mapping):
-        named = {str(name): model for name, model in models.items()}
+        by_name = {str(name): model for name, model in models.items()}
     elif isinstance(models, (Sequence, np.ndarray)) and not isinstance(models, (RuleSet, Pipeline)):
-        named = {f"{i}. {type(model).__name__}": model for i, model in enumerate(models, 1)}
+        by_name = {f"{i}. {type(model).__name__}": model for i, model in enumerate(models, 1)}
     else:
-        named = {type(models).__name__: models}
-    if not named:
+        by_name = {type(models).__name__: models}
+    if not by_name:
         raise ValueError("models must hold at least one model, got none.")
-    for name, model in named.items():
+    for name, model in by_name.items():
         if not (hasattr(model, "predict") or callable(model)) or isinstance(model, type):
             raise TypeError(
                 f"models must have a method predict or be functions of rows, got {model!r} for "
                 f"{name!r}."
             )
-    return named
+    return by_name
 
 
 def _rules_of(model: Any) -> RuleSet | None:

@@ -64,8 +64,8 @@ class Side:
             elif isinstance(condition, Missing) and condition.feature == self.feature:
                 parts = intervals if condition.negated else []
             elif isinstance(condition, OneOf) and condition.feature == self.feature:
-                named = [v in condition.values for v in self.values or ()]
-                chosen = np.array(named, dtype=bool) != condition.negated
+                is_listed = [v in condition.values for v in self.values or ()]
+                chosen = np.array(is_listed, dtype=bool) != condition.negated
                 edges = np.flatnonzero(np.diff(np.r_[False, chosen, False]))
                 parts = [(a - 0.5, b - 0.5) for a, b in edges.reshape(-1, 2).tolist()]
             else:

@@ -499,19 +499,19 @@ def score_sensitivity(
     current_scores = sign * scores_at(now)
     leads = np.bincount((sign * curves).argmax(axis=0), minlength=len(candidates))
     order = np.lexsort([-current_scores, -leads])
-    named = order[:top]
+    highlighted = order[:top]
     ax = axes_or_new(ax, (7.5, 4.4))
-    unnamed = np.setdiff1d(np.arange(len(candidates)), named)
-    for index in unnamed:
+    others = np.setdiff1d(np.arange(len(candidates)), highlighted)
+    for index in others:
         ax.plot(
             at,
             curves[index],
             color="0.8",
             lw=0.7,
             zorder=1,
-            label="others" if index == unnamed[0] else "_nolegend_",
+            label="others" if index == others[0] else "_nolegend_",
         )
-    for i, (index, color) in enumerate(zip(named, colors_of(len(named)), strict=True)):
+    for i, (index, color) in enumerate(zip(highlighted, colors_of(len(highlighted)), strict=True)):
         share = leads[index] / len(at)
         text = f"{index}: {_label_of(candidates[int(index)])}" + (
             f" (leads {share:.0%})" if share else ""

@@ -44,8 +44,8 @@ from skescore.tuning import (
     SearchLimits,
     SearchObjective,
     choose_winner,
-    judged,
     pareto_mask,
+    selection_scores,
 )
 from skescore.verification import Verification
 
@@ -106,7 +106,7 @@ def slider_stops(
         order = order[np.isin(order, allowed)]
         with_all_rows = spec.signed(saved.candidates.scores_with_all_rows(**choice))
         best = choose_winner(
-            judged(scores, with_all_rows)[order],
+            selection_scores(scores, with_all_rows)[order],
             size[order],
             saved.candidates.means("black_box_rows")[order],
             saved.standard_errors,

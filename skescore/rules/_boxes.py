@@ -69,8 +69,8 @@ class BoxTable:
             flags = self.missing & self.bounded
             flags.flags.writeable = False
             object.__setattr__(self, "missing", flags)
-        closed = self.lower_closed & self.upper_closed
-        filled = (self.lower < self.upper) | ((self.lower == self.upper) & closed)
+        is_closed = self.lower_closed & self.upper_closed
+        filled = (self.lower < self.upper) | ((self.lower == self.upper) & is_closed)
         if not filled.all():
             row, feature = np.argwhere(~filled)[0].tolist()
             raise ValueError(

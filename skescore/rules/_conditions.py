@@ -238,10 +238,10 @@ class Interval:
         put(self, "missing", check_flag("missing", self.missing))
         for side in ("lower", "upper"):
             bound = check_number(side, getattr(self, side))
-            closed = check_flag(f"{side}_closed", getattr(self, f"{side}_closed"))
+            is_closed = check_flag(f"{side}_closed", getattr(self, f"{side}_closed"))
             put(self, side, bound)
             # The flag of an unbounded side has no effect; clearing it makes equal intervals equal.
-            put(self, f"{side}_closed", closed and math.isfinite(bound))
+            put(self, f"{side}_closed", is_closed and math.isfinite(bound))
         if _is_empty(self.lower, self.upper, self.lower_closed, self.upper_closed):
             raise ValueError(
                 f"No number lies between lower={self.lower!r} and upper={self.upper!r} "

@@ -797,7 +797,7 @@ class RuleSet(Sequence[Rule]):
                     f"class_names must name every class, got no name for {unnamed[0]!r}. Classes "
                     f"are {list(self.classes)}."
                 )
-            named = {label: class_names[label] for label in self.classes}
+            new_labels = {label: class_names[label] for label in self.classes}
         else:
             names = check_sequence("class_names", class_names, "names")
             if len(names) != len(self.classes):
@@ -805,13 +805,13 @@ class RuleSet(Sequence[Rule]):
                     f"class_names must hold one name for each of the {len(self.classes)} classes "
                     f"{list(self.classes)}, got {len(names)}."
                 )
-            named = dict(zip(self.classes, names, strict=True))
-        named = {label: check_label("class_names", name) for label, name in named.items()}
+            new_labels = dict(zip(self.classes, names, strict=True))
+        new_labels = {label: check_label("class_names", name) for label, name in new_labels.items()}
         fallback = self.fallback
         if fallback is not None:
-            fallback = replace(fallback, output=named[fallback.output])
-        rules = [replace(rule, output=named[rule.output]) for rule in self.rules]
-        return self.replace(rules=rules, classes=list(named.values()), fallback=fallback)
+            fallback = replace(fallback, output=new_labels[fallback.output])
+        rules = [replace(rule, output=new_labels[rule.output]) for rule in self.rules]
+        return self.replace(rules=rules, classes=list(new_labels.values()), fallback=fallback)
 
     def standalone(self) -> RuleSet:
         """Rewrite the rules so that each is valid on its own, without ``ELSE``.

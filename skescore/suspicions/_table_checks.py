@@ -345,9 +345,9 @@ def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
     """Yield columns whose values identify groups of rows that resemble each other."""
     if facts.groups is not None:
         return
-    named = list(_named_groups(facts))
-    yield from named
-    if not named and (unnamed := _unnamed_group(facts)):
+    evidence = list(_named_groups(facts))
+    yield from evidence
+    if not evidence and (unnamed := _unnamed_group(facts)):
         yield unnamed
 
 

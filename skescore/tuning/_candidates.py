@@ -27,7 +27,7 @@ from skescore.scorers import (
     minimized_quantities,
     minimized_quantity,
 )
-from skescore.tuning._folds import FoldResult, mean_of, mixed_score, read_all_rows, read_folds
+from skescore.tuning._folds import FoldResult, mean_of, read_all_rows, read_folds, score_632
 
 #: Tolerance for rounding errors.
 _TOLERANCE = 1e-9
@@ -475,7 +475,7 @@ class Candidates(Sequence[Candidate]):
         completeness: str = "volume",
         **weights: float,
     ) -> np.ndarray:
-        """Return the .632 scores of all candidates on each fold, see :func:`mixed_score`.
+        """Return the .632 scores of all candidates on each fold, see :func:`score_632`.
 
         The winner of a search is selected by these scores.
 
@@ -508,7 +508,7 @@ class Candidates(Sequence[Candidate]):
         if measured_indices:
             full_weights = all_weights(weights)
             scores[measured_indices] = spec.signed(
-                mixed_score(
+                score_632(
                     {name: self.measure(name)[measured_indices] for name in names},
                     {
                         name: np.array(

@@ -175,15 +175,15 @@ def read_all_rows(record: Mapping[str, Any] | None) -> FoldResult | None:
 SHARE_OF_ALL_ROWS = 0.368
 
 
-def mixed(held_out: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:
-    """Combine measures on held-out rows with measures of the rules of all rows, by fixed weights.
+def estimate_632(held_out: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:
+    """Return the .632 estimate of measures: a weighted mean over held-out rows and all rows.
 
     Parameters
     ----------
     held_out : ndarray
-        Measures on the held-out rows of each fold.
+        Measures of each fold's rules on its held-out rows.
     on_all_rows : ndarray
-        Measures on all rows, in a shape that broadcasts.
+        Measures of the rules of all rows on the same rows, in a shape that broadcasts.
 
     Returns
     -------
@@ -199,12 +199,12 @@ def mixed(held_out: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:
     return (1 - SHARE_OF_ALL_ROWS) * held_out + SHARE_OF_ALL_ROWS * on_all_rows
 
 
-def mixed_score(
+def score_632(
     held_out: Mapping[str, np.ndarray],
     on_all_rows: Mapping[str, np.ndarray],
     score: Callable[[Mapping[str, np.ndarray]], np.ndarray],
 ) -> np.ndarray:
-    """Return scores of combined parts, see :func:`mixed`.
+    """Return .632 scores, computed from the .632 estimates of the score's parts.
 
     Parameters
     ----------
@@ -231,8 +231,8 @@ def mixed_score(
     than an extractor with a constant number of rules. Of two such candidates, the one with fewer
     rules on a fold may have the lower score.
     """
-    parts = {name: mixed(values, on_all_rows[name]) for name, values in held_out.items()}
-    from_parts, from_scores = score(parts), mixed(score(held_out), score(on_all_rows))
+    parts = {name: estimate_632(values, on_all_rows[name]) for name, values in held_out.items()}
+    from_parts, from_scores = score(parts), estimate_632(score(held_out), score(on_all_rows))
     is_same_size = held_out["size"] == on_all_rows["size"]
     return np.where(is_same_size, from_parts, np.minimum(from_parts, from_scores))
 

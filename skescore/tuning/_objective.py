@@ -36,11 +36,11 @@ from skescore.tuning._folds import (
     WARNINGS,
     Fold,
     FoldResult,
+    estimate_632,
     evaluate_on_fold,
     make_folds,
     mean_of,
-    mixed,
-    mixed_score,
+    score_632,
     several_scores_error,
     target_or_predictions,
 )
@@ -167,7 +167,7 @@ class SearchObjective:
         ndarray of float, shape (n_folds,)
             Greater is better; NaN without a result on all rows, and minus infinity if the
             extraction from all rows failed. The parts of the score are combined if they are known
-            (:func:`mixed_score`), otherwise the scores.
+            (:func:`score_632`), otherwise the scores.
         """
         if all_rows is None:
             return np.full(len(folds), np.nan)
@@ -176,7 +176,7 @@ class SearchObjective:
             return np.full(len(folds), -np.inf)
         scores = np.array([fold["score"] for fold in folds], dtype=float)
         with np.errstate(invalid="ignore"):  # the user's scores may be infinite
-            combined_scores = mixed(scores, np.array(on_all_rows))
+            combined_scores = estimate_632(scores, np.array(on_all_rows))
         combined_scores[np.isnan(combined_scores)] = -np.inf
         of_parts = score_of_parts(self.scorer)
         if of_parts is None:
@@ -191,7 +191,7 @@ class SearchObjective:
         is_reproduced &= _is_reproduced(score, final_parts, np.array([on_all_rows]))
         if is_reproduced.any():
             held_out = {name: values[is_reproduced] for name, values in held_out.items()}
-            combined_scores[is_reproduced] = mixed_score(held_out, final_parts, score)
+            combined_scores[is_reproduced] = score_632(held_out, final_parts, score)
         return combined_scores
 
     def values(self, folds: Sequence[FoldResult]) -> tuple[float, ...]:

@@ -74,10 +74,10 @@ from skescore.tuning._selection import (
     compare_finalists,
     find_finalists,
     is_constant,
-    judged,
     leaderboard,
     make_alternatives,
     repeated_cv,
+    selection_scores,
     tree_path,
 )
 from skescore.tuning.runner import (
@@ -1283,8 +1283,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self, workers: Workers, objective: SearchObjective
     ) -> dict[str, list[dict[str, Any]]]:
         """Return the trees and the linear equation that every search compares, by extractor."""
-        named = {*(self.spaces or {}), *(self.studies or {})}  # by the user
-        builtin = {name for name, one in self._extractors.items() if name == one} - named
+        customized = {*(self.spaces or {}), *(self.studies or {})}  # by the user
+        builtin = {name for name, one in self._extractors.items() if name == one} - customized
         equations: dict[str, list[dict[str, Any]]] = {}
         if not is_classifier(self.estimator) and self.constraints is None:
             equations = {name: [_EQUATIONS[name]] for name in _EQUATIONS if name in builtin}
@@ -1595,9 +1595,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         table.insert(1, "score", scores.mean(axis=1))
         order = np.lexsort([table["size"], -table["score"]])  # ties go to the smaller, then earlier
         with_all_rows = spec.signed(candidates.scores_with_all_rows(**choice))
-        judged_by = judged(scores, with_all_rows)[order]
+        scores_in_order = selection_scores(scores, with_all_rows)[order]
         size, n_queries = table["size"].to_numpy(), candidates.means("black_box_rows")
-        best = choose_winner(judged_by, size[order], n_queries[order], self.standard_errors_)
+        best = choose_winner(scores_in_order, size[order], n_queries[order], self.standard_errors_)
         return table.iloc[order[best]]
 
     def make_candidate(self, row: Any) -> Any:

@@ -308,7 +308,7 @@ def _winner_first(
         rows = rows[table.loc[rows, "within_limits"].astype(bool)]
     if not len(rows):
         return table
-    scores = judged(
+    scores = selection_scores(
         np.array([[fold["score"] for fold in results[row][0]] for row in rows], dtype=float),
         np.array([objective.with_all_rows(*results[row]) for row in rows]),
     )
@@ -329,7 +329,7 @@ _TIE_SHARE = 0.5
 _OUTCOME_DECIMALS = 9
 
 
-def judged(scores: np.ndarray, with_all_rows: np.ndarray) -> np.ndarray:
+def selection_scores(scores: np.ndarray, with_all_rows: np.ndarray) -> np.ndarray:
     """Return the scores by which candidates are selected: .632 scores where they are known.
 
     Parameters
@@ -337,7 +337,7 @@ def judged(scores: np.ndarray, with_all_rows: np.ndarray) -> np.ndarray:
     scores : ndarray of shape (n_candidates, n_folds)
         Scores on the held-out rows of each fold; greater is better.
     with_all_rows : ndarray of shape (n_candidates, n_folds)
-        .632 scores, see :func:`mixed_score`; NaN without a result on all rows, minus infinity
+        .632 scores, see :func:`score_632`; NaN without a result on all rows, minus infinity
         where the extraction from all rows failed.
 
     Returns
@@ -443,7 +443,7 @@ def find_finalists(
     """
     if not len(candidates):
         return []
-    scores = _selection_scores(candidates, objective)
+    scores = _score_candidates(candidates, objective)
     order = np.argsort(-scores.mean(axis=1), kind="stable")
     near = set(tied_with_best(scores, _FINALIST_STANDARD_ERRORS).tolist())
     first = [c for c in candidates if (c.extractor, c.trial) == winner]
@@ -485,7 +485,7 @@ def compare_finalists(
     if 0 not in complete:
         return 0, means
     remaining = Candidates(extended[i] for i in complete)
-    scores = _selection_scores(remaining, objective)
+    scores = _score_candidates(remaining, objective)
     sizes = remaining.means("size").round(9)
     near = tied_with_best(scores, standard_errors)
     smallest = near[sizes[near] == sizes[near].min()]
@@ -498,9 +498,9 @@ def compare_finalists(
     return int(complete[faithful[winner]]), means
 
 
-def _selection_scores(candidates: Candidates, objective: SearchObjective) -> np.ndarray:
+def _score_candidates(candidates: Candidates, objective: SearchObjective) -> np.ndarray:
     """Return the scores by which the search selects, by candidate and fold."""
-    return judged(
+    return selection_scores(
         candidates.measure("score"),
         np.array([objective.with_all_rows(c.folds, c.all_rows) for c in candidates]),
     )

@@ -468,7 +468,7 @@ def partition_region(
     volume = math.fsum(node.volume for node in roots) or 1.0
     near = math.fsum(node.near for node in roots) or 1.0
     order = priority or (lambda node: node.volume / volume + node.near / near)
-    closed: list[Node] = []
+    closed_nodes: list[Node] = []
     heap: list[tuple[float, int, Node]] = []
     for number, node in enumerate(roots):
         heapq.heappush(heap, (-order(node), number, node))
@@ -476,20 +476,20 @@ def partition_region(
     while heap:
         _, _, node = heapq.heappop(heap)
         if node.status != UNKNOWN:
-            closed.append(node)
+            closed_nodes.append(node)
             continue
         if n_splits >= max_splits or deadline.is_over():
-            closed.append(node)
+            closed_nodes.append(node)
             continue
         n_splits += 1
         children = search.split(node)
         if node.is_final:
             search.decide_final(node)
-            closed.append(node)
+            closed_nodes.append(node)
         for child in children:
             number += 1
             heapq.heappush(heap, (-order(child), number, child))
-    return Partition(closed, n_splits)
+    return Partition(closed_nodes, n_splits)
 
 
 def bound_gap(

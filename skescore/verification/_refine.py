@@ -460,11 +460,11 @@ def complements(condition: Condition, codes: RowCodes) -> list[Condition]:
         missing = has_missing and not condition.missing
         result: list[Condition] = []
         if np.isfinite(condition.lower):
-            closed = not condition.lower_closed
-            result.append(Interval(j, upper=condition.lower, upper_closed=closed, missing=missing))
+            bound, is_closed = condition.lower, not condition.lower_closed
+            result.append(Interval(j, upper=bound, upper_closed=is_closed, missing=missing))
         if np.isfinite(condition.upper):
-            closed = not condition.upper_closed
-            result.append(Interval(j, lower=condition.upper, lower_closed=closed, missing=missing))
+            bound, is_closed = condition.upper, not condition.upper_closed
+            result.append(Interval(j, lower=bound, lower_closed=is_closed, missing=missing))
         return result
     if isinstance(condition, OneOf):
         missing = has_missing and not condition.missing

@@ -26,9 +26,9 @@ from skescore.tuning import (
     Candidates,
     ExtractorObjective,
     choose_winner,
-    judged,
-    mixed,
-    mixed_score,
+    estimate_632,
+    score_632,
+    selection_scores,
     winning_regions,
 )
 
@@ -410,20 +410,20 @@ def test_choose_winner_ignores_rounding_of_sums() -> None:
         assert order[choose(scores[list(order)], sizes, 0)] == 2
 
 
-def test_mixed_weights_held_out_and_all_rows() -> None:
+def test_estimate_632_weights_held_out_and_all_rows() -> None:
     held_out, on_all_rows = np.array([[0.9, 0.7], [0.8, 0.8]]), np.array([[0.5], [1.0]])
     # 0.632 * 0.9 + 0.368 * 0.5 = 0.7528, and so on.
-    result = mixed(held_out, on_all_rows)
+    result = estimate_632(held_out, on_all_rows)
     assert result == pytest.approx(np.array([[0.7528, 0.6264], [0.8736, 0.8736]]))
 
 
 @given(st.floats(-1e6, 1), st.floats(-1e6, 1), st.floats(1, 1e6), st.floats(1, 1e6))
-def test_mixed_values_stay_within_range(a: float, b: float, c: float, d: float) -> None:
+def test_estimate_632_stays_within_range(a: float, b: float, c: float, d: float) -> None:
     # Exactly: a performance above 1 would be rejected.
-    performance, size = mixed(np.array([a, c]), np.array([b, d]))
+    performance, size = estimate_632(np.array([a, c]), np.array([b, d]))
     assert performance <= 1 <= size
-    assert mixed(np.array(1.0), np.array(1.0)) == 1
-    assert mixed(np.array([a]), np.array(a)) == pytest.approx([a], rel=1e-15)
+    assert estimate_632(np.array(1.0), np.array(1.0)) == 1
+    assert estimate_632(np.array([a]), np.array(a)) == pytest.approx([a], rel=1e-15)
 
 
 def test_rules_on_folds_do_not_outrank_final_rules() -> None:
@@ -439,50 +439,50 @@ def test_rules_on_folds_do_not_outrank_final_rules() -> None:
     held_out, rest = parts([0.5, 0.5], [3, 2]), parts([1.0], [3])
     # As many rules: (0.632 * 0.5 + 0.368)² = 0.684² = 0.467856. Fewer: the weighed scores are
     # 0.632 * 0.25 + 0.368 = 0.526 without the rules; between 2 and 3 rules there are 2.368.
-    result = mixed_score(held_out, rest, hill)
+    result = score_632(held_out, rest, hill)
     assert result == pytest.approx(np.array([[0.467856 - 0.5, 0.526 - 0.5]]))
-    result = mixed_score(held_out, rest, steps)
+    result = score_632(held_out, rest, steps)
     assert result == pytest.approx(np.array([[0.467856 - 3, 0.467856 - 3]]))
 
 
-def test_judged_uses_scores_with_all_rows() -> None:
+def test_selection_scores_use_scores_with_all_rows() -> None:
     scores, both = np.array([[0.9, 0.7], [0.8, 0.8]]), np.array([[0.6, 0.5], [0.9, 0.7]])
-    assert judged(scores, both).tolist() == both.tolist()
+    assert selection_scores(scores, both).tolist() == both.tolist()
 
 
 #: Nothing was measured on all rows; there are no rules of all rows.
 UNKNOWN, NONE = [math.nan, math.nan], [-math.inf, -math.inf]
 
 
-def test_judged_keeps_scores_without_all_rows() -> None:
+def test_selection_scores_stay_without_all_rows() -> None:
     scores = np.array([[0.9, 0.7], [0.8, 0.8], [0.8, 0.7]])
     # The last one equals the first on every fold, so it does not win ...
     both = np.array([[0.8, 0.6], [0.9, 0.9], UNKNOWN])
-    result = judged(scores, both)
+    result = selection_scores(scores, both)
     assert result.tolist() == [*both[:2].tolist(), NONE]
     assert choose(result, [9, 9, 1], 100.0) != 2
     # ... the others do not equal the first, as in a storage of an earlier version: held-out rows.
     both = np.array([UNKNOWN, [0.5, 0.5], [0.5, 0.4]])
-    assert judged(scores, both).tolist() == scores.tolist()
-    assert judged(scores, np.array([UNKNOWN] * 3)).tolist() == scores.tolist()
+    assert selection_scores(scores, both).tolist() == scores.tolist()
+    assert selection_scores(scores, np.array([UNKNOWN] * 3)).tolist() == scores.tolist()
 
 
 def test_candidate_without_rules_never_wins() -> None:
     scores = np.array([[0.9, 0.7], [0.8, 0.8], [0.8, 0.7]])
     good, bad = [0.9, 0.9], [0.5, 0.4]
     for both in ([NONE, good, bad], [NONE, UNKNOWN, UNKNOWN], [NONE, UNKNOWN, bad]):
-        result = judged(scores, np.array(both))
+        result = selection_scores(scores, np.array(both))
         assert choose(result, [1, 2, 2], 100.0) == 1
     # Nothing better is available.
-    assert judged(scores, np.array([NONE] * 3)).tolist() == scores.tolist()
+    assert selection_scores(scores, np.array([NONE] * 3)).tolist() == scores.tolist()
     assert choose(np.array([NONE] * 2), [1, 1], 0.5) == 0
 
 
-def test_judged_isolates_infinite_scores() -> None:
+def test_selection_scores_isolate_infinite_scores() -> None:
     # As custom scores may be for candidates that violate a rule.
     scores = np.array([[-math.inf, 0.9], [-math.inf, 0.8], [0.5, 0.5], [0.6, 0.4], [math.inf, 1]])
     both = np.array([[-math.inf, 0.9], UNKNOWN, [0.6, 0.6], [0.8, 0.5], [math.inf, 1]])
-    result = judged(scores, both)
+    result = selection_scores(scores, both)
     assert result[1:4].tolist() == [NONE, [0.6, 0.6], [0.8, 0.5]]
     assert choose(result, [1, 1, 2, 2, 1], 0.0) == 3
 

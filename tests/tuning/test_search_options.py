@@ -124,19 +124,19 @@ def ice_of(
     return ice_score(parts["performance"], parts["size"], share, phi=phi, rho=rho)
 
 
-def judged_by_hand(
+def selection_scores_by_hand(
     score: Callable[[dict[str, Any]], float], folds: list[dict[str, Any]], rest: dict[str, Any]
 ) -> np.ndarray:
-    """Return the scores by which a candidate is judged: held-out rows and rules of all rows."""
-    judged = []
+    """Return the scores by which a candidate is selected: held-out rows and rules of all rows."""
+    scores = []
     names = ("performance", "loss", "size", "completeness_volume", "completeness_instances")
     for fold in folds:
         both = {name: 0.632 * fold[name] + 0.368 * rest[name] for name in names}
         if fold["size"] == rest["size"]:
-            judged.append(score(both | {"size": fold["size"]}))
+            scores.append(score(both | {"size": fold["size"]}))
         else:
-            judged.append(min(score(both), 0.632 * score(fold) + 0.368 * score(rest)))
-    return np.array(judged)
+            scores.append(min(score(both), 0.632 * score(fold) + 0.368 * score(rest)))
+    return np.array(scores)
 
 
 def front_by_hand(losses: dict[tuple[str, int], Any]) -> set[tuple[float, ...]]:
@@ -257,12 +257,12 @@ def test_best_for_equals_rescoring_all_candidates(
     for _, row in by_ice.leaderboard_[by_ice.leaderboard_["score_on_all_rows"].notna()].iterrows():
         folds = folds_of(by_ice, row)
         rest = by_ice.studies_[row["extractor"]].trials[row["trial"]].user_attrs["all_rows"]
-        judged = judged_by_hand(score, folds, rest).mean()
-        if judged > best + 1e-12:
-            best, size_of_best = judged, row["size"]
+        selection_score = selection_scores_by_hand(score, folds, rest).mean()
+        if selection_score > best + 1e-12:
+            best, size_of_best = selection_score, row["size"]
         if (row["extractor"], row["trial"]) == (best_row["extractor"], best_row["trial"]):
             assert best_row["score"] == pytest.approx(np.mean([score(f) for f in folds]), rel=1e-12)
-            of_found = judged
+            of_found = selection_score
     assert of_found == pytest.approx(best, rel=1e-12)
     assert best_row["size"] <= size_of_best
 
@@ -393,24 +393,24 @@ def test_winner_is_smallest_within_standard_error(
     search = search_of(standard_errors=standard_errors).fit(X, Y)
     assert params_of(search) == params_of(by_ice)
     board = search.leaderboard_
-    judged = []
+    scored_rows = []
     for _, row in board[board["score_on_all_rows"].notna()].iterrows():
         rules = search.make_candidate(row).fit(X, Y)
         assert row["score_on_all_rows"] == pytest.approx(make_ice_scorer()(rules, X, Y))
         rest = knowledge(rules, X, Y)
         rest["size"] = rest["n_rules"]
-        judged.append((row, judged_by_hand(ice_of, folds_of(search, row), rest)))
-    assert len(judged) > 2
-    best = max(judged, key=lambda pair: (pair[1].mean().round(12), -pair[0]["size"]))[1]
+        scored_rows.append((row, selection_scores_by_hand(ice_of, folds_of(search, row), rest)))
+    assert len(scored_rows) > 2
+    best = max(scored_rows, key=lambda pair: (pair[1].mean().round(12), -pair[0]["size"]))[1]
     near = []
-    for row, scores in judged:
+    for row, scores in scored_rows:
         behind = best - scores
         error = np.std(behind, ddof=1) / math.sqrt(3)
         if behind.mean() <= standard_errors * error + 1e-12:
             near.append((row["size"], -scores.mean(), row["black_box_rows"]))
             assert row["tied"]
     winner = board.iloc[0]
-    scores_of_winner = next(scores for row, scores in judged if row.equals(winner))
+    scores_of_winner = next(scores for row, scores in scored_rows if row.equals(winner))
     assert (winner["size"], -scores_of_winner.mean()) == pytest.approx(min(near)[:2])
     assert board["tied"].sum() == len(near)
     assert board["score"][1:].is_monotonic_decreasing

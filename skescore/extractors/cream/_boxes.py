@@ -424,7 +424,7 @@ def cluster(
         importances = check_importances(parameters.importances, n_features)
     chosen = important_features(X, *target.importance_target(None), parameters.n_features_to_select)
     if sharing is not None and len(chosen) < n_features:
-        sharing = sharing.narrowed(digest(chosen))
+        sharing = sharing.with_scope(digest(chosen))
     inner = BoxGrower(X[:, chosen], target, parameters, sharing).grow()
     lower = np.full((len(inner[0]), n_features), -np.inf)
     upper = np.full_like(lower, np.inf)
@@ -618,7 +618,7 @@ class BoxGrower:
         ]
 
     def _shared_part(self, about: Hashable) -> Sharing | None:
-        return None if self._sharing is None else self._sharing.narrowed(about)
+        return None if self._sharing is None else self._sharing.with_scope(about)
 
     def _inside(self, rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Return a mask of the rows in a closed box."""

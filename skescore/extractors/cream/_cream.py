@@ -204,7 +204,7 @@ class BoxExtractor(BaseExtractor):
         order, sharing = np.arange(len(extraction.X)), Sharing.of(extraction)
         if self._orders_rows:
             extraction, order = extraction.in_content_order()
-            sharing = None if sharing is None else sharing.narrowed("content order")
+            sharing = None if sharing is None else sharing.with_scope("content order")
         X, y_pred = extraction.X, extraction.predictions
         target: Target
         if extraction.classes is not None:

@@ -357,7 +357,7 @@ class CellMerger:
         self._impurity_limit = threshold if pure else math.inf
         self._n_cells = len(low)
         #: Union that each box was joined to; the box itself if it was not joined.
-        self._joined = list(range(self._n_cells))
+        self._union_of = list(range(self._n_cells))
         pairs = adjacent_cells(parent, low, high)[:, :2]
         if not len(pairs):
             return
@@ -384,30 +384,30 @@ class CellMerger:
             impurity[order].tolist(), first[order].tolist(), second[order].tolist(), strict=True
         )
         heap: list[tuple[float, int, int]] = []
-        joined = self._joined
+        union_of = self._union_of
         for pair in queue:
             while heap and heap[0] < pair:
                 _, i, j = heapq.heappop(heap)
-                if joined[i] == i and joined[j] == j:
+                if union_of[i] == i and union_of[j] == j:
                     self._unite(i, j, heap)
             _, i, j = pair
-            if joined[i] == i and joined[j] == j:
+            if union_of[i] == i and union_of[j] == j:
                 self._unite(i, j, heap)
         while heap:
             _, i, j = heapq.heappop(heap)
-            if joined[i] == i and joined[j] == j:
+            if union_of[i] == i and union_of[j] == j:
                 self._unite(i, j, heap)
 
     def _unite(self, i: int, j: int, heap: list[tuple[float, int, int]]) -> None:
         """Replace two boxes by their union; add the union's admissible pairs to the heap."""
         check_deadline()
-        joined, statistics = self._joined, self._statistics
-        union = len(joined)
-        joined[i] = joined[j] = union
-        joined.append(union)
+        union_of, statistics = self._union_of, self._statistics
+        union = len(union_of)
+        union_of[i] = union_of[j] = union
+        union_of.append(union)
         united = statistics[union] = statistics.pop(i).union(statistics.pop(j))
         # The index may still contain faces of joined boxes.
-        neighbors = [k for k in self._index.unite(i, j, union) if joined[k] == k]
+        neighbors = [k for k in self._index.unite(i, j, union) if union_of[k] == k]
         if not neighbors:
             return
         impurities = united.union_impurities([statistics[k] for k in neighbors], self._threshold)
@@ -420,12 +420,12 @@ class CellMerger:
 
         Returns the box of each cell, and the edge numbers and statistics of the boxes.
         """
-        joined = self._joined
-        if len(joined) == self._n_cells:
+        union_of = self._union_of
+        if len(union_of) == self._n_cells:
             return np.arange(self._n_cells), self._low, self._high, self._table
-        for i in range(len(joined) - 1, -1, -1):  # unions follow their parts
-            joined[i] = joined[joined[i]]
-        left, group = np.unique(joined[: self._n_cells], return_inverse=True)
+        for i in range(len(union_of) - 1, -1, -1):  # unions follow their parts
+            union_of[i] = union_of[union_of[i]]
+        left, group = np.unique(union_of[: self._n_cells], return_inverse=True)
         cells, unions = left[left < self._n_cells], left[left >= self._n_cells].tolist()
         new_low, new_high = self._index.edges(unions)
         low = np.concatenate([self._low[cells], new_low])
@@ -737,7 +737,7 @@ class _AdaptiveCutter:
             lower[None],
             upper[None],
             np.zeros(1, np.uint64),
-            table.closed(lower[None], upper[None]),
+            table.finalize(lower[None], upper[None]),
             np.array([points.n_rows]),
         )
         root = _GridNode(box, source, np.zeros(len(lower), dtype=np.intp))
@@ -861,7 +861,7 @@ def _cut(
     scrambled = np.zeros(len(first), np.uint64)
     np.add.at(scrambled, group, combine(key, 0))
     n_rows = np.bincount(group, weights=n_rows).astype(np.intp)
-    return Boxes(lower, upper, scrambled, table.closed(lower, upper), n_rows)
+    return Boxes(lower, upper, scrambled, table.finalize(lower, upper), n_rows)
 
 
 def _open_at_border(

@@ -320,9 +320,9 @@ class GridExExtractor(BaseExtractor):
         if classes is not None:
             boxes, conclusions = _join_same_class(boxes, conclusions)
         rules = RuleSet.from_boxes(boxes, conclusions, ordered=False, disjoint=True, **settings)
-        named = table.named(rules)
-        named = table.with_means(named) if classes is None else named
-        self._store_rules(source, table.finish_rules(named, self.uncovered, self.abstain_label))
+        rules = table.restore_rules(rules)
+        rules = table.with_means(rules) if classes is None else rules
+        self._store_rules(source, table.finish_rules(rules, self.uncovered, self.abstain_label))
         return self
 
     def _prepare_statistics(
@@ -410,8 +410,8 @@ def _join_same_class(boxes: BoxTable, conclusions: Conclusions) -> tuple[BoxTabl
     counts = np.zeros_like(conclusions.class_counts[first])
     np.add.at(n_rows, union, conclusions.n_rows)
     np.add.at(counts, union, conclusions.class_counts)
-    closed = np.isfinite(lower[first])
-    table = BoxTable(lower[first], upper[first], closed, np.zeros_like(closed))
+    is_closed = np.isfinite(lower[first])
+    table = BoxTable(lower[first], upper[first], is_closed, np.zeros_like(is_closed))
     return table, Conclusions(conclusions.outputs[first], n_rows=n_rows, class_counts=counts)
 
 

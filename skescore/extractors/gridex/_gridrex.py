@@ -223,7 +223,7 @@ class GridRExExtractor(GridExExtractor):
         def residual_of_one_model() -> float:
             collect = self._collector(extraction)
             table = collect(X, predictions, np.zeros(len(X), np.intp), 1)
-            return float(table.closed(X[:1], X[:1]).impurity[0])
+            return float(table.finalize(X[:1], X[:1]).impurity[0])
 
         residual = once(Sharing.of(extraction), "residual of one model", residual_of_one_model)
         return default_threshold(residual, float(np.std(predictions)))

@@ -282,12 +282,12 @@ class LinearSumsTable:
         """Return a table with some boxes, followed by unions."""
         return LinearSumsTable(self._context, [*self.split_boxes(cells), *unions])
 
-    def closed(self, lower: np.ndarray, upper: np.ndarray) -> ClosedLinearSums:
+    def finalize(self, lower: np.ndarray, upper: np.ndarray) -> FinalLinearSums:
         """Return the final boxes, which are no longer joined."""
-        return ClosedLinearSums(self._context, self.boxes)
+        return FinalLinearSums(self._context, self.boxes)
 
 
-class ClosedLinearSums:
+class FinalLinearSums:
     """Boxes with final linear models; the first access to `impurity` scans the rows."""
 
     def __init__(self, context: LinearSums, boxes: list[LinearSumsBox]) -> None:
@@ -305,9 +305,9 @@ class ClosedLinearSums:
         """Return whether the impurity of each box is below a threshold."""
         return np.asarray(self.impurity < threshold)
 
-    def take(self, index: np.ndarray) -> ClosedLinearSums:
+    def take(self, index: np.ndarray) -> FinalLinearSums:
         """Select boxes by index."""
-        return ClosedLinearSums(self._context, [self.boxes[i] for i in index.tolist()])
+        return FinalLinearSums(self._context, [self.boxes[i] for i in index.tolist()])
 
 
 def _boxes(finished: Sequence[Boxes]) -> list[LinearSumsBox]:

@@ -53,7 +53,7 @@ class JoinableTable(Protocol):
     def assemble(self, cells: np.ndarray, unions: Sequence[Any]) -> Any:
         """Return a table with some boxes, followed by unions."""
 
-    def closed(self, lower: np.ndarray, upper: np.ndarray) -> StatisticsTable:
+    def finalize(self, lower: np.ndarray, upper: np.ndarray) -> StatisticsTable:
         """Return the final statistics of boxes with these bounds, which are not joined further."""
 
 
@@ -143,7 +143,7 @@ class ClassCountsTable:
             np.concatenate([self.outputs[cells], outputs]),
         )
 
-    def closed(self, lower: np.ndarray, upper: np.ndarray) -> ClassCountsTable:
+    def finalize(self, lower: np.ndarray, upper: np.ndarray) -> ClassCountsTable:
         """Return the table, which needs no further computation."""
         return self
 
@@ -255,7 +255,7 @@ class MomentsTable:
         rows = np.array([(u.n, u.mean, u.deviation) for u in unions])
         return MomentsTable(np.concatenate([self.moments[cells], rows]), self.tolerance)
 
-    def closed(self, lower: np.ndarray, upper: np.ndarray) -> MomentsTable:
+    def finalize(self, lower: np.ndarray, upper: np.ndarray) -> MomentsTable:
         """Return the table, which needs no further computation."""
         return self
 

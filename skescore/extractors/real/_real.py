@@ -197,7 +197,7 @@ class REALExtractor(BaseExtractor):
             lambda: extraction.important_features(self.n_features_to_select),
         )
         if sharing is not None and len(chosen) < extraction.X.shape[1]:
-            sharing = sharing.narrowed(digest(chosen))
+            sharing = sharing.with_scope(digest(chosen))
         coded = once(sharing, "REAL's rows", lambda: self._coded(extraction, chosen))
         # A copy, so that extractors do not share the fitted object.
         self.discretizer_ = copy.deepcopy(coded.discretizer)

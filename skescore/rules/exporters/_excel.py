@@ -82,14 +82,14 @@ class _Formulas:
     def premise(self, rule: Rule, cells: dict[int, str]) -> str:
         """Write a test whether a rule holds."""
         parts = [self.condition(condition, cells) for condition in rule.conditions]
-        return _joined("AND", parts) if parts else "TRUE()"
+        return _nest_calls("AND", parts) if parts else "TRUE()"
 
     def condition(self, condition: Condition, cells: dict[int, str]) -> str:
         """Write a condition, which is TRUE or FALSE; an empty cell is a missing value."""
         if isinstance(condition, AtLeast):
             parts = [self.condition(part, cells) for part in condition.conditions]
             if condition.m == 1:
-                return _joined("OR", parts)
+                return _nest_calls("OR", parts)
             return f"({'+'.join(f'N({part})' for part in parts)})>={condition.m}"
         if isinstance(condition, Linear):
             count = self._count(condition.features, cells)
@@ -131,7 +131,7 @@ class _Formulas:
         else:
             value_of = self._number_of(condition.feature, cells)
             parts = [f"{value_of}={_number(entry.float_of(v))}" for v in condition.values]
-        text = _joined("OR", parts)
+        text = _nest_calls("OR", parts)
         return f"NOT({text})" if condition.negated else text
 
     def linear(
@@ -174,11 +174,11 @@ def _argument_groups(parts: Sequence[str]) -> list[str]:
     return [",".join(parts[start : start + _MAX_ARGUMENTS]) for start in starts]
 
 
-def _joined(function: str, parts: Sequence[str]) -> str:
+def _nest_calls(function: str, parts: Sequence[str]) -> str:
     """Write a call of AND or OR, nested if there are more arguments than Excel allows."""
     if len(parts) == 1:
         return parts[0]
-    return _joined(function, [f"{function}({group})" for group in _argument_groups(parts)])
+    return _nest_calls(function, [f"{function}({group})" for group in _argument_groups(parts)])
 
 
 def _within(value: str, bounds: Interval | Linear) -> str:
@@ -190,7 +190,7 @@ def _within(value: str, bounds: Interval | Linear) -> str:
         parts.append(f"{value}{'>=' if bounds.lower_closed else '>'}{_number(low)}")
     if math.isfinite(high):
         parts.append(f"{value}{'<=' if bounds.upper_closed else '<'}{_number(high)}")
-    return _joined("AND", parts) if parts else "TRUE()"
+    return _nest_calls("AND", parts) if parts else "TRUE()"
 
 
 def _column_letters(position: int) -> str:

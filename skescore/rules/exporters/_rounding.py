@@ -284,14 +284,16 @@ def _moved_boxes(boxes: BoxTable, moved: Mapping[int, Mapping[float, _Moved]]) -
         sides = [new_bounds[b][1] for b in before.tolist()]
         is_changed = np.array([side is not None for side in sides], dtype=bool)
         above = np.array([bool(side) for side in sides], dtype=bool)
-        for bounds, closed, includes_bound in (
+        for bounds, is_closed, includes_bound in (
             (lower, lower_closed, above),
             (upper, upper_closed, ~above),
         ):
             at = np.flatnonzero(np.isfinite(bounds[:, j]))
             position = np.searchsorted(before, bounds[at, j])
             bounds[at, j] = after[position]
-            closed[at, j] = np.where(is_changed[position], includes_bound[position], closed[at, j])
+            is_closed[at, j] = np.where(
+                is_changed[position], includes_bound[position], is_closed[at, j]
+            )
     return BoxTable(lower, upper, lower_closed, upper_closed, boxes.missing)
 
 
@@ -349,9 +351,9 @@ def _none_empty(intervals: set[Interval], moved: Mapping[float, _Moved]) -> bool
     for interval in intervals:
         lower, above = moved.get(interval.lower, (interval.lower, None))
         upper, below = moved.get(interval.upper, (interval.upper, None))
-        closed = interval.lower_closed if above is None else above
-        closed = closed and (interval.upper_closed if below is None else not below)
-        if lower > upper or (lower == upper and not closed):
+        is_closed = interval.lower_closed if above is None else above
+        is_closed = is_closed and (interval.upper_closed if below is None else not below)
+        if lower > upper or (lower == upper and not is_closed):
             return False
         if lower == upper and interval.lower < interval.upper:
             return False  # the interval would have no volume
@@ -386,7 +388,7 @@ def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
     """Replace intervals on columns with two values by conditions that name the value."""
     domain = ruleset.domain
     assert domain is not None
-    named: dict[int, tuple[int, ...]] = {}
+    two_values: dict[int, tuple[int, ...]] = {}
     for feature, intervals in _intervals_by_feature(ruleset).items():
         column = table.numbers(feature, slice(None))
         values = np.unique(column[~np.isnan(column)][:_LOOKED_AT])
@@ -399,8 +401,8 @@ def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
             bool((values == np.floor(values)).all()) and abs(values).max() < _LARGEST_WHOLE
         )
         if is_integral and coded and all(h.any() for h in matches):
-            named[feature] = tuple(int(v) for v in values)
-    if not named:
+            two_values[feature] = tuple(int(v) for v in values)
+    if not two_values:
         return ruleset
 
     def name(condition: Condition) -> Condition | None:
@@ -409,9 +411,9 @@ def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
             parts = [name(part) for part in condition.conditions]
             m = condition.m - parts.count(None)
             return AtLeast(m, tuple(p for p in parts if p is not None)) if m > 0 else None
-        if not isinstance(condition, Interval) or condition.feature not in named:
+        if not isinstance(condition, Interval) or condition.feature not in two_values:
             return condition
-        feature, values = condition.feature, named[condition.feature]
+        feature, values = condition.feature, two_values[condition.feature]
         matches = _interval_mask(condition, np.array(values, dtype=float)).tolist()
         if not all(matches):
             value = values[matches.index(True)]
@@ -421,9 +423,9 @@ def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
         return Missing(feature, negated=True)
 
     lower, upper = list(domain.lower), list(domain.upper)
-    for feature, pair in named.items():
+    for feature, pair in two_values.items():
         lower[feature], upper[feature] = 0.0, float(len(pair))
-    categories = (*domain.categories, *named.items())
+    categories = (*domain.categories, *two_values.items())
     rules = []
     for rule in ruleset.rules:
         conditions = tuple(renamed for c in rule.conditions if (renamed := name(c)) is not None)

@@ -201,7 +201,7 @@ def translated(text: str, dialect: Dialect) -> str:
 _DEEPEST = 920
 
 
-def _joined(parts: Sequence[str], word: str) -> str:
+def _join_in_blocks(parts: Sequence[str], word: str) -> str:
     inner = max((sum(map(part.count, (" AND ", " OR ", " + "))) for part in parts), default=0)
     if len(parts) + inner <= _DEEPEST:
         return word.join(parts)
@@ -212,14 +212,14 @@ def _joined(parts: Sequence[str], word: str) -> str:
 
 def any_premise(premises: Sequence[str]) -> str:
     """Write a test whether any premise holds."""
-    return _joined(premises, "\n    OR ")
+    return _join_in_blocks(premises, "\n    OR ")
 
 
 def added(summands: Sequence[str], style: Dialect) -> str:
     """Write a sum that starts with 0, in parentheses."""
     if not summands:
         return style.number(0.0)
-    return f"({_joined([style.number(0.0), *summands], f'{chr(10)}    + ')})"
+    return f"({_join_in_blocks([style.number(0.0), *summands], f'{chr(10)}    + ')})"
 
 
 class Terms:

@@ -67,7 +67,7 @@ def split_tree(boxes: BoxTable) -> Iterator[Node]:
         yield Node(depth, condition)
         feature, cut, before = split
         at = rules[before][np.argmax(stop[rules[before], feature])]
-        bound, closed = boxes.upper[at, feature].item(), boxes.upper_closed[at, feature].item()
+        bound, is_closed = boxes.upper[at, feature].item(), boxes.upper_closed[at, feature].item()
         for after in (True, False):
             members = rules[~before if after else before]
             part = _Region(*(array.copy() for array in region))
@@ -75,9 +75,9 @@ def split_tree(boxes: BoxTable) -> Iterator[Node]:
             part.gaps[feature] = boxes.missing[members, feature].any()
             gaps = bool(part.gaps[feature])
             if after:
-                side = Interval(feature, lower=bound, lower_closed=not closed, missing=gaps)
+                side = Interval(feature, lower=bound, lower_closed=not is_closed, missing=gaps)
             else:
-                side = Interval(feature, upper=bound, upper_closed=closed, missing=gaps)
+                side = Interval(feature, upper=bound, upper_closed=is_closed, missing=gaps)
             waiting.append((members, depth + 1, side, part))
 
 
@@ -126,9 +126,9 @@ def _not_yet_split(
         lower = interval.lower if start[rule, j] > region.low[j] else -math.inf
         upper = interval.upper if stop[rule, j] < region.high[j] else math.inf
         if lower > -math.inf or upper < math.inf:
-            closed = interval.lower_closed, interval.upper_closed
+            closed_flags = interval.lower_closed, interval.upper_closed
             missing = interval.missing and bool(region.gaps[j])
-            result.append(Interval(j, lower, upper, *closed, missing))
+            result.append(Interval(j, lower, upper, *closed_flags, missing))
         elif region.gaps[j] and not interval.missing:
             result.append(Missing(j, negated=True))
     return tuple(result)

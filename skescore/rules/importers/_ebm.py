@@ -68,8 +68,8 @@ def _axis(model: Any, feature: int, n_features: int) -> list[tuple[int, Conditio
     if not isinstance(bins, dict):
         edges = [-np.inf, *np.asarray(bins, dtype=float).tolist(), np.inf]
         for index, (low, high) in enumerate(itertools.pairwise(edges), 1):
-            closed = bool(np.isfinite(low))
-            interval = Interval(feature, low, high, closed, False)
+            is_closed = bool(np.isfinite(low))
+            interval = Interval(feature, low, high, is_closed, False)
             bins_by_index.append((index, Missing(feature, True) if len(edges) == 2 else interval))
         return bins_by_index
     categories: dict[int, list[str]] = {}
@@ -95,7 +95,7 @@ def _term_rules(
             score = scores[(*position, index)]
             joined = None
             if pending is not None and np.array_equal(pending[1], score):
-                joined = _joined(pending[0], condition)
+                joined = _merge_conditions(pending[0], condition)
             if pending is not None and joined is None:
                 yield from _rules((*conditions, pending[0]), pending[1], classes)
             pending = (joined or condition, score)
@@ -103,7 +103,7 @@ def _term_rules(
             yield from _rules((*conditions, pending[0]), pending[1], classes)
 
 
-def _joined(first: Condition, second: Condition) -> Condition | None:
+def _merge_conditions(first: Condition, second: Condition) -> Condition | None:
     """Return the condition of the union of two neighboring bins; None if there is none."""
     if isinstance(first, Interval) and isinstance(second, Interval):
         return Interval(first.feature, first.lower, second.upper, first.lower_closed, False)

@@ -635,8 +635,8 @@ def wrapped_tree(model: Any, about: Frame) -> RuleSet:
     if not hasattr(model, "classes_"):
         return rules
     # The inner model may have been fitted on codes of the labels, such as 1.0 for True.
-    named = dict(zip(rules.classes, labels(model), strict=True))
-    renamed = [replace(rule, output=named[rule.output]) for rule in rules]
+    label_of = dict(zip(rules.classes, labels(model), strict=True))
+    renamed = [replace(rule, output=label_of[rule.output]) for rule in rules]
     return rules.replace(rules=renamed, classes=labels(model))
 
 

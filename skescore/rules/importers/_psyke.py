@@ -643,10 +643,10 @@ def _interval(cube: Any, name: str, feature: int) -> tuple[Interval, ...] | None
     high = math.inf if "+" in open_sides else high
     if low == -math.inf and high == math.inf:
         return ()
-    closed = "ClosedCube" in kinds(cube)
-    if low > high or (low == high and not closed):
+    is_closed = "ClosedCube" in kinds(cube)
+    if low > high or (low == high and not is_closed):
         return None
-    return (Interval(feature, low, high, lower_closed=True, upper_closed=closed),)
+    return (Interval(feature, low, high, lower_closed=True, upper_closed=is_closed),)
 
 
 def _conditions(

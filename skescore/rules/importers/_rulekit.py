@@ -565,9 +565,9 @@ class Line:
 
     def _interval(self, feature: int, bounds: re.Match[str]) -> Interval:
         left, lower, upper, right = bounds.groups()
-        closed = {"lower_closed": left == "<", "upper_closed": right == ">"}
+        closed_flags = {"lower_closed": left == "<", "upper_closed": right == ">"}
         try:
-            return Interval(feature, float(lower), float(upper), **closed)
+            return Interval(feature, float(lower), float(upper), **closed_flags)
         except ValueError as error:
             raise ValueError(
                 f"{self.location}, column {bounds.start() + 1}: no number lies in {bounds[0]!r} "

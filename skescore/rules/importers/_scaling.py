@@ -386,12 +386,12 @@ def _column_transformer(transformer: ColumnTransformer, so_far: AffineMap) -> Af
 def interval_in(interval: Interval, feature: int, undo: Callable[[float], float]) -> Interval:
     """Convert an interval of an output column to an interval of its input feature."""
     low, high = undo(interval.lower), undo(interval.upper)
-    closed = interval.lower_closed, interval.upper_closed
+    closed_flags = interval.lower_closed, interval.upper_closed
     if low > high:
-        low, high, closed = high, low, closed[::-1]
+        low, high, closed_flags = high, low, closed_flags[::-1]
     if low == high:  # because of rounding, a narrow interval contains only one number
-        closed = True, True
-    return Interval(feature, low, high, *closed, missing=interval.missing)
+        closed_flags = True, True
+    return Interval(feature, low, high, *closed_flags, missing=interval.missing)
 
 
 def _exact_bounds(
@@ -717,7 +717,7 @@ class _UnitConversion:
         ends = [(interval.lower, interval.lower_closed), (interval.upper, interval.upper_closed)]
         sign = float(np.copysign(1, self.mapping.scale[feature]))
         if sign < 0:
-            ends = [(-bound, closed) for bound, closed in reversed(ends)]
+            ends = [(-bound, is_closed) for bound, is_closed in reversed(ends)]
         (lower, lower_closed), (upper, upper_closed) = ends
         # Closed ends include the bound, which several inputs may map to.
         lower = self._exact_bound(feature, sign, lower)[1 if lower_closed else 0]

@@ -298,8 +298,8 @@ def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condit
             return Interval(feature_index, value, value, True, True, missing)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise TypeError(f"{operator} compares with numbers, got {value!r}.")
-        side, closed = _BOUNDS[operator]
-        bounds: dict[str, Any] = {side: value, f"{side}_closed": closed, "missing": missing}
+        side, is_closed = _BOUNDS[operator]
+        bounds: dict[str, Any] = {side: value, f"{side}_closed": is_closed, "missing": missing}
         return Interval(feature_index, **bounds)
     except (TypeError, ValueError) as error:
         raise ValueError(f"Row {at + 1} of the table: {error}") from error

@@ -106,8 +106,8 @@ def _overlap(one: Interval, other: Interval, *, touching: bool = False) -> bool:
     for below, above in ((one, other), (other, one)):
         if below.upper < above.lower:
             return False
-        closed = (below.upper_closed, above.lower_closed)
-        if below.upper == above.lower and not (any if touching else all)(closed):
+        closed_flags = (below.upper_closed, above.lower_closed)
+        if below.upper == above.lower and not (any if touching else all)(closed_flags):
             return False
     return True
 

@@ -462,10 +462,10 @@ def _missing_driver_error(url: URL, text: str) -> ImportError:
         if kind == "postgresql"
         else "Run: pip install pymysql, and begin the URL with mysql+pymysql://"
     )
-    named = f" {driver!r}" if driver else ""
+    driver_name = f" {driver!r}" if driver else ""
     return ImportError(
-        f"storage {storage_name(text)!r} needs a driver{named} that is not installed or cannot be "
-        f"imported. {remedy}",
+        f"storage {storage_name(text)!r} needs a driver{driver_name} that is not installed or "
+        f"cannot be imported. {remedy}",
         name=driver or None,
     )
 

@@ -192,7 +192,7 @@ def test_linear_table_ranks_pairs_and_unions_by_all_residuals():
     assert union.union_impurities([boxes[3]], 0.0) == [None]
     assembled = table.assemble(np.array(other_items), [union])
     inf = np.zeros((len(other_items) + 1, 2))
-    models = assembled.closed(inf, inf)
+    models = assembled.finalize(inf, inf)
     np.testing.assert_allclose(
         models.impurity / height,
         [expected(i) for i in other_items] + [expected(2, 0, 7)],
