@@ -67,10 +67,10 @@ time_limit : float, optional
 """,
     "proof": """
 frontier_ : Frontier
-    Lower bound of the loss and best rules found for each number of rules; its `space` lists all
+    Lower bound on the loss and best rules found for each number of rules; its `space` lists all
     cuts.
 lower_bounds_ : ndarray of shape (n_sizes,)
-    Lower bounds of the training loss of rule sets with at most 1, 2, ... rules.
+    Lower bounds on the training loss of rule sets with at most 1, 2, ... rules.
 gap_ : float
     Difference between the training loss and its lower bound at the largest size; 0 if the rules are
     proven optimal.

@@ -31,7 +31,7 @@ __all__ = ["ITERExtractor"]
 #: Unit of gaps as a share of the predictions' range; rounding to it hides rounding errors.
 _UNIT = 1e-9
 #: Limits of predictions, of scaled predictions and of the scale; squares must not overflow.
-_LARGEST_PREDICTION, _LARGEST_SCALED, _LEAST_SCALE = 1e150, 1e100, 1e-150
+_MAX_PREDICTION, _MAX_SCALED, _MIN_SCALE = 1e150, 1e100, 1e-150
 
 
 class LabelVectors:
@@ -46,7 +46,7 @@ class LabelVectors:
         return predictions
 
     def rows(self, index: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-        """Return the class counts of some rows by group."""
+        """Return class counts of some rows by group."""
         return self.sums(self._codes[index], group, n_groups)
 
     def sums(self, encoded: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
@@ -59,7 +59,7 @@ class LabelVectors:
         return np.round(np.abs(means - mean).sum(axis=1) * (0.5 / _UNIT))
 
     def impurities(self, means: np.ndarray) -> np.ndarray:
-        """Return the share outside the majority class."""
+        """Return the shares outside the majority class."""
         return np.round((1 - means.max(axis=1)) / _UNIT)
 
     def outputs(self, means: np.ndarray) -> np.ndarray:
@@ -68,7 +68,7 @@ class LabelVectors:
 
     def limit(self, threshold: float) -> float:
         """Return the largest gap within a threshold, plus half a unit for rounding errors."""
-        return min(threshold / _UNIT + 0.5, _LARGEST_SCALED)
+        return min(threshold / _UNIT + 0.5, _MAX_SCALED)
 
 
 class NumberVectors:
@@ -79,15 +79,15 @@ class NumberVectors:
     def __init__(self, predictions: np.ndarray) -> None:
         low, high = float(predictions.min()), float(predictions.max())
         self._center = low / 2 + high / 2
-        self._scale = max(high / 2 - low / 2, _LEAST_SCALE)
+        self._scale = max(high / 2 - low / 2, _MIN_SCALE)
         self._values = self.encode(predictions)
 
     def encode(self, predictions: np.ndarray) -> np.ndarray:
         """Scale numbers to [-1, 1]."""
-        scaled = np.clip(predictions, -_LARGEST_PREDICTION, _LARGEST_PREDICTION)
+        scaled = np.clip(predictions, -_MAX_PREDICTION, _MAX_PREDICTION)
         scaled -= self._center
         scaled /= self._scale
-        return np.clip(scaled, -_LARGEST_SCALED, _LARGEST_SCALED, out=scaled)
+        return np.clip(scaled, -_MAX_SCALED, _MAX_SCALED, out=scaled)
 
     def rows(self, index: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
         """Return sums and sums of squares of some rows by group."""
@@ -115,7 +115,7 @@ class NumberVectors:
 
     def limit(self, threshold: float) -> float:
         """Return the largest gap within a threshold in the target's units."""
-        return min(threshold / self._scale / _UNIT + 0.5, _LARGEST_SCALED)
+        return min(threshold / self._scale / _UNIT + 0.5, _MAX_SCALED)
 
 
 Predictions = LabelVectors | NumberVectors
@@ -234,6 +234,12 @@ class GrowingBoxes:
         Number of rows in each strip, and the sum of their prediction vectors.
     point_mean, share : ndarray of shape (n_boxes, n_faces, width) and (n_boxes, n_faces)
         Mean vector of the points in each strip, and the share of its volume that they represent.
+    near_rank, far_rank : ndarray of int, shape (n_boxes, n_faces)
+        Numbers of rows below the inner and the outer end of each strip.
+    snapshot, draws : ndarray of int, shape (n_boxes, n_faces)
+        Bounds of the box at the last draw of points (index in `_snapshots`), and number of draws.
+    gap, impurity : ndarray of shape (n_boxes, n_faces)
+        Gap between each strip and its box, infinite without a strip; impurity of each strip.
     owner : ndarray of int, shape (n_rows,)
         Box of each row; -1 for none.
 
@@ -497,7 +503,7 @@ class GrowingBoxes:
         return self.order.between(face >> 1, *((near, far) if face & 1 else (far, near)))
 
     def _add_strip(self, b: int, face: int) -> None:
-        """Create the next strip at a face, without regard to other boxes, and with zero counts."""
+        """Create the next strip at a face, regardless of other boxes and with zero counts."""
         j = face >> 1
         near = self.upper[b, j] if face & 1 else self.lower[b, j]
         self._forget(b, face)
@@ -523,7 +529,7 @@ class GrowingBoxes:
         return float(bound)
 
     def _shorten_overlapping_strips(self, b: int) -> tuple[list[int], list[int]]:
-        """Shorten a box's strips that overlap other boxes, and other boxes' strips that overlap it.
+        """Shorten the strips of a box that overlap other boxes, and others' strips that overlap it.
 
         Return the faces of shortened strips of b, whose rows must be recounted, and the other boxes
         with shortened strips.
@@ -638,8 +644,8 @@ class GrowingBoxes:
         if allowed is not None:
             gap = np.where(allowed, gap, np.inf)
         smallest_gap = gap.min()
-        if smallest_gap > self.limit and (with_rows := (n > 0) & (gap < np.inf)).any():
-            gap = np.where(with_rows, gap, np.inf)
+        if smallest_gap > self.limit and (has_rows := (n > 0) & (gap < np.inf)).any():
+            gap = np.where(has_rows, gap, np.inf)
             smallest_gap = gap.min()
         if smallest_gap == np.inf:
             return None
@@ -769,9 +775,9 @@ def seed_boxes(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the bounds of the first boxes, which are disjoint.
 
-    They lie around the first row of each of the first classes, or around rows with predictions
-    nearest to evenly spaced values (for one box, the middle of the range). There are fewer than
-    `n_points` boxes if that many would overlap.
+    In classification, they lie around the first row of each class; in regression, around the rows
+    whose predictions are nearest to evenly spaced values (for one box, the middle of the range). If
+    `n_points` boxes would overlap, there are fewer boxes.
     """
     if task == "classification":
         present = np.flatnonzero(np.bincount(predictions))
@@ -817,7 +823,7 @@ def _nearest(predictions: np.ndarray, order: np.ndarray, share: float) -> int:
 
 
 #: Largest magnitude of features; steps along larger ones would overflow.
-_LARGEST_FEATURE = 1e300
+_MAX_FEATURE = 1e300
 
 
 @documented
@@ -981,8 +987,8 @@ class ITERExtractor(BaseExtractor):
         check.check_flag("refresh_output", self.refresh_output)
 
     def _extract(self, extraction: Extraction) -> RuleSet:
-        extraction.check_magnitude(_LARGEST_FEATURE, "steps along them would overflow")
-        extraction.check_predictions(_LARGEST_PREDICTION)
+        extraction.check_magnitude(_MAX_FEATURE, "steps along them would overflow")
+        extraction.check_predictions(_MAX_PREDICTION)
         # Boxes start at the first suitable row, which must not depend on the original order.
         extraction, _ = extraction.in_content_order()
         X, domain, y_pred = extraction.X, extraction.settings["domain"], extraction.predictions
@@ -1003,11 +1009,11 @@ class ITERExtractor(BaseExtractor):
             steps[feature] = max(1.0, np.ceil(steps[feature]))
         ignored = _column_indices(self.ignore_dimensions, extraction.settings["feature_names"])
         steps[ignored] = 0.0
-        free = np.flatnonzero(steps > 0)
-        chosen = free[
-            important_features(X[:, free], y_pred, extraction.task, self.n_features_to_select)
+        candidates = np.flatnonzero(steps > 0)
+        selected = candidates[
+            important_features(X[:, candidates], y_pred, extraction.task, self.n_features_to_select)
         ]
-        steps[np.setdiff1d(free, chosen)] = 0.0
+        steps[np.setdiff1d(candidates, selected)] = 0.0
         growing = GrowingBoxes(
             X,
             predictions,

@@ -1,6 +1,6 @@
 """Optimal rules: trees and lists with the smallest loss in a stated space of rules, with a proof.
 
-A :class:`Frontier` holds a proven lower bound of the loss, the smallest loss found, and rules with
+A :class:`Frontier` holds a proven lower bound on the loss, the smallest loss found, and rules with
 this loss, for every number of rules. An :class:`F1Bound` holds a proven upper bound on the weighted
 F1 of trees. Both apply only to the rows that they were computed on, not to new rows.
 """

@@ -1,4 +1,4 @@
-"""Cuts: the tests of single features that the rules of a search space consist of."""
+"""Cuts: tests of single features, from which the rules of a search space are built."""
 
 from __future__ import annotations
 
@@ -233,15 +233,15 @@ class Cuts:
             Cuts of these features, with the same number of columns.
         """
 
-        def chosen(part: Mapping[int, Any]) -> dict[int, Any]:
+        def keep_features(part: Mapping[int, Any]) -> dict[int, Any]:
             return {j: values for j, values in part.items() if j in features}
 
         return replace(
             self,
-            thresholds=chosen(self.thresholds),
-            categories=chosen(self.categories),
+            thresholds=keep_features(self.thresholds),
+            categories=keep_features(self.categories),
             missing_features=tuple(j for j in self.missing_features if j in features),
-            category_sets=chosen(self.category_sets),
+            category_sets=keep_features(self.category_sets),
         )
 
     def with_rules(self, rulesets: Iterable[RuleSet], X: Any) -> Cuts:
@@ -263,27 +263,27 @@ class Cuts:
         """
         table = RowTable.of(X, column_names(X))
         conditions = [
-            c for rules in rulesets for rule in rules for c in _elementary(rule.conditions)
+            c for rules in rulesets for rule in rules for c in _flatten_conditions(rule.conditions)
         ]
         thresholds, sets = dict(self.thresholds), dict(self.category_sets)
         missing_features = set(self.missing_features)
         for j in sorted({c.feature for c in conditions}):
-            of_feature = [c for c in conditions if c.feature == j]
+            feature_conditions = [c for c in conditions if c.feature == j]
             column = table.column(j)
             missing = is_missing(column)
             if missing.any() and not missing.all():
                 missing_features.add(j)
-            bounds = {bound for c in of_feature for bound in _bounds_of(c)}
+            bounds = {bound for c in feature_conditions for bound in _bounds_of(c)}
             if bounds and j not in self.categories:
                 values = np.unique(column[~missing].astype(float))
                 position = np.searchsorted(values, np.array(sorted(bounds)), side="right")
                 position = np.unique(position[(position > 0) & (position < len(values))])
                 middles = halfway(values[position - 1], values[position]).tolist()
                 thresholds[j] = tuple(sorted({*thresholds.get(j, ()), *middles}))
-            value_sets = {c.values: None for c in of_feature if isinstance(c, OneOf)}
-            known_sets = {(value,) for value in self.categories.get(j, ())} | {*sets.get(j, ())}
-            if added := tuple(values for values in value_sets if values not in known_sets):
-                sets[j] = (*sets.get(j, ()), *added)
+            value_sets = {c.values: None for c in feature_conditions if isinstance(c, OneOf)}
+            old_sets = {(value,) for value in self.categories.get(j, ())} | {*sets.get(j, ())}
+            if new_sets := tuple(values for values in value_sets if values not in old_sets):
+                sets[j] = (*sets.get(j, ()), *new_sets)
         return replace(
             self,
             thresholds=thresholds,
@@ -309,11 +309,11 @@ class Cuts:
         }
 
 
-def _elementary(conditions: Iterable[Condition]) -> Iterator[Interval | OneOf | Missing]:
-    """Yield the tests of single features, including those nested in other conditions."""
+def _flatten_conditions(conditions: Iterable[Condition]) -> Iterator[Interval | OneOf | Missing]:
+    """Yield the conditions on single features, including those nested in other conditions."""
     for condition in conditions:
         if isinstance(condition, AtLeast):
-            yield from _elementary(condition.conditions)
+            yield from _flatten_conditions(condition.conditions)
         elif isinstance(condition, Interval | OneOf | Missing):
             yield condition
 
@@ -368,7 +368,7 @@ def candidate_cuts(
     check_integer("per_feature", per_feature, 1, optional=True)
     names = column_names(X)
     table = RowTable.of(X, names)
-    declared = set(_categorical_columns(X) if categories is None else categories)
+    categorical = set(_categorical_columns(X) if categories is None else categories)
     thresholds: dict[int, tuple[float, ...]] = {}
     values: dict[int, tuple[Any, ...]] = {}
     missing_features = []
@@ -378,9 +378,9 @@ def candidate_cuts(
         if missing.any() and not missing.all():
             missing_features.append(j)
         observed = column[~missing]
-        if j in declared or column.dtype.kind in "OUTb":
+        if j in categorical or column.dtype.kind in "OUTb":
             has_text = any(isinstance(value, str) for value in observed.tolist())
-            if j not in declared and not has_text:
+            if j not in categorical and not has_text:
                 try:  # an object column may hold numbers and None
                     thresholds[j] = _cuts_between(observed.astype(float), per_feature)
                     continue

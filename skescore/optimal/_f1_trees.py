@@ -27,7 +27,7 @@ from skescore.rules import RuleSet
 
 #: Subgradient steps on the Lagrange multipliers before branching on the predicted counts.
 _N_MULTIPLIER_STEPS = 5
-#: Largest error of single precision, relative to the largest loss.
+#: Largest rounding error of single precision, relative to the largest loss.
 _ROUNDING_ERROR = 2e-6
 
 
@@ -153,7 +153,7 @@ def bound_f1_of_trees(
 
 
 def _linear_slope(n: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return for each class the gain of the linear bound per row that is not predicted as it."""
+    """Return the coefficient of ``u - q`` in the linear bound of each class."""
     max_ratio = np.minimum(n, high) / np.maximum(n + low, sys.float_info.min)
     return np.asarray(n * np.minimum(0.5, max_ratio) / np.maximum(n + high, sys.float_info.min))
 
@@ -198,7 +198,7 @@ class _CountLimits:
 
 
 class _LagrangianLoss(Misclassification):
-    """Weight of the rows minus the gains of the leaves in the relaxed weighted F1.
+    """Loss in the Lagrangian relaxation: weight of the rows minus the gains of the leaves.
 
     Parameters
     ----------
@@ -253,11 +253,11 @@ class _LagrangianLoss(Misclassification):
         return np.asarray(weight - self.gains_of_leaves(sums, weight).max(axis=-1))
 
     def bounds_by_leaves(self, sums: np.ndarray, max_leaves: int) -> np.ndarray:
-        """Return lower bounds of the loss for 2, 3, ... leaves.
+        """Return lower bounds on the loss for 2, 3, ... leaves.
 
-        Each predicted class gains at most as much as a pure leaf with all its rows. Because the
-        gain is convex in the weight of the other classes above the lower limits, the best case is
-        that one leaf contains all these rows.
+        Each predicted class gains at most as much as a pure leaf with all its rows. The gain is
+        convex in the weight of the other classes above the lower limits, so it is largest if one
+        leaf contains all rows of the other classes.
         """
         weight = sums.sum(axis=-1)
         pure = np.maximum(self._gains_of_hits(sums, np.maximum(sums, self._low), sums), 0.0)
@@ -277,16 +277,16 @@ class _LagrangianLoss(Misclassification):
         return np.asarray(np.maximum(weight[..., None] - gains, 0.0))
 
     def _gains_of_hits(
-        self, hits: np.ndarray, predicted: np.ndarray, charged: np.ndarray
+        self, hits: np.ndarray, predicted: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
-        """Return the gains of hits among predicted rows, minus the costs of the charged rows."""
+        """Return the gains of leaves from their hits, bounded predictions, and weight."""
         # Products of tiny weights would be 0.
         curved = hits * (self._n / np.maximum(self._n + predicted, sys.float_info.min))
         gains = np.where(self._is_linear, self._linear_gain * hits, curved)
-        return np.asarray(gains - self._row_cost * charged)
+        return np.asarray(gains - self._row_cost * weight)
 
     def _gains(self, hits: np.ndarray, weights: np.ndarray, class_index: int) -> np.ndarray:
-        """Return the gains of leaves that predict a class, in the precision of the search."""
+        """Return the gains of leaves that predict a class, with the data type of the search."""
         dtype, k = self._dtype, class_index
         gains: Any
         if self._is_linear[k]:
@@ -302,7 +302,7 @@ class _LagrangianLoss(Misclassification):
 
 
 @dataclass
-class _Node:
+class _LimitsNode:
     """Node of the branch and bound over the predicted counts.
 
     Parameters
@@ -355,7 +355,7 @@ class _F1BranchAndBound:
         """Return the upper bound and the root of its proof."""
         n = self._n
         root: dict[str, Any] = {}
-        stack = [_Node(self._initial_limits(), 0.7 * n, n.copy(), np.zeros(len(n)), root)]
+        stack = [_LimitsNode(self._initial_limits(), 0.7 * n, n.copy(), np.zeros(len(n)), root)]
         upper_bound = self._target
         while stack:
             node = stack.pop()
@@ -382,7 +382,7 @@ class _F1BranchAndBound:
         high = np.where(f1 > 0, n * (2 / np.where(f1 > 0, f1, 1) - 1), total)
         return _CountLimits.tightened(f1 * n / (2 - f1), np.minimum(high, total), total)
 
-    def _branch(self, node: _Node, k: int) -> list[_Node]:
+    def _branch(self, node: _LimitsNode, k: int) -> list[_LimitsNode]:
         """Branch on the number of rows predicted as class k, near the number in the tree."""
         low, high = float(node.limits.low[k]), float(node.limits.high[k])
         margin = (high - low) / 10
@@ -392,7 +392,7 @@ class _F1BranchAndBound:
         node.proof.clear()
         node.proof.update({"class": k, "between": list(between), "branches": [{}, {}]})
         return [
-            _Node(
+            _LimitsNode(
                 limits,
                 node.hits,
                 np.clip(node.predicted, limits.low, limits.high),
@@ -404,11 +404,11 @@ class _F1BranchAndBound:
             )
         ]
 
-    def _bound_node(self, node: _Node) -> tuple[float, Any]:
+    def _bound_node(self, node: _LimitsNode) -> tuple[float, Any]:
         """Bound the F1 within the limits by subgradient steps on the multipliers.
 
-        The node stores the best multipliers. The tree of the best bound is None if a limit of the
-        search ended the steps.
+        The node stores the best multipliers. Returns the best bound and its tree, which is None if
+        a limit of the search ended the steps.
         """
         limits, multipliers = node.limits, node.multipliers
         is_linear = self._choose_linear(node)
@@ -443,8 +443,8 @@ class _F1BranchAndBound:
             multipliers = node.multipliers + direction * length
         return best_bound, best_tree
 
-    def _choose_linear(self, node: _Node) -> np.ndarray:
-        """Return the classes for which the linear bound is lower for the tree of the parent."""
+    def _choose_linear(self, node: _LimitsNode) -> np.ndarray:
+        """Return a mask of the classes whose linear bound is tighter for the parent's tree."""
         n, low, high = self._n, node.limits.low, node.limits.high
         hits, predicted = node.hits, node.predicted
         curved = n * (hits / np.maximum(n + np.where(low > 0, low, predicted), sys.float_info.min))
@@ -474,7 +474,7 @@ class _F1BranchAndBound:
         return np.asarray(self._n * (hits / np.maximum(self._n + predicted, sys.float_info.min)))
 
     def _update_incumbent(self, loss: _LagrangianLoss, tree: Any) -> None:
-        """Store a tree if it is better, with the classes of the largest gain or weight."""
+        """Store a tree if it is better; its leaves predict the largest gain or the majority."""
         counts = self._search.leaf_stats(tree)
         for leaf_classes in (
             loss.gains_of_leaves(counts, counts.sum(axis=1)).argmax(axis=1),
@@ -486,11 +486,11 @@ class _F1BranchAndBound:
                 self.incumbent, self.tree = f1, tree
                 self.leaf_classes = tuple(leaf_classes.tolist())
 
-    def _choose_class(self, node: _Node, tree: Any) -> int | None:
-        """Choose the class whose bound is farthest above its term in the F1 of the tree.
+    def _choose_class(self, node: _LimitsNode, tree: Any) -> int | None:
+        """Choose the class whose bound exceeds its term in the tree's F1 the most.
 
-        The node stores the predictions of the tree. The result is None if all limits are too narrow
-        to branch on.
+        The node stores the predictions of the tree. Returns None if all limits are too narrow to
+        branch on.
         """
         low, high, n = node.limits.low, node.limits.high, self._n
         is_linear = np.zeros(len(n), dtype=bool)

@@ -1,4 +1,4 @@
-"""Frontiers: proven bounds of the smallest loss for each number of rules."""
+"""Frontiers: proven bounds on the smallest loss for each number of rules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATUSES = (
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """Proven bounds of the smallest loss of one kind of rules, for each number of rules.
+    """Proven bounds on the smallest loss of one kind of rules, for each number of rules.
 
     No rules of this kind in the search space have a smaller loss on the rows than `lower`; the
     incumbents `rules` have the loss `upper`. Sizes are upper limits: a list of two rules is also a
@@ -45,9 +45,9 @@ class Frontier:
     sizes : sequence of int
         Largest numbers of rules: 1, 2, 3, ...
     lower : array-like of shape (n_sizes,)
-        Proven lower bounds of the smallest loss.
+        Proven lower bounds on the smallest loss.
     upper : array-like of shape (n_sizes,)
-        Losses of the incumbents, which are upper bounds of the smallest loss.
+        Losses of the incumbents, which are upper bounds on the smallest loss.
     rules : sequence of RuleSet or None
         Incumbents with the loss `upper`, per size; None if only their loss is known.
     total_weight : float

@@ -1,8 +1,8 @@
-"""Optimal decision lists: bounds of the smallest loss of lists with a limited number of rules.
+"""Optimal decision lists: bounds on the smallest loss of lists with a limited number of rules.
 
 Branch and bound over the first rule, then over the first rule for the remaining rows, and so on.
-The last two rules are not enumerated: a single matrix product gives the sums over rows for all
-conjunctions of two tests, which determine the best conjunction.
+The last two rules are found without branching: one matrix product yields the sums over rows of all
+conjunctions of two tests.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _BOUND_MARGIN = 0.05
 
 
 class _Premises:
-    """Numbering of all conjunctions of tests and negated tests, and sums over their rows.
+    """Numbered conjunctions of literals (tests and negated tests), with sums over their rows.
 
     With two conditions, premises on tests ``t`` form an array of shape (2, n_tests, n_tests): ``(0,
     i, j)`` is ``t_i and t_j`` for i <= j (a single test for i = j), and ``not t_i and not t_j`` for
@@ -69,13 +69,13 @@ class _Premises:
         self.test_masks = np.ascontiguousarray(tests.T, dtype=bool)
         self.max_conditions = max_conditions
         self.n_tests = m = tests.shape[1]
-        #: For each array: its first number, its third condition, and its first other test.
+        #: For each array: its first number, its third literal, and the first of the later tests.
         self.blocks: list[tuple[int, tuple[tuple[int, bool], ...], int]] = [(0, (), 0)]
         self.size = 2 * m ** min(max_conditions, 2)
         if max_conditions == 3:
             for test in range(m - 1):
-                for side in (True, False):
-                    self.blocks.append((self.size, ((test, side),), test + 1))
+                for is_true in (True, False):
+                    self.blocks.append((self.size, ((test, is_true),), test + 1))
                     self.size += 2 * (m - test - 1) ** 2
         self._block_starts = [begin for begin, *_ in self.blocks]
         self._lower_triangle: Any = np.tri(m, k=-1, dtype=dtype) if max_conditions > 1 else None
@@ -87,17 +87,17 @@ class _Premises:
             inside = values @ table
             return np.concatenate([inside, values.sum() - inside])
         sums = np.empty(self.size, dtype=table.dtype)
-        for begin, third_condition, first_test in self.blocks:
+        for begin, third_literal, first_test in self.blocks:
             block_values, block_table = values, table[:, first_test:]
-            for test, side in third_condition:
-                mask = self.test_masks[test][rows] == side
+            for test, is_true in third_literal:
+                mask = self.test_masks[test][rows] == is_true
                 block_values, block_table = values[mask], block_table[mask]
             block = sums[begin : begin + 2 * block_table.shape[1] ** 2]
             self._sum_pairs(block_table, block_values, block)
         return sums
 
     def _sum_pairs(self, table: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
-        """Write the sums for all premises with two tests of a table to `out`."""
+        """Write to `out` the sums of all premises with two literals on the tests of a table."""
         m, total = table.shape[1], values.sum()
         all_ones = len(values) == 0 or (values[0] == 1 and (values == 1).all())
         weighted = table if all_ones else table * values[:, None]
@@ -111,54 +111,52 @@ class _Premises:
         neither *= self._lower_triangle[:m, :m]
         first += neither
 
-    def sides(self, number: int) -> list[tuple[int, bool]]:
-        """Return the tests of a premise and their required values."""
+    def literals(self, number: int) -> list[tuple[int, bool]]:
+        """Return the literals of a premise: each test and whether it must hold."""
         if self.max_conditions == 1:
             block, i = divmod(number, self.n_tests)
             return [(i, block == 0)]
-        begin, third_condition, first_test = self.blocks[
-            bisect_right(self._block_starts, number) - 1
-        ]
+        begin, third_literal, first_test = self.blocks[bisect_right(self._block_starts, number) - 1]
         m = self.n_tests - first_test
         block, pair = divmod(number - begin, m**2)
         i, j = (first_test + test for test in divmod(pair, m))
         if i == j:
-            return [*third_condition, (i, block == 0)]
-        return [*third_condition, *([(i, True), (j, False)] if block else [(i, i < j), (j, i < j)])]
+            return [*third_literal, (i, block == 0)]
+        return [*third_literal, *([(i, True), (j, False)] if block else [(i, i < j), (j, i < j)])]
 
-    def number(self, sides: Sequence[tuple[int, bool]]) -> int:
-        """Return the number of a premise, given its tests and their required values."""
-        sides = sorted(sides)
+    def number(self, literals: Sequence[tuple[int, bool]]) -> int:
+        """Return the number of the premise with the given literals."""
+        literals = sorted(literals)
         if self.max_conditions == 1:
-            ((i, side),) = sides
-            return i if side else self.n_tests + i
+            ((i, is_true),) = literals
+            return i if is_true else self.n_tests + i
         begin, first_test = 0, 0
-        if len(sides) == 3:
-            third_condition = (sides.pop(0),)
+        if len(literals) == 3:
+            third_literal = (literals.pop(0),)
             begin, first_test = next(
-                (begin, first) for begin, third, first in self.blocks if third == third_condition
+                (begin, first) for begin, third, first in self.blocks if third == third_literal
             )
         m = self.n_tests - first_test
-        (i, i_side), (j, j_side) = sides[0], sides[-1]
-        is_negated = i_side != j_side
+        (i, i_is_true), (j, j_is_true) = literals[0], literals[-1]
+        is_negated = i_is_true != j_is_true
         if i == j:
-            is_negated = not i_side
-        elif not i_side:
+            is_negated = not i_is_true
+        elif not i_is_true:
             i, j = j, i  # two negated tests descend; otherwise the true test is first
         return begin + is_negated * m**2 + (i - first_test) * m + j - first_test
 
     def holds(self, number: int, rows: np.ndarray) -> np.ndarray:
         """Return a mask of the rows that satisfy a premise."""
         mask = np.ones(len(rows), dtype=bool)
-        for test, side in self.sides(number):
-            test_mask = self.test_masks[test][rows]
-            mask &= test_mask if side else ~test_mask
+        for test, is_true in self.literals(number):
+            mask &= self.test_masks[test][rows] == is_true
         return mask
 
     def find_redundant(self) -> np.ndarray:
         """Return a mask of redundant premises.
 
-        Redundant premises hold for no row, all rows, or the rows of a premise with fewer tests.
+        Redundant premises hold for no row, for all rows, or for the same rows as a premise with
+        fewer literals.
         """
         n_rows = len(self.table)
         n_covered = self.sums(np.arange(n_rows), np.ones(n_rows, dtype=self.table.dtype))
@@ -167,31 +165,34 @@ class _Premises:
             return is_redundant
         m = self.n_tests
         pairs = n_covered[: 2 * m * m].reshape(2, m, m)
-        for begin, third_condition, first_test in self.blocks:
+        for begin, third_literal, first_test in self.blocks:
             size = m - first_test
             block = slice(begin, begin + 2 * size**2)
-            same_sides, first_only = n_covered[block].reshape(2, size, size)
-            yes, no = same_sides.diagonal(), first_only.diagonal()
+            same_sign, first_only = n_covered[block].reshape(2, size, size)
+            n_true, n_false = same_sign.diagonal(), first_only.diagonal()
             is_negated = np.tri(size, k=-1, dtype=bool)
-            equals_part = np.stack(
+            equals_literal = np.stack(
                 [
-                    (same_sides == np.where(is_negated, no[:, None], yes[:, None]))
-                    | (same_sides == np.where(is_negated, no, yes)),
-                    (first_only == yes[:, None]) | (first_only == no),
+                    (same_sign == np.where(is_negated, n_false[:, None], n_true[:, None]))
+                    | (same_sign == np.where(is_negated, n_false, n_true)),
+                    (first_only == n_true[:, None]) | (first_only == n_false),
                 ]
             )
             single = np.arange(size)
-            # With a third condition, the diagonal holds pairs that are also in the first array.
-            equals_part[:, single, single] = bool(third_condition)
-            if third_condition:
-                shape = equals_part.shape
-                equals_part |= n_covered[block].reshape(shape) == pairs[:, first_test:, first_test:]
-            is_redundant[block] |= equals_part.reshape(-1)
+            # With a third literal, the diagonal holds pairs that are also in the first array.
+            equals_literal[:, single, single] = bool(third_literal)
+            if third_literal:
+                shape = equals_literal.shape
+                equals_literal |= (
+                    n_covered[block].reshape(shape) == pairs[:, first_test:, first_test:]
+                )
+            is_redundant[block] |= equals_literal.reshape(-1)
         return is_redundant
 
 
+@dataclass(slots=True)
 class _PremiseLosses:
-    """Losses of the covered and the remaining rows of each premise, with one output each.
+    """Losses of the covered and of the remaining rows of each premise, with one output each.
 
     Parameters
     ----------
@@ -203,21 +204,10 @@ class _PremiseLosses:
         Sums by class from which the losses were computed.
     """
 
-    __slots__ = ("covered", "max_costs", "remaining", "sums")
-
-    def __init__(
-        self,
-        covered: np.ndarray,
-        remaining: np.ndarray,
-        max_costs: np.ndarray,
-        sums: Sequence[np.ndarray] = (),
-    ) -> None:
-        self.covered, self.remaining, self.max_costs, self.sums = (
-            covered,
-            remaining,
-            max_costs,
-            sums,
-        )
+    covered: np.ndarray
+    remaining: np.ndarray
+    max_costs: np.ndarray
+    sums: Sequence[np.ndarray] = ()
 
 
 #: Losses for a superset of some rows, and the additional rows of the superset.
@@ -250,26 +240,28 @@ class _ListErrors:
         self.tolerance = 0.0 if self.is_exact else 1e-10 * max(float(total), 1e-300)
 
     def loss_of(self, rows: np.ndarray) -> float:
-        """Return the loss of the best constant."""
+        """Return the loss of the best constant prediction for some rows."""
         best_gain = self._gains[rows].sum(axis=0, dtype=float).max()
         return float(self.max_costs[rows].sum() - best_gain)
 
     def premise_losses(
         self, premises: _Premises, rows: np.ndarray, superset: _Superset | None = None
     ) -> _PremiseLosses:
-        """Return the losses of the covered and the remaining rows of each premise."""
-        # Sums of integers are computed without rounding errors, from the smaller set of rows.
+        """Return the losses of the covered and of the remaining rows of each premise."""
+        # Sums of integers are exact, so they can be subtracted from the sums of a superset.
         if self.is_exact and superset is not None and len(superset[1]) < len(rows):
             base: _PremiseLosses | None = superset[0]
-            counted = superset[1]
+            summed_rows = superset[1]
         else:
-            base, counted = None, rows
+            base, summed_rows = None, rows
         class_sums: list[np.ndarray] = []
         max_costs: Any = None
         covered_gain: Any = None
         remaining_gain: Any = None
         for k in range(self._gains.shape[1]):
-            class_rows = counted[self._majority[counted] == k] if self._is_pure else counted
+            class_rows = summed_rows
+            if self._is_pure:
+                class_rows = summed_rows[self._majority[summed_rows] == k]
             sums = premises.sums(class_rows, self._gains[class_rows, k])
             if base is not None:
                 np.subtract(base.sums[k], sums, out=sums)
@@ -282,7 +274,7 @@ class _ListErrors:
                 np.maximum(covered_gain, sums, out=covered_gain)
                 np.maximum(remaining_gain, remaining_sums, out=remaining_gain)
         if not self._is_pure:
-            max_costs = premises.sums(counted, self.max_costs[counted].astype(self.dtype))
+            max_costs = premises.sums(summed_rows, self.max_costs[summed_rows].astype(self.dtype))
             if base is not None:
                 np.subtract(base.max_costs, max_costs, out=max_costs)
         total = self.max_costs[rows].sum().astype(self.dtype)
@@ -292,7 +284,7 @@ class _ListErrors:
 
 
 class _ListSquaredErrors:
-    """Weighted squared errors of a constant in excess of those that no list can avoid.
+    """Weighted squared errors in excess of the errors that no list can avoid.
 
     Parameters
     ----------
@@ -322,7 +314,7 @@ class _ListSquaredErrors:
         self.tolerance = 1e-10 * max(float((weights * y * y).sum()), 1e-300)
 
     def loss_of(self, rows: np.ndarray) -> float:
-        """Return the loss of the best constant."""
+        """Return the loss of the best constant prediction for some rows."""
         if not len(rows):
             return 0.0
         total = float(self._sums[rows].sum())
@@ -332,7 +324,7 @@ class _ListSquaredErrors:
     def premise_losses(
         self, premises: _Premises, rows: np.ndarray, superset: _Superset | None = None
     ) -> _PremiseLosses:
-        """Return the losses of the covered and the remaining rows of each premise."""
+        """Return the losses of the covered and of the remaining rows of each premise."""
         moments = [values[rows] for values in (self._weights, self._sums, self._squares)]
         covered = [premises.sums(rows, values) for values in moments]
         remaining = [values.sum() - sums for values, sums in zip(moments, covered, strict=True)]
@@ -341,14 +333,14 @@ class _ListSquaredErrors:
 
 
 def _squared_loss(weights: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Return the squared errors of the means."""
+    """Return the squared errors of the means, from sums of weights, values and squares."""
     has_weight = weights > 0
     means = np.divide(sums, weights, out=np.zeros_like(sums), where=has_weight)
     return np.where(has_weight, np.maximum(squares - means * sums, 0.0), 0.0)
 
 
 class _ListAbsoluteErrors:
-    """Weighted absolute errors of a constant.
+    """Weighted absolute errors.
 
     Parameters
     ----------
@@ -367,7 +359,7 @@ class _ListAbsoluteErrors:
         self.tolerance = 1e-10 * max(float(self.max_costs.sum()), 1e-300)
 
     def loss_of(self, rows: np.ndarray) -> float:
-        """Return the loss of the best constant."""
+        """Return the loss of the best constant prediction for some rows."""
         if not len(rows):
             return 0.0
         y, weights = self._y[rows], self._weights[rows]
@@ -379,7 +371,7 @@ class _ListAbsoluteErrors:
     def premise_losses(
         self, premises: _Premises, rows: np.ndarray, superset: _Superset | None = None
     ) -> _PremiseLosses:
-        """Return the losses of the covered and the remaining rows of each premise."""
+        """Return the losses of the covered and of the remaining rows of each premise."""
         y, weights = self._y[rows], self._weights[rows]
         max_costs = premises.sums(rows, self.max_costs[rows])
         covered: Any = None
@@ -412,7 +404,7 @@ class _ListNode:
     max_costs : ndarray of shape (n_premises,)
         Largest cost of the rows that each premise covers.
     remaining_bounds : ndarray of shape (n_premises,), optional
-        Lower bounds of the loss of the remaining rows of each premise; None for two rules.
+        Lower bounds on the loss of each premise's remaining rows; None for two rules.
     """
 
     lower: float
@@ -424,7 +416,7 @@ class _ListNode:
 
 @dataclass
 class _ListSubproblem:
-    """Search for the best list for some rows.
+    """Subproblem of the branch and bound: find the best list for some rows.
 
     Parameters
     ----------
@@ -433,13 +425,13 @@ class _ListSubproblem:
     n_rules : int
         Largest number of rules, at least 2, including the last rule, which always holds.
     target : float
-        A lower bound that suffices.
+        Lower bound at which the search stops.
     similarity_bounds : ndarray, optional
-        Lower bounds of the loss of the rows that each premise leaves.
-    bound_of_fewer : float, default=0.0
-        Lower bound of the loss with one rule fewer.
-    bounds_of_fewer : ndarray, optional
-        Lower bounds of the loss of the remaining rows of each premise, with one rule fewer.
+        Lower bounds on the loss of each premise's remaining rows, from similar premises.
+    shorter_bound : float, default=0.0
+        Lower bound on the loss of lists with one rule fewer.
+    shorter_bounds : ndarray, optional
+        Lower bounds on the loss of each premise's remaining rows, for lists with one rule fewer.
     superset : tuple, optional
         Losses for a superset of the rows, and the additional rows.
     """
@@ -448,8 +440,8 @@ class _ListSubproblem:
     n_rules: int
     target: float
     similarity_bounds: np.ndarray | None = None
-    bound_of_fewer: float = 0.0
-    bounds_of_fewer: np.ndarray | None = None
+    shorter_bound: float = 0.0
+    shorter_bounds: np.ndarray | None = None
     superset: _Superset | None = field(default=None, repr=False)
 
 
@@ -474,7 +466,7 @@ class _ListSearch:
         self.n_nodes = 0
         #: Counted work in CPU seconds.
         self.work = 0.0
-        #: Numbers of vectors of bounds that a node may store, and of first rules per batch.
+        #: Largest number of bound vectors that a node stores, and of first rules per batch.
         self.max_stored_bounds, self.batch_size = 0, 1
         #: Processes that solve the subproblems of a batch; None for this process.
         self.pool: Parallel | None = None
@@ -484,7 +476,7 @@ class _ListSearch:
         )
 
     def premise_losses(self, rows: np.ndarray, superset: _Superset | None = None) -> _PremiseLosses:
-        """Return the losses of each premise; those of redundant premises exceed any list's loss."""
+        """Return the losses of each premise; the loss of a redundant one exceeds any list's."""
         self.n_nodes += 1
         self.work += self._work_of_losses(len(rows))
         losses: _PremiseLosses = self.loss.premise_losses(self.premises, rows, superset)
@@ -524,8 +516,8 @@ class _ListSearch:
     def solve(self, problem: _ListSubproblem) -> _ListNode:
         """Find the list with the smallest loss if it is below the target.
 
-        `lower` of the node is a lower bound. If it is below the target and no limit ended the
-        search, it is the smallest loss.
+        The returned `lower` is always a valid bound. If it is below the target and no limit ended
+        the search, it is the smallest loss.
         """
         rows, n_rules = problem.rows, problem.n_rules
         losses = self.premise_losses(rows, problem.superset)
@@ -540,9 +532,10 @@ class _ListSearch:
         if n_rules == 2 or best <= tolerance:
             return _ListNode(best, best, premises, max_costs)
         # Removing the covered rows reduces the loss by at most their largest cost.
-        bound_of_fewer = problem.bound_of_fewer
-        known_bound = max(bound_of_fewer, best) if n_rules == 3 else bound_of_fewer
-        lower = np.subtract(known_bound, max_costs, out=totals)
+        shorter_bound = problem.shorter_bound
+        if n_rules == 3:  # `best` is the smallest loss of two rules
+            shorter_bound = max(shorter_bound, best)
+        lower = np.subtract(shorter_bound, max_costs, out=totals)
         np.maximum(lower, 0.0, out=lower)
         if problem.similarity_bounds is not None:
             np.maximum(lower, problem.similarity_bounds, out=lower)
@@ -560,7 +553,7 @@ class _ListSearch:
                 if not batch:
                     break
                 children = [
-                    self._child(problem, a, bound + margin - float(covered[a]), stored, losses)
+                    self._make_child(problem, a, bound + margin - float(covered[a]), stored, losses)
                     for a in batch
                 ]
                 for a, child in zip(batch, self._solve_batch(children), strict=True):
@@ -568,8 +561,9 @@ class _ListSearch:
                     if cost + child.upper < best:
                         best, premises = cost + child.upper, (a, *child.premises)
                     lower[a] = max(lower[a], cost + child.lower)
-                    # Similarity bound: another premise leaves all these rows but those it covers,
-                    # and without them the loss is smaller by at most their largest cost.
+                    # Similarity bound: the remaining rows of another premise include these rows,
+                    # except those that it covers. Removing rows reduces the loss by at most their
+                    # largest cost.
                     similar = np.subtract(covered, child.max_costs)
                     similar += child.lower
                     np.maximum(lower, similar, out=lower)
@@ -580,7 +574,7 @@ class _ListSearch:
         remaining_bounds = np.subtract(lower, covered, out=lower)
         return _ListNode(bound, best, premises, max_costs, remaining_bounds)
 
-    def _child(
+    def _make_child(
         self,
         problem: _ListSubproblem,
         premise: int,
@@ -589,14 +583,14 @@ class _ListSearch:
         losses: _PremiseLosses,
     ) -> _ListSubproblem:
         """Return the subproblem of the remaining rows of a premise."""
-        rows, bounds_of_fewer = problem.rows, problem.bounds_of_fewer
+        rows, shorter_bounds = problem.rows, problem.shorter_bounds
         holds = self.premises.holds(premise, rows)
         return _ListSubproblem(
             rows[~holds],
             problem.n_rules - 1,
             target,
             stored.bounds_after(premise),
-            0.0 if bounds_of_fewer is None else float(bounds_of_fewer[premise]),
+            0.0 if shorter_bounds is None else float(shorter_bounds[premise]),
             None,
             None if self.pool is not None else (losses, rows[holds]),
         )
@@ -611,9 +605,9 @@ class _ListSearch:
     ) -> list[int]:
         """Choose dissimilar first rules with the smallest bounds to branch on.
 
-        Among premises with equal bounds, the one that covers most rows is chosen. Below the root,
-        with three remaining rules, it is chosen regardless of bounds: all premises must be solved
-        or bounded there, and large premises bound more of the others.
+        Ties go to the premise with the largest cost of covered rows. Below the root, with three
+        rules left, this cost alone decides: every premise with a bound below the incumbent must be
+        solved there, and the bounds of large premises exclude more of the others.
         """
         if n_rules == 3 and len(rows) < len(self.premises.table):
             open_costs = np.where(lower < bound, max_costs, -1)
@@ -659,21 +653,23 @@ class _ListSearch:
             self.stopped_by = self.stopped_by or stopped_by
         return [node for node, *_ in results]
 
-    # --- heuristics for the incumbent ---
+    # --- heuristics for incumbents ---
 
     def loss_of(self, rows: np.ndarray, premises: Sequence[int]) -> float:
-        """Return the loss of a list with an additional last rule."""
+        """Return the loss of a list of premises, followed by a last rule for the other rows."""
         return sum(self.loss.loss_of(part) for part in self._rows_by_rule(rows, premises))
 
     def _rows_by_rule(self, rows: np.ndarray, premises: Sequence[int]) -> Iterator[np.ndarray]:
-        """Yield the rows that each rule predicts, and those of the last rule."""
+        """Yield the rows that each premise covers first, and then the remaining rows."""
         for a in premises:
             mask = self.premises.holds(a, rows)
             yield rows[mask]
             rows = rows[~mask]
         yield rows
 
-    def insert(self, rows: np.ndarray, premises: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
+    def insert_rule(
+        self, rows: np.ndarray, premises: tuple[int, ...]
+    ) -> tuple[float, tuple[int, ...]]:
         """Insert the best additional rule at the best position of a list."""
         parts = list(self._rows_by_rule(rows, premises))
         loss_before = np.cumsum([0.0] + [self.loss.loss_of(part) for part in parts])
@@ -691,7 +687,7 @@ class _ListSearch:
                 best_premises = (*premises[:position], a, *premises[position:])
         return best, best_premises
 
-    def grow(self, rows: np.ndarray, max_rules: int) -> list[tuple[int, ...]]:
+    def grow_lists(self, rows: np.ndarray, max_rules: int) -> list[tuple[int, ...]]:
         """Find good lists with 2, 3, ... rules by a beam search.
 
         Of lists with nearly the same remaining rows, only the best stays in the beam.
@@ -718,15 +714,15 @@ class _ListSearch:
                 ]
             extended.sort(key=lambda candidate: candidate[:3])
             best_lists.append(extended[0][2])
-            beam = self._dissimilar(extended, len(rows))
+            beam = self._prune_beam(extended, len(rows))
             if not beam:
                 break
         return best_lists
 
-    def _dissimilar(
+    def _prune_beam(
         self, candidates: list[tuple[float, float, tuple[int, ...], np.ndarray]], n_rows: int
     ) -> list[tuple[float, tuple[int, ...], np.ndarray]]:
-        """Choose the best candidates with different remaining rows."""
+        """Choose the best candidates with dissimilar remaining rows."""
         beam: list[tuple[float, tuple[int, ...], np.ndarray]] = []
         masks = np.zeros((0, len(self.premises.table)), dtype=bool)
         for _, loss_before, premises, rows in candidates:
@@ -741,32 +737,35 @@ class _ListSearch:
                     break
         return beam
 
-    def improve(self, rows: np.ndarray, premises: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
+    def improve_list(
+        self, rows: np.ndarray, premises: tuple[int, ...]
+    ) -> tuple[float, tuple[int, ...]]:
         """Replace one rule of a list at a time as long as this reduces the loss."""
         best = self.loss_of(rows, premises)
         is_improved = True
         while is_improved and not self.check_limits():
             is_improved = False
             for i in range(len(premises)):
-                loss, replaced = self.insert(rows, premises[:i] + premises[i + 1 :])
+                loss, replaced = self.insert_rule(rows, premises[:i] + premises[i + 1 :])
                 if loss < best - self.loss.tolerance:
                     best, premises = loss, replaced
                     is_improved = True
                     break
         return best, premises
 
-    def separate(self, rows: np.ndarray, group: np.ndarray) -> tuple[int, ...]:
+    def separate_groups(self, rows: np.ndarray, group: np.ndarray) -> tuple[int, ...]:
         """Create a list of rules that each cover one group of rows.
 
-        A rule that covers exactly one group remains possible if other groups are removed, so the
-        list is found if the space contains it. Otherwise rules cover groups approximately.
+        A premise that covers exactly one group still does so after other groups are removed, so
+        the greedy choice finds such a list if the space contains one. Otherwise, premises cover
+        groups approximately.
 
         Parameters
         ----------
         rows : ndarray of int
             The rows.
         group : ndarray of int
-            Group of each row; among several possible groups, the smallest number is removed first.
+            Group of each row; groups are tried in the order of their numbers.
 
         Returns
         -------
@@ -793,16 +792,16 @@ class _ListSearch:
         inner, outer = self.premises.test_masks[:, rows[mask]], self.premises.test_masks[:, rows]
         outer = outer[:, ~mask]
         yes, no = np.flatnonzero(inner.all(axis=1)), np.flatnonzero(~inner.any(axis=1))
-        sides = [(int(test), True) for test in yes] + [(int(test), False) for test in no]
-        if not sides:
+        literals = [(int(test), True) for test in yes] + [(int(test), False) for test in no]
+        if not literals:
             return None
-        # Wrongly covered rows by test, as numbers for matrix products.
+        # Wrongly covered rows of each literal, as floats for matrix products.
         wrong = np.concatenate([outer[yes], ~outer[no]]).astype(np.float32)
         max_conditions = self.premises.max_conditions
-        self.work += _STEP + _PRODUCT * len(sides) ** min(2, max_conditions) * wrong.shape[1]
+        self.work += _STEP + _PRODUCT * len(literals) ** min(2, max_conditions) * wrong.shape[1]
         n_wrong = wrong.sum(axis=1)
         if n_wrong.min() == 0:
-            return self.premises.number([sides[int(n_wrong.argmin())]])
+            return self.premises.number([literals[int(n_wrong.argmin())]])
         if max_conditions == 1:
             return None
         first_tests: list[int | None] = [None]
@@ -814,7 +813,7 @@ class _ListSearch:
             if both_wrong.min() == 0:
                 pair = np.unravel_index(int(both_wrong.argmin()), both_wrong.shape)
                 chosen = {int(i) for i in pair} | (set() if first is None else {first})
-                return self.premises.number([sides[i] for i in sorted(chosen)])
+                return self.premises.number([literals[i] for i in sorted(chosen)])
         return None
 
     def nearest_premise(self, rows: np.ndarray, mask: np.ndarray) -> int:
@@ -829,7 +828,7 @@ class _ListSearch:
 def _solve_alone(
     search: _ListSearch, problem: _ListSubproblem
 ) -> tuple[_ListNode, int, str | None]:
-    """Solve a subproblem with a separate search."""
+    """Solve a subproblem, and return its node, the number of nodes and the limit that ended it."""
     node = search.solve(problem)
     return node, search.n_nodes, search.stopped_by
 
@@ -837,18 +836,18 @@ def _solve_alone(
 def _solve_in_process(
     search: _ListSearch, problem: _ListSubproblem
 ) -> tuple[_ListNode, int, str | None]:
-    """Solve a subproblem in another process, in which threads must also be limited."""
+    """Solve a subproblem in a worker process, in which threads must be limited again."""
     with threadpool_limits(1):
         return _solve_alone(search, problem)
 
 
 class _StoredBounds:
-    """Bounds of the remaining rows of two premises, by the first premise.
+    """Lower bounds on the loss of the rows that remain after two premises, by the first premise.
 
     Parameters
     ----------
     capacity : int
-        Largest number of vectors of bounds.
+        Largest number of first premises.
     n_premises : int
         Number of premises.
     dtype : dtype
@@ -864,7 +863,7 @@ class _StoredBounds:
             self._nearest = np.zeros(n_premises, dtype=np.int32)
 
     def add(self, number: int, node: _ListNode) -> None:
-        """Store the bounds of the remaining rows of a premise."""
+        """Store the bounds after a first premise, unless the capacity is reached."""
         if node.remaining_bounds is None or len(self._numbers) >= self._capacity:
             return
         is_closer = node.max_costs < self._distance
@@ -874,11 +873,11 @@ class _StoredBounds:
         self._bounds.append(node.remaining_bounds)
 
     def bounds_after(self, number: int) -> np.ndarray | None:
-        """Return bounds of the remaining rows of a premise and each further premise."""
+        """Return the bounds for a first premise and each second premise."""
         if not self._numbers:
             return None
         bounds: np.ndarray = self._bounds[self._nearest[number]] - self._distance[number]
-        # The remaining rows of two premises do not depend on their order.
+        # The rows that remain after two premises do not depend on their order.
         swapped = [stored[number] for stored in self._bounds]
         bounds[self._numbers] = np.maximum(bounds[self._numbers], swapped)
         return bounds
@@ -948,8 +947,8 @@ def optimal_lists(
     \subseteq S`, :math:`f_q(T) \leq f_q(S)`. A bound for the remaining rows of a premise therefore
     also bounds the remaining rows of similar premises (for trees, this is the similarity bound of
     Demirović et al., 2022), of premises that cover a subset of its rows, and of other orders of the
-    same premises. First rules are tried in the order of their bounds. The best list of two rules,
-    and a bound for all others, follow from one product of the matrix of tests with itself.
+    same premises. First rules are tried in the order of their bounds. One product of the matrix of
+    tests with itself yields the best list of two rules and a lower bound for every first rule.
 
     Bounds are exact if weights are whole numbers with a sum below 2**24. Otherwise the proof
     ignores differences of up to 1e-10 of the largest possible loss: the loss of "optimal" lists may
@@ -1071,27 +1070,28 @@ class _ListProblem:
         lower, status = [constant_loss], ["optimal"]
         incumbents: list[tuple[int, ...]] = [()]
         best: tuple[float, tuple[int, ...]] = (constant_loss, ())
-        bounds_of_fewer: np.ndarray | None = None
-        incumbents_of_size: dict[int, tuple[float, tuple[int, ...]]] = {}
+        shorter_bounds: np.ndarray | None = None
+        incumbent_by_size: dict[int, tuple[float, tuple[int, ...]]] = {}
         for n_rules in range(2, max_rules + 1):
             bound, remaining_bounds, ended_by = 0.0, None, "memory_limit"
             target = float(targets[n_rules - 1]) - loss.unavoidable_loss
             if search is not None and len(rows) and search.premises.n_tests:
                 try:
                     if n_rules == 2:
-                        incumbents_of_size = self._find_incumbents(search, targets, start)
-                    if n_rules in incumbents_of_size:
+                        incumbent_by_size = self._find_incumbents(search, targets, start)
+                    if n_rules in incumbent_by_size:
                         best = min(
-                            best, incumbents_of_size[n_rules], key=lambda incumbent: incumbent[0]
+                            best, incumbent_by_size[n_rules], key=lambda incumbent: incumbent[0]
                         )
                     problem = _ListSubproblem(
                         rows,
                         n_rules,
                         min(best[0], target),
-                        bound_of_fewer=lower[-1],
-                        bounds_of_fewer=bounds_of_fewer,
+                        shorter_bound=lower[-1],
+                        shorter_bounds=shorter_bounds,
                     )
-                    node = self._solve_size(search, problem, is_last=n_rules == max_rules)
+                    with search.limited_to(1.0 if n_rules == max_rules else 0.5):
+                        node = search.solve(problem)
                     bound, remaining_bounds = node.lower, node.remaining_bounds
                     if node.upper < best[0] - loss.tolerance:
                         best = node.upper, node.premises
@@ -1102,7 +1102,7 @@ class _ListProblem:
                     search.stopped_by = None  # the next size has its own share
             elif search is not None:
                 bound = best[0]  # without tests, there are only constants
-            bounds_of_fewer = remaining_bounds
+            shorter_bounds = remaining_bounds
             if bound >= best[0] - loss.tolerance:
                 bound, ended_by = best[0], "optimal"
             elif bound >= target:
@@ -1121,7 +1121,7 @@ class _ListProblem:
         max_rules = len(targets)
         with search.limited_to(_INCUMBENT_SHARE):
             initial = [self._nearest_list(search, rules) for rules in start]
-            initial += search.grow(self._all_points, max_rules)
+            initial += search.grow_lists(self._all_points, max_rules)
             best: tuple[float, tuple[int, ...]] = (self._loss.loss_of(self._all_points), ())
             incumbents = {}
             for n_rules in range(2, max_rules + 1):
@@ -1141,28 +1141,22 @@ class _ListProblem:
         """Find a good list of a given size from the best shorter list and the initial lists."""
         candidates = [premises for premises in initial if len(premises) == n_rules - 1]
         if not search.check_limits():
-            candidates.insert(0, search.insert(self._all_points, best[1])[1])
+            candidates.insert(0, search.insert_rule(self._all_points, best[1])[1])
         for premises in candidates:
-            improved = search.improve(self._all_points, premises)
+            improved = search.improve_list(self._all_points, premises)
             if improved[0] < best[0] - self._loss.tolerance:
                 best = improved
         return best
-
-    @staticmethod
-    def _solve_size(search: _ListSearch, problem: _ListSubproblem, *, is_last: bool) -> _ListNode:
-        """Solve a problem, with half of the remaining limits unless it is the last."""
-        with search.limited_to(1.0 if is_last else 0.5):
-            return search.solve(problem)
 
     def _nearest_list(self, search: _ListSearch, rules: RuleSet) -> tuple[int, ...]:
         """Return the premises of a list that divides the points approximately like the rules."""
         is_weighted = self._group >= 0
         n_points = len(self._all_points)
         partition = self._training_rows.partition(rules)
-        # Rows of a point may satisfy different rules if the space lacks cuts of the rules.
+        # Rows of one point may satisfy different rules if the space lacks cuts of the rules.
         counts = np.zeros((n_points, len(rules) + 1))
         np.add.at(counts, (self._group[is_weighted], partition[is_weighted]), 1)
-        return search.separate(self._all_points, counts.argmax(axis=1))
+        return search.separate_groups(self._all_points, counts.argmax(axis=1))
 
     def _make_frontier(
         self,
@@ -1211,7 +1205,7 @@ class _ListProblem:
         )
 
     def _make_rules(self, premises: _Premises, numbers: tuple[int, ...]) -> tuple[RuleSet, float]:
-        """Convert a list to a rule set, omit rules that predict no row, and return its loss too."""
+        """Return a list as a rule set without rules that predict no row, and its loss."""
         training_rows = self._training_rows
         remaining = self._group >= 0
         rules: list[Rule] = []
@@ -1222,8 +1216,8 @@ class _ListProblem:
             if number is not None:
                 holds[remaining] = premises.holds(number, self._group[remaining])
                 conditions = tuple(
-                    self._tests.conditions[test] if side else self._tests.negations[test]
-                    for test, side in premises.sides(number)
+                    self._tests.conditions[test] if is_true else self._tests.negations[test]
+                    for test, is_true in premises.literals(number)
                 )
             remaining &= ~holds
             if holds.any():

@@ -53,14 +53,14 @@ class TreePart:
 
     @classmethod
     def from_tuple(cls, tree: Any) -> TreePart:
-        """Convert a tree of tuples (cut, left, right); its leaves have no outputs yet."""
+        """Convert nested tuples (cut, left, right) to a tree without outputs."""
         if tree is None:
             return cls(None)
         cut, left, right = tree
         return cls(None, cut, cls.from_tuple(left), cls.from_tuple(right))
 
     def to_tuple(self) -> Any:
-        """Return the tree as tuples (cut, left, right); a leaf is None."""
+        """Return the tree as nested tuples (cut, left, right); a leaf is None."""
         if self.left is None or self.right is None:
             return None
         return self.cut, self.left.to_tuple(), self.right.to_tuple()
@@ -207,7 +207,7 @@ class LocalTreeSearch:
     # --- growth and removal ---
 
     def _best_split(self, index: np.ndarray, criterion: str, *, is_random: bool) -> tuple[Any, ...]:
-        """Return the gain and the cut of the best split, or of a random one of the best splits."""
+        """Return the gain and the cut of the best split, or of one drawn among good columns."""
         stats = self._loss.growth_stats[index]
         sums, total = self._sums_below(index, stats), stats.sum(axis=0)
         impurity = self._loss.impurities
@@ -225,7 +225,7 @@ class LocalTreeSearch:
         return float(gains[position]), position
 
     def grow(self, index: np.ndarray, n_leaves: int, *, is_random: bool = True) -> TreePart:
-        """Grow a tree best first, with a random criterion and partly random splits."""
+        """Grow a tree best-first, by default with a random criterion and some random splits."""
         names = self._loss.criteria
         criterion = names[int(self._random.integers(len(names)))] if is_random else names[0]
 
@@ -263,7 +263,7 @@ class LocalTreeSearch:
         tree : TreePart
             The tree, which is modified.
         rank : int, default=0
-            Number of removals with smaller increases of the loss to skip.
+            Rank of the removal; 0 is the removal with the smallest increase of the loss.
 
         Returns
         -------
@@ -290,16 +290,16 @@ class LocalTreeSearch:
         return True
 
     def add_splits(self, tree: TreePart, n_leaves: int) -> None:
-        """Split leaves with the largest reduction of the loss up to a number of leaves."""
+        """Split the leaves with the largest reduction of the loss until there are `n_leaves`."""
         while tree.n_leaves < n_leaves and not self.is_stopped:
-            leaf, cut = self._best_leaf_to_divide(tree)
+            leaf, cut = self._best_leaf_to_split(tree)
             if leaf is None:
                 return
             leaf.cut, leaf.left, leaf.right = cut, TreePart(leaf.output), TreePart(leaf.output)
             self._fit_outputs(tree, self._all)
 
-    def _best_leaf_to_divide(self, tree: TreePart) -> tuple[TreePart | None, int]:
-        """Return the leaf with the largest reduction of the loss, or otherwise of the impurity."""
+    def _best_leaf_to_split(self, tree: TreePart) -> tuple[TreePart | None, int]:
+        """Return the leaf and cut that reduce the loss most, or an impurity if no cut does."""
         leaves = [
             (part, index)
             for part, index in self._walk(tree, self._all)
@@ -316,25 +316,25 @@ class LocalTreeSearch:
     # --- the search ---
 
     def load(self, tree: Any) -> TreePart:
-        """Convert a tree of tuples, and fit its outputs."""
+        """Convert a tree of nested tuples, and fit its outputs."""
         part = TreePart.from_tuple(tree)
         self._fit_outputs(part, self._all)
         return part
 
     def polish(self, tree: Any, n_leaves: int) -> tuple[float, Any]:
-        """Improve a tree of tuples and use all leaves.
+        """Optimize the cuts of a tree, and add splits until it has the largest number of leaves.
 
         Parameters
         ----------
-        tree : tree of cuts
-            The tree.
+        tree : tuple or None
+            Nested tuples ``(cut, left, right)``; None for a leaf.
         n_leaves : int
             Largest number of leaves.
 
         Returns
         -------
-        tuple of float and tree
-            Loss and tree; the loss is never larger than the loss of the passed tree.
+        tuple
+            Loss and improved tree; the loss is at most the loss of the initial tree.
         """
         part = TreePart.from_tuple(tree)
         self.optimize(part)
@@ -348,8 +348,8 @@ class LocalTreeSearch:
 
         Parameters
         ----------
-        tree : tree of cuts
-            The tree to start from.
+        tree : tuple or None
+            Initial tree: nested tuples ``(cut, left, right)``; None for a leaf.
         n_leaves : int
             Largest number of leaves.
         n_rounds : float
@@ -357,8 +357,8 @@ class LocalTreeSearch:
 
         Returns
         -------
-        tuple of float and tree
-            Loss and tree; the loss is never larger than the loss of the passed tree.
+        tuple
+            Loss and improved tree; the loss is at most the loss of the initial tree.
         """
         current = TreePart.from_tuple(tree)
         best_loss = loss = self._fit_outputs(current, self._all)

@@ -1,4 +1,4 @@
-"""Definition of a search for optimal rules: its rows, its search space and its limits."""
+"""Inputs of a search for optimal rules: rows, search space and limits."""
 
 from __future__ import annotations
 
@@ -250,13 +250,13 @@ class TrainingRows:
             # Unlike a difference of sums, the sum of the other classes cannot be negative.
             loss = float(np.delete(counts, best).sum())
             return self.classes[best], loss, RuleStatistics(total, tuple(counts.tolist()))
-        used = weights if total > 0 else np.ones_like(weights)
-        mean = weighted_mean(y, used)
-        spread = math.sqrt(float(np.average((y - mean) ** 2, weights=used)))
+        fit_weights = weights if total > 0 else np.ones_like(weights)
+        mean = weighted_mean(y, fit_weights)
+        spread = math.sqrt(float(np.average((y - mean) ** 2, weights=fit_weights)))
         value = mean
         if self.loss == "absolute_error":
             order = np.argsort(y, kind="stable")
-            sums = np.cumsum(used[order])
+            sums = np.cumsum(fit_weights[order])
             value = float(y[order][np.searchsorted(sums, sums[-1] / 2)])
         deviation = np.abs(y - value)
         costs = deviation if self.loss == "absolute_error" else deviation**2
@@ -342,19 +342,19 @@ def losses_of_partitions(
 
 
 def read_targets(targets: Any, max_rules: int) -> np.ndarray:
-    """Read the lower bounds that suffice, one per number of rules.
+    """Check the lower bounds at which the search stops, one per number of rules.
 
     Parameters
     ----------
     targets : sequence of float or None
-        Lower bounds that suffice; None to search for the smallest loss.
+        Lower bounds at which the search stops; None to search for the smallest loss.
     max_rules : int
         Largest number of rules.
 
     Returns
     -------
     ndarray of shape (max_rules,)
-        Lower bounds that suffice; infinity to search for the smallest loss.
+        The bounds; infinity to search for the smallest loss.
     """
     if targets is None:
         return np.full(max_rules, np.inf)

@@ -1,10 +1,10 @@
-"""Optimal decision trees: proven bounds of the smallest loss of trees with a limited size.
+"""Optimal decision trees: proven bounds on the smallest loss of trees with a limited size.
 
 Branch and bound over subproblems (rows and a number of leaves), as in the papers of
 :func:`optimal_trees`: a split at the root divides the rows, and both children are subproblems with
-fewer rows and leaves. Lower bounds of a child come from rows that no cut separates, from classes
-that no leaf is left to predict, and from the children of neighboring cuts: the smallest loss never
-grows when rows are removed, and each added row increases it by at most its largest cost.
+fewer rows and leaves. Lower bounds on a child's loss come from rows that no cut separates, from
+classes that no leaf is left to predict, and from the children of neighboring cuts: removing rows
+never increases the smallest loss, and each added row increases it by at most its largest cost.
 """
 
 from __future__ import annotations
@@ -579,7 +579,7 @@ class _SquaredLoss:
     def two_leaf_losses(
         self, subset: _Subset, sums: np.ndarray, total: np.ndarray
     ) -> tuple[np.ndarray, ...]:
-        """Return what :meth:`Misclassification.two_leaf_losses` returns, for squared errors."""
+        """Return the losses of :meth:`Misclassification.two_leaf_losses` for squared errors."""
         below, stats = subset.below_matrix(float), self.stats[subset.index]
         n_cuts = len(sums)
         gains = np.empty((2, n_cuts))
@@ -732,7 +732,7 @@ class _Subproblem:
 
 
 class _SplitBounds:
-    """Lower bounds of both children of every cut, as arrays (child, leaves, cut).
+    """Lower bounds on the losses of both children of every cut: an array (child, leaves, cut).
 
     Parameters
     ----------
@@ -786,11 +786,11 @@ class _SplitBounds:
             bounds = self.lower[:, n_leaves]
             np.maximum(bounds, node.lower[n_leaves] - (self.total_max_cost - max_costs), out=bounds)
         if parent is not None:
-            wider, wider_subset = parent
-            position = np.searchsorted(wider_subset.cuts, subset.cuts)
-            wider_costs = wider.max_costs[position]
-            wider_costs = np.stack([wider_costs, wider.total_max_cost - wider_costs])
-            inherited = wider.lower[:, 2:, position] - (wider_costs - max_costs)[:, None]
+            parent_bounds, parent_subset = parent
+            position = np.searchsorted(parent_subset.cuts, subset.cuts)
+            costs = parent_bounds.max_costs[position]
+            costs = np.stack([costs, parent_bounds.total_max_cost - costs])
+            inherited = parent_bounds.lower[:, 2:, position] - (costs - max_costs)[:, None]
             np.maximum(self.lower[:, 2:], inherited, out=self.lower[:, 2:])
         self.lower[:, 2:] = np.clip(self.lower[:, 2:], 0, self.lower[:, 1:2])
         columns = subset.columns
@@ -802,14 +802,14 @@ class _SplitBounds:
     def bound_by_similarity(
         self, n_leaves: int, bound: float, shared_cost: np.ndarray, total_cost: float
     ) -> None:
-        """Bound the losses of all children by a set of points with a known bound.
+        """Bound the losses of all children by similarity to a set of points with a known bound.
 
         Parameters
         ----------
         n_leaves : int
             Number of leaves.
         bound : float
-            Lower bound of the loss of the set.
+            Lower bound on the loss of the set.
         shared_cost : ndarray of shape (n_cuts,)
             Largest cost of the points of the set below each cut.
         total_cost : float
@@ -820,7 +820,7 @@ class _SplitBounds:
             np.maximum(lower, bound - (total_cost - cost), out=lower)
 
     def bound_child(self, child: int, n_leaves: int, position: int, bound: float) -> None:
-        """Bound a child of a cut, which also bounds the children of other cuts of its column."""
+        """Raise the bound of a child, and the bounds that follow for other cuts of its column."""
         begin, end = self._column_begin[position], self._column_end[position]
         lower, costs = self.lower[child, n_leaves], self.max_costs
         if child == 0:
@@ -916,15 +916,15 @@ class TreeSearch:
         self.tolerance = 1e-9 * max(float(self.loss.max_costs.sum()), 1e-300)
 
     def run(
-        self, targets: np.ndarray, first_rules: Sequence[np.ndarray] = ()
+        self, targets: np.ndarray, partitions: Sequence[np.ndarray] = ()
     ) -> tuple[np.ndarray, np.ndarray, list[_Tree]]:
         """Search the trees of all sizes.
 
         Parameters
         ----------
         targets : ndarray of shape (max_leaves,)
-            Lower bounds that suffice.
-        first_rules : sequence of ndarray of int, shape (n_rows,)
+            Lower bounds at which the search stops.
+        partitions : sequence of ndarray of int, shape (n_rows,)
             For each initial rule set, the rule that predicts each row.
 
         Returns
@@ -935,7 +935,7 @@ class TreeSearch:
         root = self._subproblem(self.all_points)
         if len(self.all_points.cut_levels):
             try:
-                self._search_in_stages(root, targets, first_rules)
+                self._search_in_stages(root, targets, partitions)
             except KeyboardInterrupt:  # the bounds are valid at any time
                 self.ended_by = "interrupted"
         else:
@@ -946,11 +946,11 @@ class TreeSearch:
         return lower, np.array(root.upper[1:]), root.trees[1:]
 
     def _search_in_stages(
-        self, root: _Subproblem, targets: np.ndarray, first_rules: Sequence[np.ndarray]
+        self, root: _Subproblem, targets: np.ndarray, partitions: Sequence[np.ndarray]
     ) -> None:
         """Find incumbents, prove bounds, and improve the incumbents within the limits."""
         resources = self._resources()
-        self._add_incumbents(root, first_rules)
+        self._add_incumbents(root, partitions)
         self._limit_to(resources, _FIRST_SHARE)
         n_rounds = min(_ROUNDS_PER_LEAF * self.max_leaves, self.node_limit // _NODES_PER_ROUND)
         self._improve_incumbents(root, n_rounds)
@@ -961,12 +961,12 @@ class TreeSearch:
             self._limit_to(resources, 1.0)
             self._improve_incumbents(root, self.node_limit - self.n_nodes)
 
-    def grow(self, first_rules: Sequence[np.ndarray]) -> list[_Tree]:
+    def grow(self, partitions: Sequence[np.ndarray]) -> list[_Tree]:
         """Find good trees by local search only.
 
         Parameters
         ----------
-        first_rules : sequence of ndarray of int, shape (n_rows,)
+        partitions : sequence of ndarray of int, shape (n_rows,)
             For each initial rule set, the rule that predicts each row.
 
         Returns
@@ -977,16 +977,16 @@ class TreeSearch:
         root = self._subproblem(self.all_points)
         if len(self.all_points.cut_levels):
             is_limited = min(self._resources()) < math.inf
-            self._add_incumbents(root, first_rules)
+            self._add_incumbents(root, partitions)
             n_rounds = self.node_limit if is_limited else _ROUNDS_PER_LEAF * self.max_leaves
             self._improve_incumbents(root, n_rounds)
         return root.trees[1:]
 
-    def _add_incumbents(self, root: _Subproblem, first_rules: Sequence[np.ndarray]) -> None:
+    def _add_incumbents(self, root: _Subproblem, partitions: Sequence[np.ndarray]) -> None:
         """Add greedy trees and the trees of initial rule sets."""
         self._grow_greedy_trees(root)
-        for rule_of_row in first_rules:
-            tree, n_leaves = self._nearest_tree(self.all_points, rule_of_row[self._row_of_point])
+        for partition in partitions:
+            tree, n_leaves = self._nearest_tree(self.all_points, partition[self._row_of_point])
             if n_leaves <= self.max_leaves:
                 root.add_tree(n_leaves, self._loss_of(tree), tree)
 
@@ -1011,7 +1011,7 @@ class TreeSearch:
         return self._check_limits()
 
     def _improve_incumbents(self, root: _Subproblem, n_rounds: float) -> None:
-        """Improve the trees of all sizes by local search, in particular the largest."""
+        """Improve the trees of all sizes by local search, with most effort for the largest."""
         if self._is_solved(root):
             return
         local_search = LocalTreeSearch(self.all_points, self.loss, self._spend)
@@ -1032,7 +1032,7 @@ class TreeSearch:
             root.add_tree(n_leaves, loss, smaller.to_tuple())
 
     def _solve_all_sizes(self, root: _Subproblem, targets: np.ndarray) -> None:
-        """Solve all sizes with equal shares of the limits, then again with the rest."""
+        """Solve all sizes with equal shares of the limits, and then again with the rest."""
         resources = self._resources()
         for is_first in (True, False):
             for n_leaves in range(2, self.max_leaves + 1):
@@ -1295,7 +1295,7 @@ class TreeSearch:
         return np.array([self.loss.stats[subset.index].sum(axis=0) for subset in subsets])
 
     def minimize(self, loss: Any, n_leaves: int, limit: float) -> tuple[float, _Tree]:
-        """Find a tree with the smallest value of another loss.
+        """Find a tree that minimizes another loss.
 
         Parameters
         ----------
@@ -1304,11 +1304,11 @@ class TreeSearch:
         n_leaves : int
             Largest number of leaves.
         limit : float
-            A lower bound that suffices.
+            Lower bound at which the search stops.
 
         Returns
         -------
-        tuple of float and tree
+        tuple
             Lower bound, and the best tree found.
         """
         self.loss, self._cache, self.is_stopped = loss, {}, False

@@ -288,7 +288,7 @@ def test_gridex_with_one_strategy_keeps_all_bounds():
 
 def test_gridex_and_hex_reject_too_many_cells():
     wine = load_wine()
-    with pytest.raises(ValueError, match=r"makes 1594323 cells of every box.*GridExExtractor"):
+    with pytest.raises(ValueError, match=r"cuts a box into 1594323 cells.*GridExExtractor"):
         PSyKEExtractor(TREE, "gridex", n_slices=3).fit(wine.data, wine.target)
     with pytest.raises(ValueError, match="at most 1000 are allowed"):
         PSyKEExtractor(TREE, "hex", n_slices=6).fit(X, y)

@@ -85,7 +85,8 @@ def dense_parts(
     max_components : int
         Largest number of components of the mixture.
     criterion : {"bic", "bic/m"}
-        Criterion for the number of components; smaller is better.
+        Criterion that the number of components minimizes: the Bayesian information criterion, or
+        this criterion divided by the number of components.
     seed : int
         Seed for initializing the mixture.
     unit : float
@@ -132,7 +133,7 @@ def mixture_components(
     unit: float = 1.0,
     sharing: Sharing | None = None,
 ) -> tuple[int, np.ndarray] | None:
-    """Return the number of components of the best mixture and each row's component.
+    """Return the number of components of the best mixture, and each row's component.
 
     Mixtures have at least two components; the best one minimizes the criterion. Returns None if no
     mixture can be fitted.
@@ -277,7 +278,7 @@ def densest_cluster(points: np.ndarray, radius: float, max_labels: int) -> np.nd
     distances = cdist(points, points)
     core = np.partition(distances, _MIN_ROWS - 1, axis=1)[:, _MIN_ROWS - 1]
     mutual = np.maximum(distances, core)
-    joined = np.sort(mutual.min(axis=1))  # smallest radii at which points are not noise
+    noise_radii = np.sort(mutual.min(axis=1))  # smallest radii at which points are not noise
     np.maximum(mutual, core[:, None], out=mutual)
     tree = linkage(squareform(mutual, checks=False), "single")
     edges, core_radii = tree[:, 2], np.sort(core)
@@ -285,16 +286,16 @@ def densest_cluster(points: np.ndarray, radius: float, max_labels: int) -> np.nd
     # At the largest distance, there is one cluster and no noise.
     changes = np.sort(np.concatenate([edges, core_radii]))
     radii = np.append(radii, changes[changes > radii[-1]])
-    n_noise = len(points) - np.searchsorted(joined, radii, side="right")
+    n_noise = len(points) - np.searchsorted(noise_radii, radii, side="right")
     n_core = np.searchsorted(core_radii, radii, "right")
     n_clusters = n_core - np.searchsorted(edges, radii, "right")
     is_acceptable = (n_clusters + (n_noise > 0) <= max_labels) & (
         n_noise <= _MAX_NOISE * len(points)
     )
-    chosen = radii[is_acceptable.argmax()]
-    is_core = core <= chosen
-    core_labels = fcluster(tree, chosen, "distance")[is_core]
-    return _largest_cluster(is_core, core_labels, distances <= chosen)
+    radius = radii[is_acceptable.argmax()]
+    is_core = core <= radius
+    core_labels = fcluster(tree, radius, "distance")[is_core]
+    return _largest_cluster(is_core, core_labels, distances <= radius)
 
 
 def _largest_cluster(
@@ -343,13 +344,14 @@ _MIN_SIDE = 1e-6
 _N_INTERVALS = 32
 #: Number of values that are processed at a time.
 _BLOCK_SIZE = 1 << 20
-#: Smallest share of the scatter that a move of a face must remove, and most moves per feature.
+#: Smallest share of the scatter that a move of a face must remove, and largest number of moves per
+#: feature.
 _MIN_GAIN, _MAX_MOVES = 0.002, 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoxParameters:
-    """Parameters that extractors and clusterers have in common.
+    """Parameters that the extractors and clusterers have in common.
 
     `split_outside` selects the algorithm. True (CREAM): choose the box that makes both children
     homogeneous, and split both. False (ExACT): choose the largest useful box, and split its inside.
@@ -457,6 +459,11 @@ def _assign(X: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: Any) -> 
 
 @dataclass(frozen=True, eq=False)
 class _BoxNode:
+    """Rows of a node, bounds of its box, its depth, and the key of its random numbers.
+
+    A final node is not split.
+    """
+
     rows: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
@@ -617,8 +624,8 @@ class BoxGrower:
             for box in boxes
         ]
 
-    def _shared_part(self, about: Hashable) -> Sharing | None:
-        return None if self._sharing is None else self._sharing.with_scope(about)
+    def _shared_part(self, scope: Hashable) -> Sharing | None:
+        return None if self._sharing is None else self._sharing.with_scope(scope)
 
     def _inside(self, rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Return a mask of the rows in a closed box."""
@@ -643,14 +650,14 @@ class BoxGrower:
     def _choose(self, candidates: list[_CandidateBox], impurity: float) -> int:
         """Return the index of the best box; ties go to the first."""
         numbers = range(len(candidates))
-        tolerance = _IMPURITY_TOLERANCE * max(impurity, max(j.impurity for j in candidates)) or 1.0
+        tolerance = _IMPURITY_TOLERANCE * max(impurity, *(c.impurity for c in candidates)) or 1.0
         if self._parameters.split_outside:
             return min(
                 numbers,
                 key=lambda i: (round(candidates[i].impurity / tolerance), candidates[i].log_volume),
             )
         # A large box that separates nothing is useless.
-        gain = max(0.0, impurity - min(j.impurity for j in candidates))
+        gain = max(0.0, impurity - min(c.impurity for c in candidates))
         max_impurity = impurity - _MIN_REDUCTION_SHARE * gain + tolerance
         return min(
             numbers,
@@ -708,8 +715,9 @@ class FaceMover:
         self._scatter, self._moments, self._inner_weight = scatter, moments, inner_weight
         self._features, self._total = features, moments.sum(axis=1)
         n_rows, n_features = features.shape
-        self._lowest: list[np.ndarray] = []  # candidate positions of lower faces per feature
-        self._highest: list[np.ndarray] = []  # candidate positions of upper faces per feature
+        #: Candidate positions of lower and of upper faces per feature.
+        self._lower_positions: list[np.ndarray] = []
+        self._upper_positions: list[np.ndarray] = []
         self._bins = np.empty((n_features, n_rows), dtype=np.intp)
         borders = np.linspace(0, n_rows, _N_INTERVALS + 1)[1:-1].astype(np.intp)
         for j in range(n_features):
@@ -719,8 +727,8 @@ class FaceMover:
             below = ordered[np.searchsorted(ordered, above) - 1]
             # The midpoint of neighboring floats rounds to one of them.
             half = above / 2 + below / 2
-            self._lowest.append(np.where(half > below, half, above))
-            self._highest.append(np.where(half < above, half, below))
+            self._lower_positions.append(np.where(half > below, half, above))
+            self._upper_positions.append(np.where(half < above, half, below))
             self._bins[j] = j * _N_INTERVALS + np.searchsorted(above, features[:, j], side="right")
         self._first, self._last = np.triu_indices(_N_INTERVALS + 1, 1)
         self._whole = int((self._last - self._first).argmax())
@@ -728,7 +736,7 @@ class FaceMover:
     def move(
         self, lower: np.ndarray, upper: np.ndarray, outer_lower: np.ndarray, outer_upper: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Move the faces of a box, one feature at a time, while that reduces the scatter.
+        """Move the faces of a box, one feature at a time, as long as this reduces the scatter.
 
         Faces that would exclude no row are replaced by those of the outer box.
         """
@@ -741,10 +749,10 @@ class FaceMover:
             interval_scatter = self._interval_scatter(out, n_out)
             j = int(interval_scatter.min(axis=1).argmin())
             # Among equally good intervals, the longest is used.
-            close = np.flatnonzero(interval_scatter[j] <= interval_scatter[j].min() + min_gain / 2)
-            interval = int(close[(self._last - self._first)[close].argmax()])
+            good = np.flatnonzero(interval_scatter[j] <= interval_scatter[j].min() + min_gain / 2)
+            interval = int(good[(self._last - self._first)[good].argmax()])
             if not interval_scatter[j, interval] < scatter - min_gain:
-                # Features whose faces can be removed one by one can usually be removed together.
+                # Faces that can be removed one by one can usually be removed together.
                 is_redundant = interval_scatter[:, self._whole] <= scatter + 1e-9 * min_gain
                 inside = self._moments[:, ~out[:, ~is_redundant].any(axis=1)].sum(axis=1)
                 if (
@@ -758,9 +766,9 @@ class FaceMover:
                 break
             scatter = float(interval_scatter[j, interval])
             first, last = self._first[interval], self._last[interval]
-            n_positions = len(self._lowest[j])
-            lower[j] = self._lowest[j][first - 1] if first > 0 else outer_lower[j]
-            upper[j] = self._highest[j][last - 1] if last <= n_positions else outer_upper[j]
+            n_positions = len(self._lower_positions[j])
+            lower[j] = self._lower_positions[j][first - 1] if first > 0 else outer_lower[j]
+            upper[j] = self._upper_positions[j][last - 1] if last <= n_positions else outer_upper[j]
             n_out -= out[:, j]
             out[:, j] = (self._features[:, j] < lower[j]) | (self._features[:, j] > upper[j])
             n_out += out[:, j]
@@ -783,16 +791,16 @@ class FaceMover:
         return self._inner_weight * self._scatter(inside) + self._scatter(self._total - inside)
 
     def _cumulative_moments(self, out: np.ndarray, n_out: np.ndarray) -> np.ndarray:
-        """Return cumulative moments by interval of the rows that are inside all other faces."""
+        """Return, per feature, cumulative moments of the rows inside the faces of the others."""
         n_features = len(self._bins)
         inside = np.flatnonzero(n_out == 0)
-        near = np.flatnonzero(n_out == 1)
-        at = out[near].argmax(axis=1)
-        bins = np.concatenate([self._bins[:, inside].ravel(), self._bins[at, near]])
+        outside_once = np.flatnonzero(n_out == 1)
+        feature = out[outside_once].argmax(axis=1)
+        bins = np.concatenate([self._bins[:, inside].ravel(), self._bins[feature, outside_once]])
         size = n_features * _N_INTERVALS
         sums = np.zeros((n_features, _N_INTERVALS + 1, len(self._moments)))
         for k, moment in enumerate(self._moments):
-            weights = np.concatenate([np.tile(moment[inside], n_features), moment[near]])
-            counted = np.bincount(bins, weights=weights, minlength=size)
-            sums[:, 1:, k] = counted.reshape(n_features, _N_INTERVALS).cumsum(axis=1)
+            weights = np.concatenate([np.tile(moment[inside], n_features), moment[outside_once]])
+            bin_sums = np.bincount(bins, weights=weights, minlength=size)
+            sums[:, 1:, k] = bin_sums.reshape(n_features, _N_INTERVALS).cumsum(axis=1)
         return sums

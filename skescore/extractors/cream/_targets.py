@@ -65,8 +65,8 @@ class LabelTarget:
         return float((len(rows) - counts.max()) / len(rows))
 
     def moments(self, rows: np.ndarray) -> np.ndarray:
-        of_class = self._codes[rows] == np.arange(self._n_classes)[:, None]
-        return np.vstack([np.ones(len(rows)), of_class])
+        is_class = self._codes[rows] == np.arange(self._n_classes)[:, None]
+        return np.vstack([np.ones(len(rows)), is_class])
 
     def scatter(self, sums: np.ndarray) -> np.ndarray:
         """Return the Gini impurity times the number of rows."""

@@ -1,4 +1,4 @@
-"""Linear models of boxes from sums of products, for joining such boxes.
+"""Linear models in boxes, fitted from sums of products, to join boxes with similar models.
 
 A least-squares fit requires only sums of products. Its mean absolute residual requires the rows,
 which are scanned for several boxes at a time.
@@ -43,8 +43,8 @@ class LinearSums:
         for m in source.measured:
             ends[:, m.index] = columns[m.index].low, columns[m.index].high
         self.units = Units.of(ends[0], ends[1], np.array(source.label_range))
-        self._known: dict[tuple[Path, bytes], Fraction] = {}
-        self._requested: dict[tuple[Path, bytes], tuple[LinearSumsBox, np.ndarray]] = {}
+        self._residual_sums: dict[tuple[Path, bytes], Fraction] = {}
+        self._requests: dict[tuple[Path, bytes], tuple[LinearSumsBox, np.ndarray]] = {}
 
     def collect(self, _: Any, bins: Bins, box: np.ndarray, n_boxes: int) -> LinearSumsTable:
         """Add up the bins of each box."""
@@ -52,10 +52,8 @@ class LinearSums:
         for number in range(n_boxes):
             inside = box == number
             bin_numbers = bins.numbers[inside]
-            sums, ends = (
-                bins.sums[inside].sum(axis=0),
-                (int(bin_numbers[0]), int(bin_numbers[-1]) + 1),
-            )
+            ends = int(bin_numbers[0]), int(bin_numbers[-1]) + 1
+            sums = bins.sums[inside].sum(axis=0)
             boxes.append(LinearSumsBox(self, bins.box, bins.feature, (ends,), (sums,)))
         return LinearSumsTable(self, boxes)
 
@@ -103,7 +101,7 @@ class LinearSums:
         """Return the residual vectors of linear models."""
         return fits.vectors(sparse_slopes(fits.n, fits.gram, self.max_terms))
 
-    def ranked(
+    def rank_unions(
         self, unions: Sequence[LinearSumsBox], threshold: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return whether each union's impurity is below a threshold, and its rounded residual."""
@@ -116,8 +114,8 @@ class LinearSums:
         """Request the residuals of models in boxes for the next scan."""
         for box, vector in zip(boxes, vectors, strict=True):
             key = box.path, vector.tobytes()
-            if key not in self._known:
-                self._requested[key] = box, vector
+            if key not in self._residual_sums:
+                self._requests[key] = box, vector
 
     def residuals(self, boxes: Sequence[LinearSumsBox], vectors: np.ndarray) -> np.ndarray:
         """Return mean absolute residuals of models in boxes, as shares of the labels' range."""
@@ -126,7 +124,7 @@ class LinearSums:
         means = []
         for box, vector in zip(boxes, vectors, strict=True):
             weight = Fraction(self._source.unit) * int(box.total[0])
-            means.append(float(self._known[box.path, vector.tobytes()] / weight))
+            means.append(float(self._residual_sums[box.path, vector.tobytes()] / weight))
         return np.array(means) / self.units.unit[-1]
 
     def _scan_rows(self) -> None:
@@ -134,13 +132,13 @@ class LinearSums:
 
         Requested boxes may overlap, so their disjoint parts are scanned instead.
         """
-        if not self._requested:
+        if not self._requests:
             return
         nodes: dict[Path, tuple[Sums, list[tuple[tuple[Path, bytes], np.ndarray]]]] = {}
-        for key, (box, vector) in self._requested.items():
+        for key, (box, vector) in self._requests.items():
             for path, sums in box.parts():
                 nodes.setdefault(path, (sums, []))[1].append((key, self._equation(vector)))
-            self._known[key] = Fraction(0)
+            self._residual_sums[key] = Fraction(0)
         residual_lists = self._table.residuals(
             list(nodes),
             [np.array([e for _, e in requests]) for _, requests in nodes.values()],
@@ -148,8 +146,8 @@ class LinearSums:
         )
         for residuals, (_, requests) in zip(residual_lists, nodes.values(), strict=True):
             for residual, (key, _) in zip(residuals, requests, strict=True):
-                self._known[key] += residual
-        self._requested = {}
+                self._residual_sums[key] += residual
+        self._requests = {}
 
     def _equation(self, vector: np.ndarray) -> np.ndarray:
         """Convert a residual vector to a linear function in the units of the source."""
@@ -165,10 +163,10 @@ class LinearSums:
     # --- final models
 
     def default_threshold(self, root: Histogram) -> float:
-        """Return the default threshold."""
-        everything = self._root_boxes(root)
-        fits = self.fits(everything)
-        residual = float(self.residuals(everything, self.vectors(fits))[0])
+        """Return the default impurity threshold, computed from a linear model of all rows."""
+        root_boxes = self._root_boxes(root)
+        fits = self.fits(root_boxes)
+        residual = float(self.residuals(root_boxes, self.vectors(fits))[0])
         deviation = float(np.sqrt(fits.gram[0, -1, -1] / fits.n[0]))
         return default_threshold(residual * self.units.unit[-1], deviation * self.units.unit[-1])
 
@@ -249,7 +247,9 @@ class LinearSumsBox:
         self, candidates: Sequence[LinearSumsBox], threshold: float
     ) -> Sequence[float | None]:
         """Return the rounded residual of the union with each candidate, or None if not allowed."""
-        allowed, ranks = self.context.ranked([self.union(other) for other in candidates], threshold)
+        allowed, ranks = self.context.rank_unions(
+            [self.union(other) for other in candidates], threshold
+        )
         return [rank if ok else None for rank, ok in zip(ranks.tolist(), allowed, strict=True)]
 
 
@@ -276,14 +276,14 @@ class LinearSumsTable:
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
         """Return whether each pair of boxes may join, and the rounded residual of their union."""
         unions = [self.boxes[i].union(self.boxes[j]) for i, j in pairs.tolist()]
-        return self._context.ranked(unions, threshold)
+        return self._context.rank_unions(unions, threshold)
 
     def assemble(self, cells: np.ndarray, unions: Sequence[LinearSumsBox]) -> LinearSumsTable:
         """Return a table with some boxes, followed by unions."""
         return LinearSumsTable(self._context, [*self.split_boxes(cells), *unions])
 
     def finalize(self, lower: np.ndarray, upper: np.ndarray) -> FinalLinearSums:
-        """Return the final boxes, which are no longer joined."""
+        """Return the boxes as final boxes, which are not joined further."""
         return FinalLinearSums(self._context, self.boxes)
 
 

@@ -184,7 +184,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 PARAMETERS = frozenset(name for spec in ALGORITHMS.values() for name in spec.parameters)
 
 #: Parameters of PSyKE that are not supported, with alternatives.
-_LEFT_OUT = {
+_UNSUPPORTED = {
     "grid": "Use n_slices, importance_threshold and depth.",
     "level_strategies": "PSyKE returns wrong rules if levels cut different features; use "
     "GridExExtractor.",
@@ -208,10 +208,10 @@ def find_algorithm(name: Any) -> Algorithm:
 def unknown_parameter(name: str, algorithm: str = "") -> str:
     """Return the error message for an unknown parameter."""
     parameter_names = ALGORITHMS[algorithm].parameters if algorithm else PARAMETERS
-    whose = f"PSyKE's {algorithm!r}" if algorithm else "any of PSyKE's algorithms"
-    hint = f" {_LEFT_OUT[name]}" if name in _LEFT_OUT else ""
+    owner = f"PSyKE's {algorithm!r}" if algorithm else "any of PSyKE's algorithms"
+    hint = f" {_UNSUPPORTED[name]}" if name in _UNSUPPORTED else ""
     return (
-        f"There is no parameter {name!r} for {whose}.{hint} {did_you_mean(name, parameter_names)}"
+        f"There is no parameter {name!r} for {owner}.{hint} {did_you_mean(name, parameter_names)}"
     )
 
 
@@ -242,8 +242,8 @@ def check_parameters(algorithm: str, parameters: Mapping[str, Any], task: str) -
         if name not in spec.parameters:
             raise ValueError(unknown_parameter(name, algorithm))
     result = {name: default for name, (default, _) in spec.parameters.items()} | dict(parameters)
-    for name, (_, inspect) in spec.parameters.items():
-        inspect(name, result[name])
+    for name, (_, check_value) in spec.parameters.items():
+        check_value(name, result[name])
     if "n_slices" in result:
         _check_strategy(result["n_slices"], result["importance_threshold"])
     if task == "classification" and parameters.get("output") == "linear":

@@ -28,18 +28,18 @@ class Predictor(BaseEstimator):
         self.extraction = extraction
         self.containment = containment
         rows = np.ascontiguousarray(extraction.X, dtype=float)
-        self._known = dict(zip(_keys(rows), extraction.predictions.tolist(), strict=True))
+        self._cache = dict(zip(_keys(rows), extraction.predictions.tolist(), strict=True))
 
     def y_pred(self, points: np.ndarray) -> np.ndarray:
         """Return class indices or numbers, one per point."""
         points = np.ascontiguousarray(points, dtype=float)
         keys = _keys(points)
-        unknown = {key: i for i, key in enumerate(keys) if key not in self._known}
-        if unknown:
+        uncached = {key: i for i, key in enumerate(keys) if key not in self._cache}
+        if uncached:
             with self.containment.outside():
-                predictions = self.extraction.query(points[list(unknown.values())], cache=False)
-            self._known.update(zip(unknown, predictions.tolist(), strict=True))
-        return np.array([self._known[key] for key in keys], dtype=self.extraction.predictions.dtype)
+                predictions = self.extraction.query(points[list(uncached.values())], cache=False)
+            self._cache.update(zip(uncached, predictions.tolist(), strict=True))
+        return np.array([self._cache[key] for key in keys], dtype=self.extraction.predictions.dtype)
 
 
 def _keys(rows: np.ndarray) -> list[bytes]:
@@ -169,12 +169,12 @@ def fix_iter(extractor: Any, names: Sequence[str]) -> None:
     def ordered_strips(*arguments: Any) -> Any:
         return sorted(strips(*arguments), key=lambda s: (index[s.feature], s.direction != "-"))
 
-    def labeled(frame: Any, boxes: Any, *arguments: Any) -> Any:
+    def label_and_iterate(frame: Any, boxes: Any, *arguments: Any) -> Any:
         label_boxes(boxes, frame, extractor.predictor)
         return iterate(frame, boxes, *arguments)
 
     extractor._create_temp_cubes = ordered_strips
-    extractor._iterate = labeled
+    extractor._iterate = label_and_iterate
     extractor._create_theory = _call_before(
         extractor._create_theory,
         lambda frame: label_boxes(extractor._hypercubes, frame, extractor.predictor),
@@ -206,12 +206,12 @@ def fix_clusterer(clusterer: Any) -> None:
                 to_split.pop()
             return node, depth, np.full(len(node.dataframe), -1), (0.0, 1, None)
 
-    def with_output(root: Any) -> Any:
+    def iterate_with_output(root: Any) -> Any:
         root.cube.update(root.dataframe, clusterer._predictor)
         return iterate(root)
 
     clusterer._get_gauss_predictions = predictions
-    clusterer._iterate = with_output
+    clusterer._iterate = iterate_with_output
 
 
 def fix_cosmik(extractor: Any, domain: Any) -> None:
@@ -223,12 +223,12 @@ def fix_cosmik(extractor: Any, domain: Any) -> None:
     extractor._surrounding = domain
     sort = extractor._sort_cubes
 
-    def sort_those_with_rows() -> None:
+    def sort_nonempty_boxes() -> None:
         boxes = extractor._hypercubes
         extractor._hypercubes = [box for box in boxes if box.barycenter.dimensions]
         sort()
 
-    extractor._sort_cubes = sort_those_with_rows
+    extractor._sort_cubes = sort_nonempty_boxes
 
 
 def fix_hex(extractor: Any) -> None:
@@ -261,9 +261,9 @@ def _call_before(method: Callable[..., Any], action: Callable[..., Any]) -> Call
 
 
 #: Smallest range and largest magnitude of features for PSyKE's absolute precision of 1e-6.
-_LEAST_RANGE, _LARGEST = 1e-4, 1e9
+_MIN_RANGE, _MAX_MAGNITUDE = 1e-4, 1e9
 #: Smallest threshold; rounding errors in means of equal predictions must not exceed it.
-_LEAST_THRESHOLD = 1e-6
+_MIN_THRESHOLD = 1e-6
 
 
 class Run(NamedTuple):
@@ -315,7 +315,7 @@ class Task(NamedTuple):
         return Run(extractor, self.with_target(pd.DataFrame(self.extraction.X, columns=self.names)))
 
     def with_target(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Add the target column; PSyKE uses only its name."""
+        """Add the target column, of which PSyKE uses only the name."""
         return frame.assign(y=0.0)
 
     def threshold(self, share: float = 0.5, name: str = "threshold") -> float:
@@ -325,7 +325,7 @@ class Task(NamedTuple):
             return float(value)
         if self.classification:
             return 0.1
-        return max(share * float(np.std(self.extraction.predictions)), _LEAST_THRESHOLD)
+        return max(share * float(np.std(self.extraction.predictions)), _MIN_THRESHOLD)
 
     def importances(self) -> np.ndarray:
         """Return the importances of the features, the largest of which is 1."""
@@ -349,26 +349,26 @@ class Task(NamedTuple):
     def check_numbers(self) -> None:
         """Raise a ValueError for features that exceed PSyKE's absolute precision."""
         why = "PSyKE compares numbers with a precision of 0.000001"
-        self.extraction.check_magnitude(_LARGEST, why)
+        self.extraction.check_magnitude(_MAX_MAGNITUDE, why)
         widths = np.ptp(self.extraction.X, axis=0)
-        small = np.flatnonzero((widths > 0) & (widths < _LEAST_RANGE))
+        small = np.flatnonzero((widths > 0) & (widths < _MIN_RANGE))
         if len(small):
             name = str(self.extraction.settings["feature_names"][small[0]])
             raise ValueError(
                 f"Feature {name!r} has a range of {widths[small[0]]:.3g}, less than "
-                f"{_LEAST_RANGE:g}; {why}. Scale the feature."
+                f"{_MIN_RANGE:g}; {why}. Scale the feature."
             )
 
 
 #: Largest number of cells. PSyKE visits every cell of the grid; HEx visits every pair of cells.
-_MOST_CELLS = {"gridex": 10_000, "hex": 1000}
+_MAX_CELLS = {"gridex": 10_000, "hex": 1000}
 #: Largest number of combinations of bins; REAL stores a row for each.
-_MOST_COMBINATIONS = 1000
-_LARGEST_SINGLE = float(np.finfo(np.float32).max)
+_MAX_COMBINATIONS = 1000
+_MAX_SINGLE_PRECISION = float(np.finfo(np.float32).max)
 
 
 def _cart(task: Task) -> Run:
-    task.extraction.check_magnitude(_LARGEST_SINGLE, "trees work in single precision")
+    task.extraction.check_magnitude(_MAX_SINGLE_PRECISION, "trees work in single precision")
     parameters = task.parameters
     extractor = task.psyke.Extractor.cart(
         task.predictor(),
@@ -411,19 +411,17 @@ def _make_fair(task: Task, extractor: Any) -> None:
     setattr(extractor, name, extract)
 
 
-def _discretized(
-    task: Task, max_combinations: float = float("inf")
-) -> tuple[OneHotBins, list[Any]]:
+def _discretize(task: Task, max_combinations: float = float("inf")) -> tuple[OneHotBins, list[Any]]:
     """Return the discretized rows, and their bins as PSyKE's features.
 
-    There may be at most `max_combinations` combinations of bins. With the default discretizer, only
-    the most important features are cut.
+    At most `max_combinations` combinations of bins are allowed. The default discretizer cuts only
+    the most important features, so that this limit holds; other discretizers raise a ValueError.
     """
     from psyke.schema import Between, DiscreteFeature, GreaterThan, LessThan
 
     template = task.parameters["discretizer"]
-    usual = Discretizer("tree", min_bin_share=0.05, joint=True)
-    discretizer = usual if template is None else clone(template)
+    default = Discretizer("tree", min_bin_share=0.05, joint=True)
+    discretizer = default if template is None else clone(template)
     cut_points = discretizer.fit(task.extraction.X, task.extraction.predictions).cut_points_
     if template is None:
         combinations = 1
@@ -435,9 +433,9 @@ def _discretized(
     combinations = prod(len(feature.counts) for feature in bins.features)
     if combinations > max_combinations:
         raise ValueError(
-            f"discretizer={template!r} leaves {combinations} combinations of bins, and PSyKE's "
+            f"discretizer={template!r} creates {combinations} combinations of bins, and PSyKE's "
             f"REAL visits all of them; at most {max_combinations} are allowed. Cut fewer features "
-            '(Discretizer("given", cut_points={...})) or less finely, or use REALExtractor.'
+            '(Discretizer("given", cut_points={...})), use fewer bins, or use REALExtractor.'
         )
     features = []
     for j, feature in enumerate(bins.features):
@@ -453,7 +451,7 @@ def _discretized(
 
 
 def _real(task: Task) -> Run:
-    bins, features = _discretized(task, _MOST_COMBINATIONS)
+    bins, features = _discretize(task, _MAX_COMBINATIONS)
     predictor = BinPredictor(task.extraction, task.containment, bins)
     extractor = task.psyke.Extractor.real(predictor, features)
     # Otherwise the class would cache 512 results and their inputs forever.
@@ -462,7 +460,7 @@ def _real(task: Task) -> Run:
 
 
 def _trepan(task: Task) -> Run:
-    bins, features = _discretized(task)
+    bins, features = _discretize(task)
     extractor = task.psyke.Extractor.trepan(
         RowPredictor(task.extraction, task.containment),
         features,
@@ -473,7 +471,7 @@ def _trepan(task: Task) -> Run:
     return Run(extractor, task.with_target(bins.frame))
 
 
-def _grid(task: Task, max_cells: int = _MOST_CELLS["gridex"]) -> Any:
+def _grid(task: Task, max_cells: int = _MAX_CELLS["gridex"]) -> Any:
     from psyke.extraction.hypercubic import Grid
     from psyke.extraction.hypercubic.strategy import AdaptiveStrategy, FixedStrategy
 
@@ -482,20 +480,20 @@ def _grid(task: Task, max_cells: int = _MOST_CELLS["gridex"]) -> Any:
     if thresholds is None:
         strategy = FixedStrategy(int(slices))
     else:
-        pairs = zip(_listed(thresholds), _listed(slices), strict=True)
+        pairs = zip(_as_sequence(thresholds), _as_sequence(slices), strict=True)
         strategy = AdaptiveStrategy(task.ranks(), [(float(low), int(n)) for low, n in pairs])
     cells = prod(strategy.get(name) for name in task.names)
     if cells > max_cells:
         raise ValueError(
-            f"n_slices={slices!r} with importance_threshold={thresholds!r} makes {cells} cells of "
-            f"every box that is cut, and PSyKE visits each of them; at most {max_cells} are "
-            "allowed. Cut fewer features (importance_threshold=0.5, say) or use GridExExtractor, "
-            "which visits only cells with rows."
+            f"n_slices={slices!r} with importance_threshold={thresholds!r} cuts a box into {cells} "
+            f"cells, and PSyKE visits each of them; at most {max_cells} are allowed. Cut fewer "
+            "features (for example, importance_threshold=0.5) or use GridExExtractor, which visits "
+            "only cells with rows."
         )
     return Grid(int(task.parameters["depth"]), strategy)
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _as_sequence(value: Any) -> Sequence[Any]:
     return value if is_sequence(value) else [value]
 
 
@@ -537,7 +535,7 @@ def _hex(task: Task) -> Run:
     task.check_numbers()
     extractor = task.psyke.Extractor.hex(
         task.predictor(),
-        _grid(task, _MOST_CELLS["hex"]),
+        _grid(task, _MAX_CELLS["hex"]),
         min_examples=task.parameters["min_examples"],
         threshold=task.threshold(),
         output=task.target(),
@@ -623,7 +621,7 @@ def _clusters(name: str) -> Callable[[Task], Run]:
 def _ginger(task: Task) -> Run:
     task.check_numbers()
     parameters = task.parameters
-    columns = _chosen(task)
+    columns = _features_to_cut(task)
     widths = np.ptp(task.extraction.X, axis=0)
     extractor = task.psyke.Extractor.ginger(
         task.predictor(),
@@ -650,8 +648,8 @@ def _ginger(task: Task) -> Run:
     )
 
 
-def _chosen(task: Task) -> list[int]:
-    """Return the indices of the features that GInGER cuts."""
+def _features_to_cut(task: Task) -> list[int]:
+    """Return the indices of the features that GInGER cuts, by default the most important ones."""
     names = [str(name) for name in task.extraction.settings["feature_names"]]
     features = task.parameters["features"]
     if features is None:

@@ -76,14 +76,15 @@ class PSyKEExtractor(BaseExtractor):
           does not split them and ignores `max_features`).
         - gridex, gridrex, hex: ``n_slices=2``, ``importance_threshold=None``, ``depth=2``,
           ``threshold=None``, ``min_examples=1``, all as in :class:`GridExExtractor` and
-          :class:`GridRExExtractor`. The default of hex is ``min_examples=0``, because it also fills
-          up cells without rows; hex also has ``output="constant"`` (or ``"linear"``).
+          :class:`GridRExExtractor`. The default of hex is ``min_examples=0``, because it also
+          queries points in cells without rows; hex also has ``output="constant"`` (or
+          ``"linear"``).
         - iter: ``min_update=0.1``, ``n_points=1``, ``max_iterations=600``, ``min_examples=250``,
           ``threshold=None`` (0.1 in classification, half the standard deviation of the predictions
           in regression), ``fill_gaps=True``.
         - cream, exact: ``depth=3``, ``error_threshold=None`` (0.1 in classification, a tenth of the
           standard deviation of the predictions in regression), ``gauss_components=2``,
-          ``ignore_threshold=0.0`` (less important features are left out of the rules),
+          ``ignore_threshold=0.0`` (features with a smaller importance are removed from the rules),
           ``output="constant"`` (or ``"linear"``).
         - divine, cosmik: ``k=5`` (rows whose k nearest neighbors have several classes are set
           aside), ``patience=15``, ``close_to_center=True``; cosmik also ``max_components=4``,

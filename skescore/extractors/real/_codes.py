@@ -26,7 +26,7 @@ _ALL_BITS = 2**64 - 1
 
 @dataclass(frozen=True, eq=False)
 class CodedFeature:
-    """Coding of a feature: cuts or categories, and an example value and a count for each code."""
+    """Encoding of a feature: cuts or categories, and an example value and a count per code."""
 
     cuts: np.ndarray | None
     categories: tuple[Any, ...] | None
@@ -49,7 +49,7 @@ class CodedFeature:
 
 
 def code_numbers(values: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, CodedFeature]:
-    """Code a numeric feature by cut points; the example of a bin is the value of its middle row.
+    """Encode a numeric feature by its bins; the example of a bin is its (lower) median.
 
     Empty bins are merged with their neighbors by dropping cut points.
     """
@@ -67,7 +67,7 @@ def code_numbers(values: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, Code
 def code_categories(
     values: np.ndarray, categories: Sequence[Any]
 ) -> tuple[np.ndarray, CodedFeature]:
-    """Return the codes of a categorical feature."""
+    """Encode a categorical feature."""
     codes = values.astype(_code_type(len(categories)))
     counts = np.bincount(codes, minlength=len(categories))
     examples = np.arange(float(len(categories)))
@@ -109,14 +109,6 @@ class Evidence:
         """Select points by index or mask."""
         return Evidence(self.codes[:, index], self.labels[index], self.weights[index])
 
-    def joined(self, other: Evidence) -> Evidence:
-        """Append the points of `other`."""
-        return Evidence(
-            np.concatenate([self.codes, other.codes], axis=1),
-            np.concatenate([self.labels, other.labels]),
-            np.concatenate([self.weights, other.weights]),
-        )
-
 
 def row_keys(codes: np.ndarray, features: Sequence[CodedFeature]) -> np.ndarray:
     """Return for each row a number that identifies its combination of codes."""
@@ -149,15 +141,15 @@ def distinct_rows(
     return Evidence(codes[:, first], labels[first], weights), first, purity
 
 
-def variants(
+def make_variants(
     codes: np.ndarray, features: Sequence[CodedFeature], max_variants: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return variants of a row for queries of the black box, and masks of their changed codes.
 
     The first variants change one feature to each of its other codes; if there are too many, a
-    pseudorandom selection is returned. The remaining variants, up to `max_variants`, change many
-    features: with a probability of 1/4, 1/2, 3/4 or 1, a feature takes the code of a random row.
-    The random numbers are hashes of the row's codes.
+    pseudorandom selection is returned. The remaining variants, up to `max_variants`, change several
+    features: each feature takes the code of a random row with a probability that cycles through
+    1/4, 1/2, 3/4 and 1. The random numbers are hashes of the row's codes.
     """
     n_features = len(features)
     n_codes = np.array([len(feature.counts) for feature in features])
@@ -173,12 +165,12 @@ def variants(
         )
         changed_feature, other = changed_feature[chosen], other[chosen]
     varying = np.flatnonzero(n_codes > 1)
-    n_many = max_variants - len(changed_feature) if len(varying) else 0
-    changed = np.repeat(codes[None, :].astype(np.intp), len(changed_feature) + n_many, axis=0)
+    n_redrawn = max_variants - len(changed_feature) if len(varying) else 0
+    changed = np.repeat(codes[None, :].astype(np.intp), len(changed_feature) + n_redrawn, axis=0)
     changed[np.arange(len(changed_feature)), changed_feature] = other
     # Each feature has two columns of random numbers; those of constant features are not drawn.
-    is_redrawn = _uniform(key, n_many, varying) < np.resize(_SHARES, n_many)[:, None]
-    drawn = _uniform(key, n_many, n_features + varying)
+    is_redrawn = _uniform(key, n_redrawn, varying) < np.resize(_SHARES, n_redrawn)[:, None]
+    drawn = _uniform(key, n_redrawn, n_features + varying)
     for column_index, j in enumerate(varying.tolist()):
         counts = features[j].counts
         steps = np.cumsum(counts) / counts.sum()
@@ -203,8 +195,8 @@ def _row_key(codes: np.ndarray) -> int:
     number.
     """
     key = 0
-    for mixed_code in mix(codes).tolist():
-        z = ((key ^ mixed_code) + 0x9E3779B97F4A7C15) & _ALL_BITS
+    for hashed_code in mix(codes).tolist():
+        z = ((key ^ hashed_code) + 0x9E3779B97F4A7C15) & _ALL_BITS
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _ALL_BITS
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _ALL_BITS
         key = z ^ (z >> 31)

@@ -16,8 +16,8 @@ from skescore.extractors.real._packed import ClassCounts, CodeLayout, PackedPoin
 
 #: Allowed codes of each feature.
 Premise: TypeAlias = list[np.ndarray]
-#: Counts of points that disagree and agree, for training rows and for queried points.
-Pairs: TypeAlias = list[list[float]]
+#: Counts of covered points that disagree and agree, for training rows and for queried points.
+CoveredCounts: TypeAlias = list[list[float]]
 #: Difference below which gains are regarded as equal.
 _GAIN_TOLERANCE = 1e-9
 #: Largest number of sets of categories that are compared for a literal.
@@ -42,15 +42,15 @@ class PremiseGrower:
         if not queried.n_points:
             return True
         same = queried.equal_to(self.layout, codes)
-        pairs = ClassCounts(self.layout, queried, output).pairs(same[None])[:, 0]
-        return self._is_precise(pairs.tolist())
+        covered = ClassCounts(self.layout, queried, output).count_points(same[None])[:, 0]
+        return self._is_precise(covered.tolist())
 
     def grow(self, codes: np.ndarray, output: int, queried: PackedPoints) -> Premise | None:
-        """Generalize the conjunction of all values of a row as far as the evidence allows.
+        """Generalize the conjunction of all values of a row as long as it stays precise.
 
         Returns None if even the full conjunction is not precise.
         """
-        points = self.rows.joined(queried) if queried.n_points else self.rows
+        points = self.rows.concatenate(queried) if queried.n_points else self.rows
         counts = ClassCounts(self.layout, points, output)
         allowed = np.ones(self.layout.size, dtype=bool)
         allowed[self.layout.n_packed_cells] = False  # the cell without points
@@ -62,11 +62,11 @@ class PremiseGrower:
         self._widen_literals(allowed, sorted(literals), counts)
         return self.layout.premise(allowed)
 
-    def _is_precise(self, pairs: Pairs) -> bool:
+    def _is_precise(self, covered: CoveredCounts) -> bool:
         """Return whether enough points of each kind agree; true for kinds without points."""
         # Shares such as 0.95 are not exact in floating point, so counts are compared.
-        for against, agreeing in pairs:
-            if not agreeing >= self.min_precision * (against + agreeing) * (1 - 1e-12):
+        for disagreeing, agreeing in covered:
+            if not agreeing >= self.min_precision * (disagreeing + agreeing) * (1 - 1e-12):
                 return False
         return True
 
@@ -81,12 +81,12 @@ class PremiseGrower:
         """
         order: list[int] = []
         mask = np.full(counts.sides.shape[1], ~np.uint64(0))
-        pairs = counts.pairs(mask[None])[:, 0]
-        while not self._is_precise(pairs.tolist()):
-            literal = self._best_literal(allowed, codes, counts, mask, pairs)
+        covered = counts.count_points(mask[None])[:, 0]
+        while not self._is_precise(covered.tolist()):
+            literal = self._best_literal(allowed, codes, counts, mask, covered)
             if literal is None:
                 return None
-            j, own_codes, pairs = literal
+            j, own_codes, covered = literal
             allowed[self.layout.cells_of(j)] = own_codes
             order = [*(k for k in order if k != j), j]
             mask = mask & counts.points.satisfying(self.layout, j, own_codes)
@@ -98,7 +98,7 @@ class PremiseGrower:
         codes: np.ndarray,
         counts: ClassCounts,
         mask: np.ndarray,
-        pairs: np.ndarray,
+        covered: np.ndarray,
     ) -> tuple[int, np.ndarray, np.ndarray] | None:
         """Return the feature of the literal with the largest gain, its codes and its counts.
 
@@ -112,11 +112,11 @@ class PremiseGrower:
         ):
             if features:
                 own = codes[features].astype(np.intp)
-                literals.append(kind(features, by_cell[:, cells], own, allowed[cells], pairs))
+                literals.append(kind(features, by_cell[:, cells], own, allowed[cells], covered))
         for j in layout.wide:
             kind = _Intervals if layout.features[j].ordered else _Categories
             tables, own = counts.of_codes(j, mask)[:, None], codes[[j]].astype(np.intp)
-            literals.append(kind([j], tables, own, allowed[None, layout.cells_of(j)], pairs))
+            literals.append(kind([j], tables, own, allowed[None, layout.cells_of(j)], covered))
         candidates = sorted(
             (j, gain, batch, i)
             for batch, own_literals in enumerate(literals)
@@ -138,29 +138,29 @@ class PremiseGrower:
     ) -> list[int]:
         """Drop literals one by one if the rule remains precise without them; return the others."""
         remaining = list(literals)
-        words = self._words(allowed, remaining, counts)
-        pairs = None
+        satisfied = self._points_by_literal(allowed, remaining, counts)
+        covered = None
         for j in literals:
-            if pairs is None:
-                pairs = counts.pairs(_excluded_points(words)).transpose(1, 0, 2)
+            if covered is None:
+                covered = counts.count_points(_excluded_points(satisfied)).transpose(1, 0, 2)
             at = remaining.index(j)
             # Without a literal, the rule also covers the points that only this literal excludes.
-            if self._is_precise((pairs[-1] + pairs[at]).tolist()):
+            if self._is_precise((covered[-1] + covered[at]).tolist()):
                 allowed[self.layout.cells_of(j)] = True
                 del remaining[at]
-                words = np.delete(words, at, axis=0)
-                pairs = None if remaining else pairs
+                satisfied = np.delete(satisfied, at, axis=0)
+                covered = None if remaining else covered
         return remaining
 
-    def _words(
+    def _points_by_literal(
         self, allowed: np.ndarray, features: Sequence[int], counts: ClassCounts
     ) -> np.ndarray:
-        """Return the points that satisfy the literal of each feature."""
-        words = np.empty((len(features), counts.sides.shape[1]), dtype=np.uint64)
+        """Return the points that satisfy the literal of each feature, as bits."""
+        satisfied = np.empty((len(features), counts.sides.shape[1]), dtype=np.uint64)
         for at, j in enumerate(features):
             own_codes = allowed[self.layout.cells_of(j)]
-            words[at] = counts.points.satisfying(self.layout, j, own_codes)
-        return words
+            satisfied[at] = counts.points.satisfying(self.layout, j, own_codes)
+        return satisfied
 
     def _widen_literals(
         self, allowed: np.ndarray, literals: list[int], counts: ClassCounts
@@ -170,9 +170,9 @@ class PremiseGrower:
         The codes that add the largest surplus of agreeing training rows come first. Categories
         without contradicting points are allowed all at once.
         """
-        words = self._words(allowed, literals, counts)
+        satisfied = self._points_by_literal(allowed, literals, counts)
         while literals:
-            extension = self._best_extension(allowed, literals, counts, words)
+            extension = self._best_extension(allowed, literals, counts, satisfied)
             if extension is None:
                 break
             at, codes = extension
@@ -180,10 +180,10 @@ class PremiseGrower:
             allowed[cells][codes] = True
             if allowed[cells].all():
                 literals = [*literals[:at], *literals[at + 1 :]]
-                words = np.delete(words, at, axis=0)
+                satisfied = np.delete(satisfied, at, axis=0)
             else:
-                words[at] |= counts.points.satisfying(
-                    self.layout, literals[at], _flags(codes, self.layout.n_codes[literals[at]])
+                satisfied[at] |= counts.points.satisfying(
+                    self.layout, literals[at], _code_mask(codes, self.layout.n_codes[literals[at]])
                 )
 
     def _best_extension(
@@ -191,28 +191,30 @@ class PremiseGrower:
         allowed: np.ndarray,
         literals: Sequence[int],
         counts: ClassCounts,
-        words: np.ndarray,
+        satisfied: np.ndarray,
     ) -> tuple[int, list[int]] | None:
-        """Return the literal and the codes to allow next; None if no extension is precise."""
-        masks = _excluded_points(words)
-        further = [self._further_codes(allowed[self.layout.cells_of(j)], j) for j in literals]
-        covered, *added = counts.of_code_sets(literals, further, masks)
+        """Return the position of the literal and the codes to add; None if none is precise."""
+        masks = _excluded_points(satisfied)
+        next_codes = [self._next_codes(allowed[self.layout.cells_of(j)], j) for j in literals]
+        covered, *code_counts = counts.of_code_sets(literals, next_codes, masks)
         best_surplus, best_extension = -np.inf, None
-        for at, (j, codes, by_code) in enumerate(zip(literals, further, added, strict=True)):
+        for at, (j, codes, by_code) in enumerate(
+            zip(literals, next_codes, code_counts, strict=True)
+        ):
             extensions = [([code], by_code[i]) for i, code in enumerate(codes)]
             if not self.layout.features[j].ordered:
-                is_free = by_code[:, :, 0].sum(axis=1) == 0
-                if is_free.any():
-                    free = [code for code, flag in zip(codes, is_free, strict=True) if flag]
-                    extensions = [(free, by_code[is_free].sum(axis=0))]
-            for some_codes, pairs in extensions:
-                against, agreeing = pairs[0].tolist()  # the training rows
-                surplus = agreeing - against
-                if surplus > best_surplus and self._is_precise((covered[0] + pairs).tolist()):
-                    best_surplus, best_extension = surplus, (at, some_codes)
+                is_uncontradicted = by_code[:, :, 0].sum(axis=1) == 0
+                if is_uncontradicted.any():
+                    uncontradicted = np.array(codes)[is_uncontradicted].tolist()
+                    extensions = [(uncontradicted, by_code[is_uncontradicted].sum(axis=0))]
+            for added_codes, added in extensions:
+                disagreeing, agreeing = added[0].tolist()  # the training rows
+                surplus = agreeing - disagreeing
+                if surplus > best_surplus and self._is_precise((covered[0] + added).tolist()):
+                    best_surplus, best_extension = surplus, (at, added_codes)
         return best_extension
 
-    def _further_codes(self, own_codes: np.ndarray, feature: int) -> list[int]:
+    def _next_codes(self, own_codes: np.ndarray, feature: int) -> list[int]:
         """Return the codes that may be allowed next."""
         if not self.layout.features[feature].ordered:
             return np.flatnonzero(~own_codes).tolist()
@@ -221,18 +223,18 @@ class PremiseGrower:
         return [code for code in neighbors if 0 <= code < len(own_codes)]
 
 
-def _flags(codes: Sequence[int] | np.ndarray, n_codes: int) -> np.ndarray:
+def _code_mask(codes: Sequence[int] | np.ndarray, n_codes: int) -> np.ndarray:
     result = np.zeros(n_codes, dtype=bool)
     result[codes] = True
     return result
 
 
-def _excluded_points(words: np.ndarray) -> np.ndarray:
+def _excluded_points(satisfied: np.ndarray) -> np.ndarray:
     """Return the points that only one literal excludes, per literal, and last the covered points.
 
     Parameters
     ----------
-    words : ndarray of uint64, shape (n_literals, n_words)
+    satisfied : ndarray of uint64, shape (n_literals, n_words)
         Points that satisfy each literal, as bits.
 
     Returns
@@ -240,10 +242,10 @@ def _excluded_points(words: np.ndarray) -> np.ndarray:
     ndarray of uint64, shape (n_literals + 1, n_words)
         The sets of points, as bits.
     """
-    before = np.bitwise_and.accumulate(words, axis=0)
-    after = np.bitwise_and.accumulate(words[::-1], axis=0)[::-1]
-    result = np.empty((len(words) + 1, words.shape[1]), dtype=np.uint64)
-    result[:-1] = ~words
+    before = np.bitwise_and.accumulate(satisfied, axis=0)
+    after = np.bitwise_and.accumulate(satisfied[::-1], axis=0)[::-1]
+    result = np.empty((len(satisfied) + 1, satisfied.shape[1]), dtype=np.uint64)
+    result[:-1] = ~satisfied
     result[1:-1] &= before[:-1]
     result[:-2] &= after[1:]
     result[-1] = before[-1]
@@ -263,7 +265,7 @@ class _Intervals:
         Codes of the row.
     allowed : ndarray of bool, shape (n_features, n_codes)
         Codes that are allowed so far.
-    pairs : ndarray of shape (2 kinds, 2 sides)
+    covered : ndarray of shape (2 kinds, 2 sides)
         Counts of the points that the premise covers so far.
 
     Attributes
@@ -278,7 +280,7 @@ class _Intervals:
         tables: np.ndarray,
         codes: np.ndarray,
         allowed: np.ndarray,
-        pairs: np.ndarray,
+        covered: np.ndarray,
     ) -> None:
         self.features, self._allowed = features, allowed
         self._n_codes = n_codes = tables.shape[2]
@@ -291,9 +293,11 @@ class _Intervals:
             [(all_codes >= code) & (all_codes < last), (all_codes > first) & (all_codes <= code)],
             axis=1,
         )
-        upto = tables.cumsum(axis=2)  # sums of integers are exact
-        self._counts = np.concatenate([upto, upto[:, :, -1:] - upto + tables], axis=2)
-        self.best_gains, self._best = _best_choices(self._counts, is_valid, pairs)
+        cumulative = tables.cumsum(axis=2)  # sums of integers are exact
+        self._counts = np.concatenate(
+            [cumulative, cumulative[:, :, -1:] - cumulative + tables], axis=2
+        )
+        self.best_gains, self._best = _best_choices(self._counts, is_valid, covered)
 
     def literal(self, at: int, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the allowed codes of the best literal of a feature, and its counts."""
@@ -317,10 +321,10 @@ class _Categories:
         tables: np.ndarray,
         codes: np.ndarray,
         allowed: np.ndarray,
-        pairs: np.ndarray,
+        covered: np.ndarray,
     ) -> None:
         self.features = features
-        scale = np.maximum(1.0, pairs.sum(axis=1))
+        scale = np.maximum(1.0, covered.sum(axis=1))
         counts = tables[0] / scale[0] + tables[1] / scale[1]
         total = counts[..., 0] + counts[..., 1]
         share = np.where(total > 0, counts[..., 1] / np.where(total > 0, total, 1), -1.0)
@@ -335,24 +339,24 @@ class _Categories:
         for row in np.flatnonzero(n_allowed > _MAX_CATEGORY_SETS):
             tried_sizes = np.geomspace(1, n_allowed[row] - 1, _MAX_CATEGORY_SETS).astype(np.intp)
             is_valid[row] &= np.isin(sizes, tried_sizes)
-        self.best_gains, self._best = _best_choices(self._counts, is_valid, pairs)
+        self.best_gains, self._best = _best_choices(self._counts, is_valid, covered)
 
     def literal(self, at: int, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the allowed codes of the best literal of a feature, and its counts."""
         best = self._best[at]
-        return _flags(self._order[at, : best + 1], n_codes), self._counts[:, at, best]
+        return _code_mask(self._order[at, : best + 1], n_codes), self._counts[:, at, best]
 
 
 def _best_choices(
-    counts: np.ndarray, is_valid: np.ndarray, pairs: np.ndarray
+    counts: np.ndarray, is_valid: np.ndarray, covered: np.ndarray
 ) -> tuple[list[float], list[int]]:
     """Return the largest gain of the valid choices of each feature, and the first such choice."""
-    gains = np.where(is_valid, _gains(counts, pairs), -np.inf)
+    gains = np.where(is_valid, _gains(counts, covered), -np.inf)
     at = (gains >= gains.max(axis=1, keepdims=True) - _GAIN_TOLERANCE).argmax(axis=1)
     return gains[np.arange(len(gains)), at].tolist(), at.tolist()
 
 
-def _gains(counts: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def _gains(counts: np.ndarray, covered: np.ndarray) -> np.ndarray:
     """Return FOIL's information gain of each choice, based on the number of training rows.
 
     In shares, training rows and queried points have equal weight, whatever their numbers.
@@ -361,11 +365,11 @@ def _gains(counts: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     ----------
     counts : ndarray of shape (2 kinds, n_features, n_choices, 2 sides)
         Counts of the covered points that satisfy the literal.
-    pairs : ndarray of shape (2 kinds, 2 sides)
+    covered : ndarray of shape (2 kinds, 2 sides)
         Counts of all points that the premise covers so far.
     """
-    scale = np.maximum(1.0, pairs.sum(axis=1))
-    before = pairs[0] / scale[0] + pairs[1] / scale[1]
+    scale = np.maximum(1.0, covered.sum(axis=1))
+    before = covered[0] / scale[0] + covered[1] / scale[1]
     after = counts[0] / scale[0] + counts[1] / scale[1]
     share = np.maximum(after[..., 1], _TINY) / np.maximum(after[..., 0] + after[..., 1], _TINY)
     share_before = np.maximum(before[1], _TINY) / np.maximum(before[0] + before[1], _TINY)

@@ -24,7 +24,7 @@ ROWS, QUERIED = 0, 1
 
 
 class CodeLayout:
-    """Numbers (cells) of the codes of all varying features in one array.
+    """Layout of the codes of all varying features in one array, with one cell per code.
 
     The cells of packed features come first, then one cell without points, then the cells of wide
     features.
@@ -138,7 +138,7 @@ class PackedPoints:
     factors: np.ndarray
     n_points: int
 
-    def joined(self, other: PackedPoints) -> PackedPoints:
+    def concatenate(self, other: PackedPoints) -> PackedPoints:
         """Concatenate the points of both."""
         return PackedPoints(
             np.concatenate([self.cells, other.cells], axis=1),
@@ -149,13 +149,13 @@ class PackedPoints:
         )
 
     def satisfying(self, layout: CodeLayout, feature: int, allowed: np.ndarray) -> np.ndarray:
-        """Return the points that have an allowed code of a feature, as words."""
+        """Return the points that have an allowed code of a feature, as bits."""
         if layout.n_codes[feature] <= _MAX_PACKED_CODES:
             return np.bitwise_or.reduce(self.cells[layout.cells_of(feature)][allowed], axis=0)
         return _packed_bits(allowed[self.wide_codes[layout.wide.index(feature)]])
 
     def matching(self, layout: CodeLayout, premise: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the points that satisfy a premise, as words."""
+        """Return the points that satisfy a premise, as bits."""
         result = np.full(self.cells.shape[1], ~np.uint64(0))
         for j in layout.varying:
             if not premise[j].all():
@@ -163,7 +163,7 @@ class PackedPoints:
         return result
 
     def equal_to(self, layout: CodeLayout, codes: np.ndarray) -> np.ndarray:
-        """Return the points with exactly the codes of a row, as words."""
+        """Return the points with exactly the codes of a row, as bits."""
         own_cells = [layout.cells_of(j).start + int(codes[j]) for j in layout.packed]
         result = np.bitwise_and.reduce(self.cells[own_cells], axis=0, initial=~np.uint64(0))
         if layout.wide:
@@ -192,11 +192,11 @@ class ClassCounts:
         self.layout = layout
         self.points = points
         agreeing = points.classes[output]
-        against = np.bitwise_or.reduce(points.classes, axis=0) & ~agreeing
-        self.sides = np.stack([against, agreeing])
+        disagreeing = np.bitwise_or.reduce(points.classes, axis=0) & ~agreeing
+        self.sides = np.stack([disagreeing, agreeing])
         self._factors = points.exact_factors()
 
-    def pairs(self, masks: np.ndarray) -> np.ndarray:
+    def count_points(self, masks: np.ndarray) -> np.ndarray:
         """Return counts of sets of points, shape (2 kinds, n_sets, 2 sides)."""
         counts = _weights_of(masks[:, None] & self.sides, self._factors)
         return counts.transpose(2, 0, 1)
@@ -231,34 +231,34 @@ class ClassCounts:
     def of_code_sets(
         self, features: Sequence[int], codes: Sequence[Sequence[int]], masks: np.ndarray
     ) -> list[np.ndarray]:
-        """Return counts of points by given codes of features, each within a set of points.
+        """Count points by codes of several features, each feature within its own set of points.
 
         Parameters
         ----------
         features : sequence of int
             The features.
         codes : sequence of sequence of int
-            Codes of each feature.
+            Codes of each feature that are counted.
         masks : ndarray of uint64, shape (n_features + 1, n_words)
-            Set of points for each feature, and a further set.
+            Set of points for each feature, and an additional set.
 
         Returns
         -------
         list of ndarray of shape (n_codes, 2 kinds, 2 sides)
-            Counts of the further set, as if it had one code, then those of each feature.
+            Counts of the additional set, as if it had one code, and then those of each feature.
         """
         layout = self.layout
         is_packed = [layout.n_codes[j] <= _MAX_PACKED_CODES for j in features]
-        own_codes = [some if flag else [] for some, flag in zip(codes, is_packed, strict=True)]
-        sizes = [len(some) for some in own_codes]
+        packed_codes = [own if flag else [] for own, flag in zip(codes, is_packed, strict=True)]
+        sizes = [len(own) for own in packed_codes]
         cells = [
             layout.cells_of(j).start + code
-            for j, some in zip(features, own_codes, strict=True)
-            for code in some
+            for j, own in zip(features, packed_codes, strict=True)
+            for code in own
         ]
         owners = np.repeat(np.arange(len(features)), sizes)
         sets = np.concatenate([masks[-1:], self.points.cells[cells] & masks[owners]])
-        counts = self.pairs(sets).transpose(1, 0, 2)
+        counts = self.count_points(sets).transpose(1, 0, 2)
         result = np.split(counts, np.cumsum([1, *sizes])[:-1])
         for at, (j, flag) in enumerate(zip(features, is_packed, strict=True)):
             if not flag:

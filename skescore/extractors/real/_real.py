@@ -22,7 +22,7 @@ from skescore.extractors.real._codes import (
     Evidence,
     code_rows,
     distinct_rows,
-    variants,
+    make_variants,
 )
 from skescore.extractors.real._growth import Premise, PremiseGrower
 from skescore.extractors.real._packed import QUERIED, ROWS, CodeLayout, PackedPoints
@@ -90,9 +90,9 @@ class REALExtractor(BaseExtractor):
        :math:`n_{jc}(x_j)` is the number of rows of the row's class c in the same bin of feature j.
        A row is skipped if a rule of its class covers it, or if the predictions of rows with the
        same codes differ too often for `min_precision`.
-    3. The black box is queried once for variants of the row: first with one feature moved to each
-       of its other bins (to the value of the bin's middle row), then with several features from
-       other rows. The variants are determined by a hash of the row, so nothing is random. Their
+    3. The black box is queried once for variants of the row. In the first variants, one feature
+       takes the median value of another bin; in the others, several features take values of other
+       rows. The variants are determined by a hash of the row, so nothing is random. Their
        predictions are also used for later rules.
     4. Literals of the row are added by descending FOIL gain on rows and queried points until the
        rule is precise. Literals that are not needed for the precision are dropped. Then intervals
@@ -191,25 +191,25 @@ class REALExtractor(BaseExtractor):
         sharing = None
         if self.discretizer is None:  # the default cuts depend on the features
             sharing = Sharing.of(extraction)
-        chosen = once(
+        selected = once(
             sharing,
             ("REAL's features", self.n_features_to_select),
             lambda: extraction.important_features(self.n_features_to_select),
         )
-        if sharing is not None and len(chosen) < extraction.X.shape[1]:
-            sharing = sharing.with_scope(digest(chosen))
-        coded = once(sharing, "REAL's rows", lambda: self._coded(extraction, chosen))
+        if sharing is not None and len(selected) < extraction.X.shape[1]:
+            sharing = sharing.with_scope(digest(selected))
+        coded = once(sharing, "REAL's rows", lambda: self._code_rows(extraction, selected))
         # A copy, so that extractors do not share the fitted object.
         self.discretizer_ = copy.deepcopy(coded.discretizer)
         maker = RuleMaker(extraction, coded, self.min_precision, self.n_variants, sharing)
-        premises, outputs = maker.make(self.max_candidates, self.tolerance)
+        premises, outputs = maker.grow_rules(self.max_candidates, self.tolerance)
         self.n_rules_made_ = len(premises)
         if self.subsumption:
-            unsubsumed = np.flatnonzero(~subsumed(premises, outputs))
+            unsubsumed = np.flatnonzero(~find_subsumed(premises, outputs))
             premises, outputs = [premises[i] for i in unsubsumed], outputs[unsubsumed]
         classes, rules = extraction.settings["classes"], []
-        listed = best_list(maker.layout, maker.rows, premises, outputs, self.tolerance)
-        for number, counts in listed[: self.max_rules]:
+        ordered_rules = order_rules(maker.layout, maker.rows, premises, outputs, self.tolerance)
+        for number, counts in ordered_rules[: self.max_rules]:
             conditions = [
                 feature.condition(j, allowed)
                 for j, (feature, allowed) in enumerate(
@@ -221,7 +221,7 @@ class REALExtractor(BaseExtractor):
             rules.append(Rule(tuple(conditions), classes[outputs[number]], statistics))
         return RuleSet(rules, ordered=True, **extraction.settings)
 
-    def _coded(self, extraction: Extraction, chosen: np.ndarray) -> CodedRows:
+    def _code_rows(self, extraction: Extraction, selected: np.ndarray) -> CodedRows:
         """Replace values by codes, and group rows with equal codes and predictions."""
         assert extraction.classes is not None
         discretizer = self._fitted_discretizer(extraction)
@@ -229,9 +229,9 @@ class REALExtractor(BaseExtractor):
         if discretizer is not None:
             numeric = (j for j in range(n_features) if j not in extraction.categories)
             cuts = dict(zip(numeric, discretizer.cut_points_, strict=True))
-        categories = {j: v for j, v in extraction.categories.items() if j in chosen}
+        categories = {j: v for j, v in extraction.categories.items() if j in selected}
         # A feature without cuts has a single code and occurs in no rule.
-        cuts = {j: cuts[j] if j in chosen and j in cuts else _NO_CUTS for j in range(n_features)}
+        cuts = {j: cuts[j] if j in selected and j in cuts else _NO_CUTS for j in range(n_features)}
         codes, features = code_rows(extraction.X, cuts, categories)
         rows, first, purity = distinct_rows(
             codes, features, extraction.predictions, len(extraction.classes)
@@ -248,9 +248,9 @@ class REALExtractor(BaseExtractor):
         if hasattr(self, "feature_names_in_"):
             names = [extraction.settings["feature_names"][j] for j in numeric]
             numbers = pd.DataFrame(numbers, columns=names, copy=False)
-        usual = Discretizer("tree", min_bin_share=0.05, joint=True)
-        fresh = usual if self.discretizer is None else clone(self.discretizer)
-        return fresh.fit(numbers, extraction.predictions)
+        default = Discretizer("tree", min_bin_share=0.05, joint=True)
+        discretizer = default if self.discretizer is None else clone(self.discretizer)
+        return discretizer.fit(numbers, extraction.predictions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,9 +279,12 @@ class CodedRows:
 
 @dataclass(frozen=True, eq=False)
 class GrowthStep:
-    """Result for one row: uncovered weight before the step, number of queries, and the rule."""
+    """Result for one row: uncovered weight before the step, number of queries, and the rule.
 
-    waited: float
+    `premise` is None if no precise rule was found.
+    """
+
+    uncovered_weight: float
     n_queries: int
     premise: tuple[np.ndarray, ...] | None
     output: int
@@ -292,7 +295,7 @@ class Progress:
     """Finished steps, uncovered rows, and queried points."""
 
     steps: tuple[GrowthStep, ...]
-    waiting: np.ndarray
+    uncovered: np.ndarray
     queried: PackedPoints
 
 
@@ -324,10 +327,12 @@ class RuleMaker:
         )
         self._grower = PremiseGrower(self.layout, self.rows, min_precision)
 
-    def make(self, max_rules: int | None, tolerance: float) -> tuple[list[Premise], np.ndarray]:
+    def grow_rules(
+        self, max_rules: int | None, tolerance: float
+    ) -> tuple[list[Premise], np.ndarray]:
         """Grow rules until few enough rows are uncovered; return their premises and classes."""
         weights, oracle = self._coded.rows.weights, self._extraction.oracle
-        max_waiting = tolerance * weights.sum()
+        max_uncovered = tolerance * weights.sum()
         key = "REAL's steps", self._min_precision, self._n_queries
         progress = once(self._sharing, key, self._start)
         n_shared_steps = len(progress.steps)
@@ -337,13 +342,15 @@ class RuleMaker:
         while max_rules is None or len(premises) < max_rules:
             check_deadline()
             is_new = number == len(progress.steps)
-            waiting_weight = (
-                weights[progress.waiting].sum() if is_new else progress.steps[number].waited
+            uncovered_weight = (
+                weights[progress.uncovered].sum()
+                if is_new
+                else progress.steps[number].uncovered_weight
             )
-            if not waiting_weight > max_waiting:
+            if not uncovered_weight > max_uncovered:
                 break
             if is_new:
-                progress = self._go_on(progress, float(waiting_weight))
+                progress = self._grow_next(progress, float(uncovered_weight))
             elif progress.steps[number].n_queries:
                 oracle.count_again(progress.steps[number].n_queries)
             step = progress.steps[number]
@@ -357,32 +364,32 @@ class RuleMaker:
 
     def _start(self) -> Progress:
         coded = self._coded
-        waiting = np.argsort(-coded.typicality(), kind="stable")
-        waiting = waiting[coded.purity[waiting] >= self._min_precision * (1 - 1e-12)]
+        uncovered = np.argsort(-coded.typicality(), kind="stable")
+        uncovered = uncovered[coded.purity[uncovered] >= self._min_precision * (1 - 1e-12)]
         no_rows = coded.rows.part(np.empty(0, dtype=np.intp))
         no_points = self.layout.pack(no_rows, self._n_classes, QUERIED)
-        return Progress((), waiting, no_points)
+        return Progress((), uncovered, no_points)
 
-    def _go_on(self, progress: Progress, waited: float) -> Progress:
-        """Grow a rule from the next row."""
+    def _grow_next(self, progress: Progress, uncovered_weight: float) -> Progress:
+        """Grow a rule from the next uncovered row."""
         rows, queried = self._coded.rows, progress.queried
-        seed, waiting = progress.waiting[0], progress.waiting[1:]
+        seed, uncovered = progress.uncovered[0], progress.uncovered[1:]
         codes, output = rows.codes[:, seed], int(rows.labels[seed])
-        step = GrowthStep(waited, 0, None, output)
+        step = GrowthStep(uncovered_weight, 0, None, output)
         # Points that were queried for other rows may already contradict the full conjunction.
         if self._grower.allows(codes, output, queried):
             new = self._query(codes, int(self._coded.first[seed]))
-            queried = queried.joined(new) if new.n_points else queried
+            queried = queried.concatenate(new) if new.n_points else queried
             premise = self._grower.grow(codes, output, queried)
             step = replace(step, n_queries=new.n_points)
             if premise is not None:  # None if the black box contradicts the full conjunction
                 step = replace(step, premise=tuple(premise))
-                is_covered = rows.labels[waiting] == output
+                is_covered = rows.labels[uncovered] == output
                 for j in self.layout.varying:
                     if not premise[j].all():
-                        is_covered &= premise[j][rows.codes[j][waiting]]
-                waiting = waiting[~is_covered]
-        return Progress((*progress.steps, step), waiting, queried)
+                        is_covered &= premise[j][rows.codes[j][uncovered]]
+                uncovered = uncovered[~is_covered]
+        return Progress((*progress.steps, step), uncovered, queried)
 
     def _query(self, codes: np.ndarray, row: int) -> PackedPoints:
         """Query the black box for variants of a row."""
@@ -395,7 +402,7 @@ class RuleMaker:
                 self._extraction.oracle.count_again(shared_points.n_points)
             return shared_points
         features, X = self._coded.features, self._extraction.X
-        changed, differs = variants(codes, features, self._n_queries)
+        changed, differs = make_variants(codes, features, self._n_queries)
         points = np.repeat(X[row][None, :], len(changed), axis=0)
         for j in self.layout.varying:
             at = differs[:, j]
@@ -410,10 +417,10 @@ class RuleMaker:
         return new
 
 
-def subsumed(premises: Sequence[Premise], outputs: np.ndarray) -> np.ndarray:
+def find_subsumed(premises: Sequence[Premise], outputs: np.ndarray) -> np.ndarray:
     """Return for each rule whether another rule of the same class covers its whole region.
 
-    Among rules with the same premise only the first is not subsumed.
+    Of several rules with the same premise, all but the first are subsumed.
     """
     if not premises:
         return np.zeros(0, dtype=bool)
@@ -426,7 +433,7 @@ def subsumed(premises: Sequence[Premise], outputs: np.ndarray) -> np.ndarray:
     return np.asarray((is_within & (~is_same | is_later)).any(axis=1))
 
 
-def best_list(
+def order_rules(
     layout: CodeLayout,
     rows: PackedPoints,
     premises: Sequence[Premise],
@@ -435,9 +442,9 @@ def best_list(
 ) -> list[tuple[int, np.ndarray]]:
     """Select and order rules greedily for a list in which the first matching rule predicts.
 
-    The next rule has the largest surplus of correct over wrong predictions among the uncovered
-    rows; the first of equally good rules is used. A share `tolerance` of the rows may remain
-    uncovered. Each rule is returned with the class counts of the rows that no earlier rule covers.
+    The next rule has the largest surplus of correct over wrong predictions on the uncovered rows;
+    ties go to the first rule. A share `tolerance` of the rows may remain uncovered. Each rule is
+    returned with the class counts of its rows that no earlier rule covers.
     """
     all_rows = np.bitwise_or.reduce(rows.classes, axis=0)
     max_uncovered = tolerance * rows.weigh(all_rows)[ROWS]

@@ -20,12 +20,12 @@ from skescore.extractors.real._codes import (
     code_categories,
     code_numbers,
     distinct_rows,
+    make_variants,
     row_keys,
-    variants,
 )
 from skescore.extractors.real._growth import PremiseGrower
 from skescore.extractors.real._packed import QUERIED, ROWS, CodeLayout
-from skescore.extractors.real._real import best_list, subsumed
+from skescore.extractors.real._real import find_subsumed, order_rules
 from skescore.rules import Interval, OneOf
 
 # --- codes, compared with plain loops ---
@@ -94,7 +94,7 @@ def test_distinct_rows_equal_counter(monkeypatch, largest_key):
 def test_variants_start_with_all_single_changes():
     features = [feature_of(3), feature_of(1), feature_of(4, ordered=False)]
     row = np.array([1, 0, 3], dtype=np.uint8)
-    changed, differs = variants(row, features, 45)
+    changed, differs = make_variants(row, features, 45)
     singles = [[0, 0, 3], [2, 0, 3], [1, 0, 0], [1, 0, 1], [1, 0, 2]]
     assert changed.shape == (45, 3)
     assert changed[:5].tolist() == singles
@@ -104,18 +104,18 @@ def test_variants_start_with_all_single_changes():
     assert set(map(tuple, changed.tolist())) == {
         (a, 0, b) for a in range(3) for b in range(4)
     }  # with this many changes, all combinations occur
-    few, _ = variants(row, features, 3)
+    few, _ = make_variants(row, features, 3)
     assert len(set(map(tuple, few.tolist()))) == 3
     assert all(row in singles for row in few.tolist())
-    assert len(variants(row, features, 0)[0]) == 0
-    assert len(variants(np.array([0]), [feature_of(1)], 20)[0]) == 0  # nothing to change
-    again, _ = variants(row, features, 45)
+    assert len(make_variants(row, features, 0)[0]) == 0
+    assert len(make_variants(np.array([0]), [feature_of(1)], 20)[0]) == 0  # nothing to change
+    again, _ = make_variants(row, features, 45)
     np.testing.assert_array_equal(changed, again)
 
 
 def test_variants_draw_codes_in_proportion_to_rows():
     features = [feature_of(2), feature_of(3, counts=[70, 0, 30])]
-    changed, _ = variants(np.array([0, 0]), features, 8003)
+    changed, _ = make_variants(np.array([0, 0]), features, 8003)
     drawn = np.bincount(changed[3:, 1], minlength=3)
     assert drawn[1] == 0
     # On average 62.5 % of the variants draw the feature anew, and 30 % of those another code.
@@ -145,7 +145,7 @@ def test_variants_equal_plain_loops(sizes, n_most, data):
                 shares = np.cumsum(feature.counts) / feature.counts.sum()
                 point[j] = int((shares[:-1] <= uniform[len(sizes) + j]).sum())
         expected.append(point)
-    assert variants(row, features, n_most)[0].tolist() == expected
+    assert make_variants(row, features, n_most)[0].tolist() == expected
 
 
 # --- growth of a rule, compared with plain loops ---
@@ -209,11 +209,11 @@ def test_packed_points_count_weights(made, factor, max_packed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_packed, "_MAX_PACKED_CODES", max_packed)
         layout, packed_rows, packed_queried = packed(features, rows, queried)
-        points = packed_rows.joined(packed_queried)
+        points = packed_rows.concatenate(packed_queried)
         premise = [np.arange(len(f.counts)) != len(f.counts) - 1 for f in features]
         premise = [allowed if allowed.any() else ~allowed for allowed in premise]
         counts = _packed.ClassCounts(layout, points, 1)
-        pairs = counts.pairs(points.matching(layout, premise)[None])[:, 0]
+        pairs = counts.count_points(points.matching(layout, premise)[None])[:, 0]
     for pair, evidence in zip(pairs.tolist(), (rows, queried), strict=True):
         covered = [(a, w) for *row, a, w in listed(evidence) if holds_for(premise, row)]
         assert pair == [sum(w for a, w in covered if a == output) for output in (0, 1)]
@@ -375,7 +375,9 @@ def test_grown_rules_are_precise_on_rows(monkeypatch, min_precision):
     def watched(self, codes, output, queried):
         premise = grow(self, codes, output, queried)
         covered = queried.matching(self.layout, premise)
-        pair = _packed.ClassCounts(self.layout, queried, output).pairs(covered[None])[QUERIED, 0]
+        pair = _packed.ClassCounts(self.layout, queried, output).count_points(covered[None])[
+            QUERIED, 0
+        ]
         grown_rules.append((premise, output, pair))
         return premise
 
@@ -418,7 +420,7 @@ def test_subsumption_equals_set_inclusion():
     points = [
         {(a, b) for a in range(2) for b in range(3) if holds_for(p, (a, b))} for p in premises
     ]
-    is_subsumed = subsumed(premises, outputs)
+    is_subsumed = find_subsumed(premises, outputs)
     for i, mine in enumerate(points):
         expected = any(
             outputs[i] == outputs[j] and (mine < other or (mine == other and j < i))
@@ -429,7 +431,7 @@ def test_subsumption_equals_set_inclusion():
 
 def test_subsumption_parameter_keeps_subsumed_rules(monkeypatch):
     calls = []
-    monkeypatch.setattr(_real, "subsumed", lambda *a: calls.append(a) or subsumed(*a))
+    monkeypatch.setattr(_real, "find_subsumed", lambda *a: calls.append(a) or find_subsumed(*a))
     X, y = load_iris(return_X_y=True)
     REALExtractor(KNeighborsClassifier(9)).fit(X, y)
     assert calls
@@ -463,6 +465,6 @@ def test_best_list_equals_plain_loops(tolerance):
         left.remove(best[1])
         waiting = [p for p in waiting if not holds_for(premises[best[1]], p[:3])]
     layout = CodeLayout([feature_of(3)] * 3)
-    result = best_list(layout, layout.pack(rows, 3, ROWS), premises, outputs, tolerance)
+    result = order_rules(layout, layout.pack(rows, 3, ROWS), premises, outputs, tolerance)
     assert [(i, counts.tolist()) for i, counts in result] == expected
     assert len(expected) > 2
