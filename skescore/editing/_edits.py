@@ -26,7 +26,7 @@ from skescore.editing._premises import (
     without_feature,
 )
 from skescore.rules import Condition, Fallback, Interval, Missing, OneOf, Rule, RuleSet
-from skescore.rules._rule import combined
+from skescore.rules._rule import combine_statistics
 
 
 def apply_edit(rules: RuleSet, edit: Mapping[str, Any]) -> RuleSet:
@@ -239,7 +239,7 @@ def _merge(rules: RuleSet, first: int, second: int) -> RuleSet:
             "give both the same output with set_output first."
         )
     premise = hull_of(rules, a.conditions, b.conditions)
-    merged = Rule(premise, output, combined(a.statistics, b.statistics), a.weight)
+    merged = Rule(premise, output, combine_statistics(a.statistics, b.statistics), a.weight)
     result = [merged if i == one else rule for i, rule in enumerate(rules) if i != other]
     return rules.replace(rules=result)
 

@@ -70,9 +70,9 @@ class BoxTable:
             flags.flags.writeable = False
             object.__setattr__(self, "missing", flags)
         is_closed = self.lower_closed & self.upper_closed
-        filled = (self.lower < self.upper) | ((self.lower == self.upper) & is_closed)
-        if not filled.all():
-            row, feature = np.argwhere(~filled)[0].tolist()
+        is_nonempty = (self.lower < self.upper) | ((self.lower == self.upper) & is_closed)
+        if not is_nonempty.all():
+            row, feature = np.argwhere(~is_nonempty)[0].tolist()
             raise ValueError(
                 f"Box {row} holds no number along feature {feature}: "
                 f"lower={self.lower[row, feature].item()!r}, "
@@ -97,7 +97,7 @@ class BoxTable:
 
     @classmethod
     def from_intervals(cls, rules: Sequence[Sequence[Interval]], n_features: int) -> BoxTable:
-        """Collect the intervals of many rules."""
+        """Convert the intervals of many rules to arrays."""
         shape = (len(rules), n_features)
         lower, upper = np.full(shape, -np.inf), np.full(shape, np.inf)
         lower_closed, upper_closed, missing = (np.zeros(shape, bool) for _ in range(3))
@@ -190,7 +190,7 @@ def accepted_states(
 def nearest_box(
     boxes: BoxTable, X: np.ndarray, scale: np.ndarray, penalties: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the index of the nearest box for each row; the first of equally near boxes.
+    """Return the index of the nearest box for each row; ties go to the first box.
 
     Distances are divided by `scale`; features with scale 0 and missing values are ignored.
     `penalties`, of shape (n_rows, n_rules), are added to the squared distances.
@@ -201,28 +201,28 @@ def nearest_box(
     size = max(1, int(4e6 // (len(boxes) * max(1, len(used)))))
     for begin in range(0, len(X), size):
         rows = X[begin : begin + size, used][:, None, :]
-        part = np.zeros((len(rows), len(boxes)))
+        penalty = np.zeros((len(rows), len(boxes)))
         if penalties is not None:
-            part = penalties[begin : begin + size]
+            penalty = penalties[begin : begin + size]
         with np.errstate(over="ignore", invalid="ignore"):
             gap = np.maximum(np.maximum(lower - rows, rows - upper), 0)
             # The distance of an infinite value from an unbounded side is 0.
             np.nan_to_num(gap, copy=False, nan=0.0, posinf=math.inf)
             # Squares are added by feature, so ties do not depend on the order of additions.
-            total = part.copy()
+            total = penalty.copy()
             for k in range(len(used)):
                 total += (gap[:, :, k] / scale[k]) * (gap[:, :, k] / scale[k])
         result[begin : begin + size] = total.argmin(axis=1)
         smallest = total.min(axis=1)
-        beyond = np.flatnonzero((smallest == 0) | (smallest > _LARGEST_SQUARE))
-        if len(beyond):
-            distances = _scaled_distances(rows[beyond], lower, upper, scale, part[beyond])
-            result[begin + beyond] = distances.argmin(axis=1)
+        inexact = np.flatnonzero((smallest == 0) | (smallest > _MAX_SQUARE))
+        if len(inexact):
+            distances = _scaled_distances(rows[inexact], lower, upper, scale, penalty[inexact])
+            result[begin + inexact] = distances.argmin(axis=1)
     return result
 
 
 #: Limit above which sums of squares are compared by mantissa and exponent.
-_LARGEST_SQUARE = 1e300
+_MAX_SQUARE = 1e300
 
 
 def _scaled_distances(
@@ -238,11 +238,11 @@ def _scaled_distances(
         unit, unit_power = np.frexp(scale)
         size, power = size / unit, power.astype(np.int64) + long - unit_power
         power = np.where(size == 0, -huge_power, np.where(np.isinf(size), huge_power, power))
-        extra = np.where(penalties > 0, np.frexp(penalties)[1] // 2, -huge_power)
-        greatest = np.max(power, axis=2, initial=-huge_power)
-        first = np.maximum(greatest, extra).min(axis=1, keepdims=True)
-        total = np.ldexp(penalties, np.clip(-2 * first, -2000, 2000).astype(np.int32))
-        shift = np.clip(power - first[:, :, None], -2000, 2000).astype(np.int32)
+        penalty_power = np.where(penalties > 0, np.frexp(penalties)[1] // 2, -huge_power)
+        largest = np.max(power, axis=2, initial=-huge_power)
+        row_power = np.maximum(largest, penalty_power).min(axis=1, keepdims=True)
+        total = np.ldexp(penalties, np.clip(-2 * row_power, -2000, 2000).astype(np.int32))
+        shift = np.clip(power - row_power[:, :, None], -2000, 2000).astype(np.int32)
         for k in range(size.shape[2]):
             total += np.ldexp(size[:, :, k], shift[:, :, k]) ** 2
     return np.asarray(total)

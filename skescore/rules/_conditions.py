@@ -188,8 +188,8 @@ def with_missing(condition: Interval | OneOf | Missing, accepts_missing: bool) -
         return condition
     if isinstance(condition, Missing):
         return None
-    changed = replace(condition, missing=not condition.missing)
-    return changed if truth_table(changed).missing == accepts_missing else None
+    flipped = replace(condition, missing=not condition.missing)
+    return flipped if truth_table(flipped).missing == accepts_missing else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,22 +404,24 @@ class OneOf:
         kinds = {isinstance(value, str) for value in self.values}
         if missing.all():
             return
-        numbers = column.dtype.kind in "biuf"
-        held = "string"
+        is_numeric = column.dtype.kind in "biuf"
+        kind = "string"
         if column.dtype.kind == "O":
-            held = pd.api.types.infer_dtype(column, skipna=True)
-        if held.startswith(("date", "time", "bytes", "period", "interval")):
+            kind = pd.api.types.infer_dtype(column, skipna=True)
+        if kind.startswith(("date", "time", "bytes", "period", "interval")):
             raise ValueError(
                 f"Rules compare x{self.feature} with numbers or strings such as "
-                f"{self.values[0]!r}, but it holds {held} such as {column[~missing][0]!r}. "
+                f"{self.values[0]!r}, but it holds {kind} such as {column[~missing][0]!r}. "
                 "Convert that column to numbers or strings."
             )
-        ours, theirs = ("strings", "numbers") if kinds == {True} else ("numbers", "strings")
-        if len(kinds) == 1 and numbers == (theirs == "numbers") and (numbers or held == "string"):
+        in_rules, in_column = ("strings", "numbers") if kinds == {True} else ("numbers", "strings")
+        is_mismatch = len(kinds) == 1 and is_numeric == (in_column == "numbers")
+        if is_mismatch and (is_numeric or kind == "string"):
             warnings.warn(
-                f"Rules compare x{self.feature} with {ours} such as {self.values[0]!r}, but it "
-                f"holds {theirs} such as {python_value(column[~missing][0])!r}, which never equal "
-                f"{ours}. Convert that column to {ours}, or use {theirs} in the rules.",
+                f"Rules compare x{self.feature} with {in_rules} such as {self.values[0]!r}, but it "
+                f"holds {in_column} such as {python_value(column[~missing][0])!r}, which never "
+                f"equal {in_rules}. Convert that column to {in_rules}, or use {in_column} in the "
+                "rules.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -685,19 +687,21 @@ def normalize(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     and ``is missing`` is the only condition on its feature.
     """
     nontrivial = [c for c in conditions if not _check_condition(c).is_trivial]
-    allowed: dict[int, bool] = {}
+    accepts_missing: dict[int, bool] = {}
     for condition in nontrivial:
         if isinstance(condition, Interval | OneOf | Missing):
-            allows = truth_table(condition).missing
-            allowed[condition.feature] = allowed.get(condition.feature, True) and allows
+            accepts = truth_table(condition).missing
+            accepts_missing[condition.feature] = (
+                accepts_missing.get(condition.feature, True) and accepts
+            )
     intervals: dict[int, Interval | Missing] = {}
-    marked: dict[int, Missing] = {}
-    further: list[Condition] = []
+    missing_tests: dict[int, Missing] = {}
+    other_conditions: list[Condition] = []
     for condition in nontrivial:
         if (
             isinstance(condition, Interval | OneOf)
             and truth_table(condition).missing
-            and not allowed[condition.feature]
+            and not accepts_missing[condition.feature]
         ):
             condition = with_missing(condition, False) or condition
         if isinstance(condition, Interval):
@@ -705,27 +709,29 @@ def normalize(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
             if isinstance(interval, Interval) and interval is not condition:
                 intervals[condition.feature] = interval.intersect(condition)
         elif isinstance(condition, Missing):
-            if not condition.negated and not allowed[condition.feature]:
+            if not condition.negated and not accepts_missing[condition.feature]:
                 raise ValueError(
                     f"Feature {condition.feature} would have to be both missing and known, so the "
                     "conditions can never hold together. Remove one of them."
                 )
-            marked[condition.feature] = condition
-        elif condition not in further:
-            further.append(condition)
-    if any(allowed.values()):
+            missing_tests[condition.feature] = condition
+        elif condition not in other_conditions:
+            other_conditions.append(condition)
+    if any(accepts_missing.values()):
         # A feature that must be missing has no other condition.
-        marked |= {f: c for f, c in intervals.items() if isinstance(c, Missing)}
-        alone = {f for f, c in marked.items() if not c.negated}
-        intervals = {f: c for f, c in intervals.items() if f not in alone}
-        further = [c for c in further if not (isinstance(c, OneOf) and c.feature in alone)]
-    if marked:
-        listed = {c.feature for c in further if isinstance(c, OneOf)}
-        marked = {
-            f: c for f, c in marked.items() if not (c.negated and (f in listed or f in intervals))
-        }
+        missing_tests |= {f: c for f, c in intervals.items() if isinstance(c, Missing)}
+        must_be_missing = {f for f, c in missing_tests.items() if not c.negated}
+        intervals = {f: c for f, c in intervals.items() if f not in must_be_missing}
+        other_conditions = [
+            c
+            for c in other_conditions
+            if not (isinstance(c, OneOf) and c.feature in must_be_missing)
+        ]
+    if missing_tests:
+        tested = {*intervals, *(c.feature for c in other_conditions if isinstance(c, OneOf))}
+        missing_tests = {f: c for f, c in missing_tests.items() if not (c.negated and f in tested)}
     return (
         *(intervals[feature] for feature in sorted(intervals)),
-        *(marked[feature] for feature in sorted(marked)),
-        *further,
+        *(missing_tests[feature] for feature in sorted(missing_tests)),
+        *other_conditions,
     )

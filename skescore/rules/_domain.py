@@ -78,10 +78,10 @@ class Domain:
                 raise ValueError(
                     f"A domain needs lower <= upper, got {low!r} and {high!r} for feature {j}."
                 )
-        object.__setattr__(self, "categories", self._checked_categories())
-        object.__setattr__(self, "missing", self._checked_missing())
+        object.__setattr__(self, "categories", self._check_categories())
+        object.__setattr__(self, "missing", self._check_missing())
 
-    def _checked_missing(self) -> tuple[float, ...]:
+    def _check_missing(self) -> tuple[float, ...]:
         shares = tuple(check_number("missing", share) for share in self.missing)
         if not shares:
             return (0.0,) * len(self.lower)
@@ -97,7 +97,7 @@ class Domain:
                 )
         return shares
 
-    def _checked_categories(self) -> tuple[tuple[int, tuple[Any, ...]], ...]:
+    def _check_categories(self) -> tuple[tuple[int, tuple[Any, ...]], ...]:
         pairs: dict[int, tuple[Any, ...]] = {}
         for feature, labels in self.categories:
             feature = check_feature(feature)

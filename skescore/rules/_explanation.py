@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["Change", "CheckedCondition", "Counterfactual", "Explanation", "MatchingRule", "explain"]
 
 
-#: Numbers of changed rows that are predicted at a time and in the whole search for pairs.
+#: Numbers of changed rows that are predicted at a time, and in the whole search for pairs.
 _BATCH, _COMBINED = 1 << 10, 1 << 14
-#: Largest distance of a value from a bound, as a share of the feature's range, to save digits.
-_BEYOND = 0.01
+#: Largest distance of a new value from the bound that it passes, as a share of the feature's range.
+#: A larger distance allows values with fewer digits.
+_MAX_OVERSHOOT = 0.01
 
 
 @dataclass(frozen=True)
@@ -86,36 +87,36 @@ class CounterfactualSearch:
         used: set[int] = set()
         self.cuts: dict[int, set[float]] = {}
         self.lists: dict[int, set[Any]] = {}
-        self.tested: set[int] = set()
+        self.missing_tests: set[int] = set()
         for rule in ruleset.rules:
             for part in (rule.output, rule.weight):
                 if isinstance(part, LinearOutput):
                     used.update(feature for feature, _ in part.terms)
             for condition in rule.conditions:
                 used.update(condition.features)
-                self.note(condition)
+                self.collect_cuts(condition)
         self.used = sorted(used)
         self.values: dict[int, Any] = {}
         for j in self.used:
             value = python_value(table.column(j)[0])
             self.values[j] = None if pd.isna(value) else value
-        changeable = sorted(self.cuts.keys() | self.lists.keys() | self.tested)
-        self.options = {j: self.choices(j, table) for j in changeable}
+        changeable = sorted(self.cuts.keys() | self.lists.keys() | self.missing_tests)
+        self.options = {j: self.list_options(j, table) for j in changeable}
 
-    def note(self, condition: Condition) -> None:
-        """Collect the bounds and values at which the truth of a condition may change."""
+    def collect_cuts(self, condition: Condition) -> None:
+        """Collect the bounds and values at which a condition may become true or false."""
         if isinstance(condition, AtLeast):
             for part in condition.conditions:
-                self.note(part)
+                self.collect_cuts(part)
         elif isinstance(condition, Interval):
             ends = {b for b in (condition.lower, condition.upper) if math.isfinite(b)}
             self.cuts.setdefault(condition.feature, set()).update(ends)
         elif isinstance(condition, OneOf):
             self.lists.setdefault(condition.feature, set()).update(condition.values)
         elif isinstance(condition, Missing):
-            self.tested.add(condition.feature)
+            self.missing_tests.add(condition.feature)
 
-    def choices(self, j: int, table: RowTable) -> _Options:
+    def list_options(self, j: int, table: RowTable) -> _Options:
         """Return the values of a feature that may change the prediction, by distance.
 
         A missing value may become observed, but not the other way around.
@@ -134,7 +135,8 @@ class CounterfactualSearch:
         start = float(table.numbers(j, slice(None))[0])
         if scale == 0:  # every change of a constant feature is infinitely far
             return _Options(np.array([start]), np.zeros(1))
-        points_to_try = np.array([start, *_boundary_values(sorted(points), start, _BEYOND * scale)])
+        boundary_values = _boundary_values(sorted(points), start, _MAX_OVERSHOOT * scale)
+        points_to_try = np.array([start, *boundary_values])
         with np.errstate(over="ignore", invalid="ignore"):
             costs = np.abs(points_to_try - start) / scale
         if math.isnan(start):
@@ -159,45 +161,46 @@ class CounterfactualSearch:
         """Return the distance of a change."""
         return float(sum(self.options[j].costs[option] for j, option in change.items()))
 
-    def assigned(self, table: RowTable) -> np.ndarray:
+    def assign(self, table: RowTable) -> np.ndarray:
         """Return the index of the rule assigned to each row; -1 for the fallback or a vote."""
         if self.ruleset.voting is not None:
             return np.full(len(table), -1)
         return _prediction.assigned_rule(self.ruleset, table)
 
-    def by_rules(self, table: RowTable) -> np.ndarray:
+    def predicted_by_rules(self, table: RowTable) -> np.ndarray:
         """Return a mask of the rows that rules predict, not the fallback."""
         if self.ruleset.voting is None:
-            return np.asarray(self.assigned(table) >= 0)
-        sums = _prediction.class_sums if self.ruleset.classes is not None else _prediction.numbers
-        return sums(self.ruleset, table)[1]
+            return np.asarray(self.assign(table) >= 0)
+        is_regression = self.ruleset.classes is None
+        vote = _prediction.vote_numbers if is_regression else _prediction.class_sums
+        return vote(self.ruleset, table)[1]
 
     def changes_prediction(self, changes: list[dict[int, int]], prediction: Any) -> np.ndarray:
         """Return whether each change leads to another prediction."""
         ruleset, changes = self.ruleset, [{}, *changes]
-        table, with_prediction = self.table(changes), np.arange(len(changes))
+        table, predicted = self.table(changes), np.arange(len(changes))
         if ruleset.fallback is None or ruleset.fallback.policy == "abstain":
             # Other uncovered rows have no prediction; the first row is the one that is explained.
-            with_prediction = np.flatnonzero(self.by_rules(table) | (with_prediction == 0))
-            table = self.table([changes[i] for i in with_prediction])
+            predicted = np.flatnonzero(self.predicted_by_rules(table) | (predicted == 0))
+            table = self.table([changes[i] for i in predicted])
         result = np.zeros(len(changes), dtype=bool)
         predictions = ruleset.predict(table)
         if ruleset.task == "classification":
-            result[with_prediction] = [label != prediction for label in predictions.tolist()]
+            result[predicted] = [label != prediction for label in predictions.tolist()]
         else:
-            result[with_prediction] = ~np.isclose(
+            result[predicted] = ~np.isclose(
                 predictions, prediction, rtol=1e-9, atol=0.0, equal_nan=True
             )
             # Affine predictions nearly always differ, so they must come from other rules.
-            rules_used = ruleset.match(table) if ruleset.voting else self.assigned(table)[:, None]
-            result[with_prediction] &= (rules_used != rules_used[0]).any(axis=1)
+            rules_used = ruleset.match(table) if ruleset.voting else self.assign(table)[:, None]
+            result[predicted] &= (rules_used != rules_used[0]).any(axis=1)
         return result[1:]
 
-    def singles(self) -> list[dict[int, int]]:
+    def single_changes(self) -> list[dict[int, int]]:
         """Return all changes of a single feature."""
         return [{j: k} for j, options in self.options.items() for k in range(1, len(options.costs))]
 
-    def entries(self) -> Iterator[dict[int, int]]:
+    def rule_changes(self) -> Iterator[dict[int, int]]:
         """Yield, by rule, the smallest change that satisfies its conditions on single features."""
         for rule in self.ruleset.rules:
             satisfied: dict[int, Any] = {}
@@ -211,32 +214,32 @@ class CounterfactualSearch:
 
     def nearest(self, prediction: Any) -> Counterfactual | None:
         """Return the smallest change found that leads to another prediction, or None."""
-        singles = self.by_distance(self.singles())
-        candidates = self.by_distance([*singles, *(c for c in self.entries() if len(c) > 1)])
-        change = self.first(candidates, prediction)
+        singles = self.by_distance(self.single_changes())
+        candidates = self.by_distance([*singles, *(c for c in self.rule_changes() if len(c) > 1)])
+        change = self.first_hit(candidates, prediction)
         if change is None:
             side = math.isqrt(_COMBINED)
             pairs = [
                 {**one, **two} for one in reversed(candidates[:side]) for two in singles[:side]
             ]
-            change = self.first(self.by_distance(pairs), prediction)
+            change = self.first_hit(self.by_distance(pairs), prediction)
         if change is None:
             return None
-        return self.describe(self.without_needless(change, prediction))
+        return self.describe(self.drop_needless_changes(change, prediction))
 
-    def without_needless(self, change: dict[int, int], prediction: Any) -> dict[int, int]:
+    def drop_needless_changes(self, change: dict[int, int], prediction: Any) -> dict[int, int]:
         """Remove unnecessary parts of a change, in descending order of distance."""
         for j in sorted(change, key=lambda j: -float(self.options[j].costs[change[j]])):
             fewer = {i: option for i, option in change.items() if i != j}
             if fewer and self.changes_prediction([fewer], prediction)[0]:
-                return self.without_needless(fewer, prediction)
+                return self.drop_needless_changes(fewer, prediction)
         return change
 
     def by_distance(self, changes: list[dict[int, int]]) -> list[dict[int, int]]:
         """Sort changes by distance, and equally distant ones by the number of features."""
         return sorted(changes, key=lambda change: (self.cost(change), len(change)))
 
-    def first(self, changes: list[dict[int, int]], prediction: Any) -> dict[int, int] | None:
+    def first_hit(self, changes: list[dict[int, int]], prediction: Any) -> dict[int, int] | None:
         """Return the first change that leads to another prediction, or None."""
         for begin in range(0, len(changes), _BATCH):
             batch = changes[begin : begin + _BATCH]
@@ -246,9 +249,9 @@ class CounterfactualSearch:
         return None
 
     def describe(self, change: dict[int, int]) -> Counterfactual:
-        """Return the counterfactual that a change describes."""
+        """Return a change as a counterfactual."""
         table, names = self.table([change]), self.ruleset.feature_names
-        rule = int(self.assigned(table)[0])
+        rule = int(self.assign(table)[0])
         return Counterfactual(
             tuple(
                 Change(names[j], self.values[j], python_value(self.options[j].values[option]))
@@ -412,7 +415,7 @@ def explain(ruleset: RuleSet, x: Any) -> Explanation | list[Explanation]:
     """Explain the predictions for one or several rows; see :meth:`RuleSet.explain`."""
     rows = _rows(ruleset, x)
     if len(rows) == 1:
-        return _explained(ruleset, rows)
+        return _explain_row(ruleset, rows)
     names, all_rows = list(ruleset.feature_names), slice(None)
     columns = [rows.column(j)[all_rows] for j in range(len(names))]
     cache: dict[tuple[Any, ...], Explanation] = {}
@@ -422,12 +425,12 @@ def explain(ruleset: RuleSet, x: Any) -> Explanation | list[Explanation]:
         # Equal rows are explained once. None replaces NaN, because NaN is not equal to itself.
         key = tuple(None if pd.isna(value) else value for value in values)
         if key not in cache:
-            cache[key] = _explained(ruleset, _rows(ruleset, values))
+            cache[key] = _explain_row(ruleset, _rows(ruleset, values))
         explanations.append(cache[key])
     return explanations
 
 
-def _explained(ruleset: RuleSet, row: RowTable) -> Explanation:
+def _explain_row(ruleset: RuleSet, row: RowTable) -> Explanation:
     search = CounterfactualSearch(ruleset, row)
     table = search.table([{}])
     prediction = python_value(ruleset.predict(table)[0])
@@ -436,13 +439,13 @@ def _explained(ruleset: RuleSet, row: RowTable) -> Explanation:
     if ruleset.voting is not None and ruleset.classes is not None:
         class_sums = _prediction.class_sums(ruleset, table)[0][0].tolist()
         sums = dict(zip(ruleset.classes, class_sums, strict=True))
-    index = search.assigned(table)[0]
+    index = search.assign(table)[0]
     rule = None if index < 0 else int(index)
     if rule is not None:
         one = "first" if ruleset.ordered or ruleset.disjoint else "purest"
         reason = one if rule in held_indices else "nearest"
     else:
-        reason = "vote" if held_indices and search.by_rules(table)[0] else "fallback"
+        reason = "vote" if held_indices and search.predicted_by_rules(table)[0] else "fallback"
     conditions = () if rule is None else ruleset.rules[rule].conditions
     names = ruleset.feature_names
     return Explanation(
@@ -451,7 +454,7 @@ def _explained(ruleset: RuleSet, row: RowTable) -> Explanation:
         tuple(_matching_rule(ruleset, i, table) for i in held_indices),
         rule,
         reason,
-        tuple(_checked(ruleset, condition, table) for condition in conditions),
+        tuple(_check_condition(ruleset, condition, table) for condition in conditions),
         sums,
         search.nearest(prediction),
         ruleset.task == "regression",
@@ -501,10 +504,10 @@ def _matching_rule(ruleset: RuleSet, index: int, table: RowTable) -> MatchingRul
     return MatchingRule(index, text, output, weight, votes)
 
 
-def _checked(ruleset: RuleSet, condition: Condition, table: RowTable) -> CheckedCondition:
+def _check_condition(ruleset: RuleSet, condition: Condition, table: RowTable) -> CheckedCondition:
     inner = condition.conditions if isinstance(condition, AtLeast) else ()
     return CheckedCondition(
         condition.to_text(ruleset.feature_names),
         bool(condition.holds(table.column)[0]),
-        tuple(_checked(ruleset, part, table) for part in inner),
+        tuple(_check_condition(ruleset, part, table) for part in inner),
     )

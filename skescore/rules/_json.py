@@ -61,13 +61,13 @@ def _value_to_json(value: Any) -> Any:
 def _check_nesting(conditions: Iterable[Condition]) -> None:
     """Raise a ValueError for conditions that are nested too deeply to be read."""
     level = list(conditions)
-    for _ in range(_DEEPEST - 1):
+    for _ in range(_MAX_DEPTH - 1):
         inner = (c for part in level if isinstance(part, AtLeast) for c in part.conditions)
         level = list({id(condition): condition for condition in inner}.values())
         if not level:
             return
     raise ValueError(
-        f"The conditions of rules must not be nested more than {_DEEPEST} deep to be written as "
+        f"The conditions of rules must not be nested more than {_MAX_DEPTH} deep to be written as "
         "JSON. Simplify the rules first."
     )
 
@@ -215,12 +215,12 @@ _CONDITION_READERS: dict[str, Callable[[dict[str, Any]], Condition]] = {
 
 
 #: Largest depth of nested conditions; a larger one might exceed the recursion limit.
-_DEEPEST = 50
+_MAX_DEPTH = 50
 
 
 def _check_depth(data: Any) -> None:
     level = [data]
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         level = [
             inner
             for part in level
@@ -229,7 +229,7 @@ def _check_depth(data: Any) -> None:
         ]
         if not level:
             return
-    raise ValueError(f"conditions are nested more than {_DEEPEST} deep")
+    raise ValueError(f"conditions are nested more than {_MAX_DEPTH} deep")
 
 
 def _conditions_from_json(name: str, data: Any) -> tuple[Condition, ...]:
@@ -309,7 +309,7 @@ def _domain_from_json(data: Any) -> Domain:
     return Domain(lower, upper, tuple(categories), missing)
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse(text: str) -> dict[str, Any]:
     """Parse the text and check that it is a rule set of a known version."""
     try:
         data = json_of(text, finite=True)
@@ -331,9 +331,9 @@ def _parsed(text: str) -> dict[str, Any]:
     return data
 
 
-def ruleset_from_json(make: type[RuleSet], text: str) -> RuleSet:
-    """Read the output of :func:`ruleset_to_json`; `make` is the class RuleSet."""
-    data = _parsed(text)
+def ruleset_from_json(ruleset_class: type[RuleSet], text: str) -> RuleSet:
+    """Read the output of :func:`ruleset_to_json`."""
+    data = _parse(text)
     location = "the rule set"
     try:
         _fields(
@@ -351,7 +351,7 @@ def ruleset_from_json(make: type[RuleSet], text: str) -> RuleSet:
             rules.append(_rule_from_json(item))
         location = "the rule set"
         classes, domain, fallback = (data.get(k) for k in ("classes", "domain", "fallback"))
-        return make(
+        return ruleset_class(
             rules,
             names,
             task=data["task"],

@@ -36,7 +36,7 @@ from skescore.rules._row_table import RowTable
 _BLOCK = 1024
 #: Number of rows that are processed at a time; a column of them fits into the cache of a core.
 _CHUNK = 65536
-#: The same with several threads: they wait for each other between the calls of NumPy, so fewer and
+#: The same for several threads, which wait for each other between NumPy calls, so that fewer and
 #: longer calls are faster.
 _CHUNK_OF_THREADS = 131072
 #: Smallest number of rows per thread for which several threads are faster.
@@ -92,25 +92,27 @@ kernel_loader = KernelLoader()
 
 
 class _FeatureBins:
-    """Bins of one feature, with a mask of the boxes that accept each bin."""
+    """Bins of one feature, with a bit mask of the boxes that accept each bin."""
 
     def __init__(
         self,
         feature: int,
         start: np.ndarray,
         stop: np.ndarray,
-        free_below: np.ndarray,
-        free_above: np.ndarray,
+        is_unbounded_below: np.ndarray,
+        is_unbounded_above: np.ndarray,
         accepts_missing: np.ndarray,
         accepts_observed: np.ndarray,
         n_words: int,
     ) -> None:
         self.feature = feature
-        self.thresholds = np.unique(np.concatenate([start[~free_below], stop[~free_above]]))
+        self.thresholds = np.unique(
+            np.concatenate([start[~is_unbounded_below], stop[~is_unbounded_above]])
+        )
         # Bin k lies above the first k thresholds. The last bin holds the missing values.
         first = np.searchsorted(self.thresholds, start, side="right")  # 0 if start is -inf
         after = np.searchsorted(self.thresholds, stop, side="right")
-        after[free_above] = len(self.thresholds) + 1
+        after[is_unbounded_above] = len(self.thresholds) + 1
         bins = np.arange(len(self.thresholds) + 1)[:, None]
         accepted = (bins >= first) & (bins < after) & accepts_observed
         self.masks = pack_bits(np.vstack([accepted, accepts_missing]), n_words)
@@ -174,8 +176,8 @@ class _JointBins:
         """Group features into few joint lookup tables of limited and similar size."""
         max_masks = max(2, max_masks)
         ordered = sorted(features, key=lambda f: -len(f.masks))
-        filled = sum(min(1.0, math.log(len(f.masks), max_masks)) for f in ordered)
-        n_groups = max(1, math.ceil(filled))
+        n_full_tables = sum(min(1.0, math.log(len(f.masks), max_masks)) for f in ordered)
+        n_groups = max(1, math.ceil(n_full_tables))
         while True:
             groups: list[tuple[int, int, list[_FeatureBins]]] = [
                 (1, k, []) for k in range(n_groups)
@@ -441,7 +443,7 @@ class RuleBlock:
 
     def first(self, table: RowTable, rows: slice) -> np.ndarray:
         """Return the index of the first premise that holds for each row, or at least `n_rules`."""
-        # :func:`run_in_chunks` has chosen the number of rows; only many rules need smaller chunks.
+        # :func:`run_in_chunks` has limited the rows; smaller chunks are needed only for many rules.
         parts = list(self._chunks(rows.start, rows.stop, _CHUNK_OF_THREADS))
         if len(parts) == 1:
             return lowest_bit(self._match_words(table, rows))

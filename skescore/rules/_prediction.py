@@ -61,7 +61,7 @@ def _pairs(ruleset: RuleSet, table: RowTable) -> Iterator[tuple[slice, np.ndarra
             yield rows, row, rule + first
 
 
-def _values(
+def _outputs_of_pairs(
     constants: np.ndarray,
     functions: dict[int, LinearOutput],
     table: RowTable,
@@ -101,7 +101,7 @@ def class_sums(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarra
     )
     for rows, row, rule in _pairs(ruleset, table):
         covered[rows][row] = True
-        weight = _values(constants, functions, table, rows, row, rule)
+        weight = _outputs_of_pairs(constants, functions, table, rows, row, rule)
         weight[np.isnan(weight)] = 0.0  # weights that depend on a missing value count as 0
         # The pairs of a row are ordered by rule, and np.add.at adds in this order.
         if shares is None:
@@ -114,7 +114,7 @@ def class_sums(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarra
 
 
 def class_probabilities(voting: str, sums: np.ndarray) -> np.ndarray:
-    """Convert sums to probabilities; if impossible, the class with the largest sum gets 1."""
+    """Convert sums to probabilities; if this is impossible, the largest sum gets 1."""
     winner = np.eye(sums.shape[1])[sums.argmax(axis=1)]
     with np.errstate(over="ignore", invalid="ignore"):
         total = sums.sum(axis=1, keepdims=True)
@@ -123,11 +123,11 @@ def class_probabilities(voting: str, sums: np.ndarray) -> np.ndarray:
     if voting == "logistic":
         shares = powers / powers.sum(axis=1, keepdims=True)
         return np.asarray(np.where(np.isfinite(top), shares, winner))
-    usable = (total > 0) & np.isfinite(total) & (sums >= 0).all(axis=1, keepdims=True)
-    return np.where(usable, sums / np.where(usable, total, 1.0), winner)
+    is_valid = (total > 0) & np.isfinite(total) & (sums >= 0).all(axis=1, keepdims=True)
+    return np.where(is_valid, sums / np.where(is_valid, total, 1.0), winner)
 
 
-def numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
+def vote_numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
     """Return predicted numbers (NaN without a prediction), and a mask of the predicted rows.
 
     A row has no prediction if no rule holds, or if the weights of a mean sum to 0 or less.
@@ -138,7 +138,7 @@ def numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
     conclusions = ruleset.conclusions
     linear = dict(conclusions.linear)
     for rows, row, rule in _pairs(ruleset, table):
-        outputs = _values(conclusions.outputs, linear, table, rows, row, rule)
+        outputs = _outputs_of_pairs(conclusions.outputs, linear, table, rows, row, rule)
         predicted[rows][row] = True
         np.add.at(totals[rows], row, weights[rule] * outputs)
         if ruleset.voting == "mean":
@@ -211,43 +211,43 @@ def _fallback_for(ruleset: RuleSet, table: RowTable, uncovered: np.ndarray) -> F
     return ruleset.fallback
 
 
-def _vote(ruleset: RuleSet, table: RowTable) -> np.ndarray:
+def _predict_by_vote(ruleset: RuleSet, table: RowTable) -> np.ndarray:
     """Predict every row by voting rules."""
     if ruleset.task == "regression":
-        values, predicted = numbers(ruleset, table)
+        values, predicted = vote_numbers(ruleset, table)
         uncovered = np.flatnonzero(~predicted)
         if len(uncovered):
             fallback = _fallback_for(ruleset, table, uncovered)
             values[uncovered] = np.nan if fallback.policy == "abstain" else fallback.output
         return values
     sums, covered = class_sums(ruleset, table)
-    return _labeled(ruleset, table, sums.argmax(axis=1), np.flatnonzero(~covered))
+    return _labels_of(ruleset, table, sums.argmax(axis=1), np.flatnonzero(~covered))
 
 
 def predict(ruleset: RuleSet, table: RowTable, n_jobs: int | None = None) -> np.ndarray:
     """Predict every row; see :meth:`RuleSet.predict`."""
     if ruleset.voting is not None:
-        return _vote(ruleset, table)
+        return _predict_by_vote(ruleset, table)
     fallback = ruleset.fallback
     if (
         len(ruleset)
         and not ruleset.conclusions.linear
         and (fallback is None or fallback.policy == "default")
     ):
-        return _constants_of(ruleset, table, n_jobs)
+        return _predict_constants(ruleset, table, n_jobs)
     index = assigned_rule(ruleset, table)
     uncovered = np.flatnonzero(index < 0)
     if ruleset.task == "regression":
-        result = _numbers(ruleset, table, index)
+        result = _predict_numbers(ruleset, table, index)
         if len(uncovered):
             fallback = _fallback_for(ruleset, table, uncovered)
             result[uncovered] = np.nan if fallback.policy == "abstain" else fallback.output
         return result
     codes = np.append(ruleset.conclusions.outputs.astype(np.intp), 0)[index]
-    return _labeled(ruleset, table, codes, uncovered)
+    return _labels_of(ruleset, table, codes, uncovered)
 
 
-def _constants_of(ruleset: RuleSet, table: RowTable, n_jobs: int | None) -> np.ndarray:
+def _predict_constants(ruleset: RuleSet, table: RowTable, n_jobs: int | None) -> np.ndarray:
     """Predict every row by rules with constant outputs, a few rows at a time."""
     outputs = ruleset.conclusions.outputs
     if ruleset.classes is not None:
@@ -271,7 +271,7 @@ def _constants_of(ruleset: RuleSet, table: RowTable, n_jobs: int | None) -> np.n
     return result
 
 
-def _labeled(
+def _labels_of(
     ruleset: RuleSet, table: RowTable, codes: np.ndarray, uncovered: np.ndarray
 ) -> np.ndarray:
     """Return the labels of class codes, and the label of the fallback for uncovered rows."""
@@ -314,7 +314,7 @@ def _fallback_probabilities(ruleset: RuleSet, fallback: Fallback) -> Any:
     return [float(label == fallback.output) for label in classes]
 
 
-def _numbers(ruleset: RuleSet, table: RowTable, index: np.ndarray) -> np.ndarray:
+def _predict_numbers(ruleset: RuleSet, table: RowTable, index: np.ndarray) -> np.ndarray:
     """Return the outputs of the assigned rules; linear outputs are summed feature by feature."""
     conclusions = ruleset.conclusions
     constant = np.append(conclusions.outputs, np.nan)

@@ -79,8 +79,8 @@ class RowTable:
         self._frame: Any = X if _is_frame(X) or _is_arrow(X) else None
         self._sparse = sparse.issparse(X)  # only used columns are converted to dense arrays
         self._cache: dict[int, np.ndarray] = {}
-        self._coded: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self._held: dict[Condition, np.ndarray] = {}
+        self._codes: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._truths: dict[Condition, np.ndarray] = {}
         self._pieces: dict[int, _ColumnPieces | None] = {}
         if self._frame is not None:
             columns = self._frame.schema.names if _is_arrow(X) else self._frame.columns
@@ -131,14 +131,14 @@ class RowTable:
     def column(self, feature: int) -> np.ndarray:
         """Return the values of one feature without conversion."""
         if self._frame is None and not self._sparse:
-            return self._checked(feature, self._array[:, feature])
+            return self._check_values(feature, self._array[:, feature])
         if feature not in self._cache:
             values = (
                 self._array[:, [feature]].toarray()[:, 0]
                 if self._frame is None
                 else self._series(feature)
             )
-            self._cache[feature] = self._checked(feature, values)
+            self._cache[feature] = self._check_values(feature, values)
         return self._cache[feature]
 
     def _series(self, feature: int) -> np.ndarray:
@@ -151,12 +151,12 @@ class RowTable:
             series = frame[:, at]
             wide = str(series.dtype).endswith("Int128")  # NumPy has no such type
             values = np.zeros(0) if wide else np.asarray(series.to_numpy())
-            if wide or (series.dtype.is_integer() and _rounded(values)):
+            if wide or (series.dtype.is_integer() and _may_be_rounded(values)):
                 values = np.array(series.to_list(), dtype=object)
             return values
         series = frame.iloc[:, at]
         values = np.asarray(series.to_numpy())
-        if values.dtype.kind == "f" and _holds_integers(series) and _rounded(values):
+        if values.dtype.kind == "f" and _holds_integers(series) and _may_be_rounded(values):
             values = series.astype(object).to_numpy()
         return values
 
@@ -169,7 +169,7 @@ class RowTable:
             self._pieces[feature] = _ColumnPieces(parts) if parts else None
         return self._pieces[feature]
 
-    def _checked(self, feature: int, values: np.ndarray) -> np.ndarray:
+    def _check_values(self, feature: int, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind not in "biufOUT":
             raise ValueError(
                 f"Rules compare numbers and labels, but X holds {values.dtype} in feature "
@@ -185,12 +185,12 @@ class RowTable:
         feature = condition.features[0]
         if len(condition.features) > 1 or self.column(feature).dtype.kind not in "OUT":
             return condition.holds(lambda j: self.column(j)[rows])
-        if feature not in self._coded:
-            self._coded[feature] = self._code(feature)
-        codes, values = self._coded[feature]
-        if condition not in self._held:
-            self._held[condition] = condition.holds(lambda _: values)
-        return np.asarray(self._held[condition][codes[rows]])
+        if feature not in self._codes:
+            self._codes[feature] = self._code(feature)
+        codes, values = self._codes[feature]
+        if condition not in self._truths:
+            self._truths[condition] = condition.holds(lambda _: values)
+        return np.asarray(self._truths[condition][codes[rows]])
 
     def _code(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the code of each row's value, and the distinct values, including missing ones."""
@@ -288,7 +288,7 @@ def _numeric_parts(frame: Any, position: int) -> list[np.ndarray]:
     return [part.to_numpy(zero_copy_only=False) for part in parts]
 
 
-def _rounded(values: np.ndarray) -> bool:
+def _may_be_rounded(values: np.ndarray) -> bool:
     """Return whether integers may have been rounded when they were converted to floats."""
     return values.dtype.kind == "f" and bool((np.abs(values) >= 2.0**53).any())
 
@@ -320,7 +320,7 @@ def convert_rows(X: Any) -> Any:
         )
     if isinstance(X, np.ma.MaskedArray):  # masked entries are missing values
         numbers = np.ma.filled(X.astype(float), np.nan) if X.dtype.kind in "biuf" else None
-        if numbers is not None and (X.dtype.kind == "f" or not _rounded(numbers)):
+        if numbers is not None and (X.dtype.kind == "f" or not _may_be_rounded(numbers)):
             return numbers
         values = np.array(X, dtype=object)
         values[np.ma.getmaskarray(X)] = None
@@ -332,7 +332,7 @@ def convert_rows(X: Any) -> Any:
         frame = X.to_pandas()
         for i, kind in enumerate(X.schema.types):
             name = str(kind).replace("i", "I").replace("u", "U")  # name of the type in pandas
-            if name.startswith(("Int", "UInt")) and _rounded(frame.iloc[:, i].to_numpy()):
+            if name.startswith(("Int", "UInt")) and _may_be_rounded(frame.iloc[:, i].to_numpy()):
                 frame.isetitem(i, pd.Series(X.column(i).to_pylist(), frame.index, dtype=name))
         return frame
     raise TypeError(
@@ -361,7 +361,7 @@ def _as_array(X: Any) -> np.ndarray:
             f"shape {getattr(X, 'shape', None)}. Pass X.toarray()."
         )
     array = np.asarray(X)
-    if not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or _rounded(array)):
+    if not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or _may_be_rounded(array)):
         array = np.asarray(X, dtype=object)  # in mixed columns, values keep their types
     return array
 

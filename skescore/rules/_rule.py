@@ -223,7 +223,9 @@ class RuleStatistics:
         return None if math.isclose(n_points, self.n_rows) else n_points
 
 
-def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleStatistics | None:
+def combine_statistics(
+    one: RuleStatistics | None, other: RuleStatistics | None
+) -> RuleStatistics | None:
     """Combine the statistics of two rules; return None if one of them has none.
 
     Numbers of rows and class counts are added. Means and errors are weighted by the numbers of
@@ -231,7 +233,7 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
     """
     if one is None or other is None:
         return None
-    counts = _summed(one.class_counts, other.class_counts)
+    counts = _add_counts(one.class_counts, other.class_counts)
     n_rows = one.n_rows + other.n_rows
     share = other.n_rows / n_rows if n_rows > 0 else 0.5
     mean = standard_deviation = None
@@ -250,7 +252,7 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
         for name in ("model_error", "target_error")
         for a, b in [(getattr(one, name), getattr(other, name))]
     }
-    target_counts = _summed(one.target_counts, other.target_counts)
+    target_counts = _add_counts(one.target_counts, other.target_counts)
     return RuleStatistics(
         n_rows,
         counts,
@@ -262,7 +264,7 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
     )
 
 
-def _summed(
+def _add_counts(
     one: tuple[float, ...] | None, other: tuple[float, ...] | None
 ) -> tuple[float, ...] | None:
     """Add class counts; return None if either is unknown."""
@@ -601,7 +603,7 @@ def check_rules(
                 )
 
 
-def _locked(values: Any, dtype: Any = None) -> np.ndarray:
+def _read_only_copy(values: Any, dtype: Any = None) -> np.ndarray:
     """Return a read-only copy."""
     array = np.array(values, dtype=dtype)
     array.flags.writeable = False
@@ -649,7 +651,7 @@ class Conclusions:
     def __post_init__(self) -> None:
         for name in ("outputs", "weights", *_STATISTICS):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, _locked(getattr(self, name)))
+                object.__setattr__(self, name, _read_only_copy(getattr(self, name)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Conclusions, (

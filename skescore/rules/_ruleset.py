@@ -27,7 +27,14 @@ from skescore.rules._json import ruleset_from_json, ruleset_to_json
 from skescore.rules._matching import Matcher, run_in_chunks
 from skescore.rules._prediction import check_voting, predict, predict_proba
 from skescore.rules._row_table import RowTable
-from skescore.rules._rule import REFERENCES, Conclusions, LinearOutput, Rule, check_rules, combined
+from skescore.rules._rule import (
+    REFERENCES,
+    Conclusions,
+    LinearOutput,
+    Rule,
+    check_rules,
+    combine_statistics,
+)
 from skescore.rules._text import NumberFormat, line, plain_number, to_text
 
 if TYPE_CHECKING:
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
 #: Largest number of rules that an interpreter or notebook displays.
 _SHOWN_RULES = 60
 #: Number of pairs of rows and rules in a batch, and smallest number of rows in a batch.
-_PAIRS, _LEAST_ROWS = 1 << 22, 256
+_PAIRS, _MIN_ROWS = 1 << 22, 256
 
 
 class RuleSet(Sequence[Rule]):
@@ -200,7 +207,7 @@ class RuleSet(Sequence[Rule]):
             raise ValueError(
                 f"domain has {len(domain.lower)} features, feature_names has {len(names)}."
             )
-        settings["classes"] = _checked_classes(task, settings["classes"])
+        settings["classes"] = _check_classes(task, settings["classes"])
         if fallback is not None:
             fallback.check(settings["classes"])
         for flag in ("ordered", "disjoint"):
@@ -498,7 +505,7 @@ class RuleSet(Sequence[Rule]):
             The result of :meth:`match` for these rows.
         """
         table = RowTable.of(X, self.feature_names)
-        size = batch_size or max(_LEAST_ROWS, _PAIRS // max(1, len(self)))
+        size = batch_size or max(_MIN_ROWS, _PAIRS // max(1, len(self)))
         for begin in range(0, len(table), size):
             rows = slice(begin, min(begin + size, len(table)))
             yield rows, self.matcher.match(table, rows)
@@ -752,7 +759,7 @@ class RuleSet(Sequence[Rule]):
             return self
         rules = list(self.rules)
         while len(rules) > 1 and rules[-2].output == rules[-1].output:
-            statistics = combined(rules[-2].statistics, rules[-1].statistics)
+            statistics = combine_statistics(rules[-2].statistics, rules[-1].statistics)
             rules[-2:] = [Rule((), rules[-1].output, statistics)]
         return self if len(rules) == len(self) else self.replace(rules=rules)
 
@@ -1620,7 +1627,7 @@ class RuleSet(Sequence[Rule]):
         return to_prolog(self if X is None else self.shorten(X), predicate, missing)
 
 
-def _checked_classes(task: str, classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
+def _check_classes(task: str, classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
     """Return the checked class labels; None in regression."""
     if task == "regression":
         if classes is not None:

@@ -23,7 +23,7 @@ _MAX_OUTPUT_DIGITS = 9
 #: Largest number of decimals without an exponent.
 _MAX_DECIMALS = 12
 #: Range of the exact numbers that are written without an exponent.
-_LEAST_POSITIONAL, _LEAST_WITH_EXPONENT = 1e-9, 1e16
+_MIN_POSITIONAL, _MIN_WITH_EXPONENT = 1e-9, 1e16
 
 
 def format_number(value: float, decimals: int | None = None) -> str:
@@ -71,7 +71,7 @@ def exact_number(value: float) -> str:
     value = float(value)
     if not math.isfinite(value) or value == 0:
         return format_number(value)
-    if _LEAST_POSITIONAL <= abs(value) < _LEAST_WITH_EXPONENT:
+    if _MIN_POSITIONAL <= abs(value) < _MIN_WITH_EXPONENT:
         return np.format_float_positional(value, trim="-")
     return repr(value)
 

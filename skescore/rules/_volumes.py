@@ -390,10 +390,10 @@ def check_confidence(confidence: float) -> None:
 
 _MANY_BOXES_PER_RULE = 8  # with more boxes, sets of values are compared instead
 _FEW_BOXES = 12  # up to this number, all (at most 4095) sets of rules are affordable
-_MOST_PARTS = 4_000_000  # boxes times parts of a feature; with more, cutting boxes is faster
+_MAX_PARTS = 4_000_000  # boxes times parts of a feature; with more, cutting boxes is faster
 _WORDS_PER_FRAGMENT = 50
 _GRID_CELLS = 50_000_000
-_MANY_CELLS, _FEW_FRAGMENTS = 1_000_000, 5_000  # with more cells, so few fragments are tried first
+_MANY_CELLS, _FEW_FRAGMENTS = 1_000_000, 5_000  # with more cells, few fragments are tried first
 _GRID_CHUNK = 1_000_000  # cells in memory at a time
 _FLOATS_IN_MEMORY = 20_000_000
 _FLOATS_PER_FRAGMENT = 5000  # limit of processed numbers, which limits the time
@@ -500,9 +500,9 @@ def union_volume(
     solid = (high > low).all(axis=1)
     low, high, rules = low[solid], high[solid], rules[solid]
     if not len(low):
-        return _exact(0.0)
+        return _exact_volume(0.0)
     if ((low == 0.0) & (high == 1.0)).all(axis=1).any():
-        return _exact(1.0)
+        return _exact_volume(1.0)
     if disjoint:
         total = math.fsum(box_volumes(low, high))
         if total > 1.0 + _RELATIVE_ERROR:
@@ -510,11 +510,11 @@ def union_volume(
                 f"The boxes overlap: they were declared disjoint, but their volumes sum to "
                 f"{total!r}, which must not exceed 1. Pass disjoint=False."
             )
-        return _exact(total)
+        return _exact_volume(total)
 
     volume = _volume_of_sets(low, high, rules, max_fragments)
     if volume is not None:
-        return _exact(volume)
+        return _exact_volume(volume)
     maximal = ~contained_in_other(low, high)
     maximal = np.isin(rules, rules[maximal])  # a product needs all boxes of its rule
     wide = ((low == 0.0) & (high == 1.0)).all(axis=0)
@@ -523,20 +523,20 @@ def union_volume(
     sizes = np.bincount(labels)
     alone = sizes[labels] == 1
     parts = list(box_volumes(low[alone], high[alone]))
-    entangled = np.zeros(len(low), dtype=bool)
+    unsolved = np.zeros(len(low), dtype=bool)
     by_label = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
     for members in (group for group in by_label if len(group) > 1):
         part = _component_volume(low[members], high[members], rules[members], max_fragments)
         if part is None:
-            entangled[members] = True
+            unsolved[members] = True
         else:
             parts.append(part)
     disjoint_volume = math.fsum(parts)
-    if not entangled.any():
-        return _exact(disjoint_volume)
-    boxes = low[entangled], high[entangled]
+    if not unsolved.any():
+        return _exact_volume(disjoint_volume)
+    boxes = low[unsolved], high[unsolved]
     value, bottom, top = sampled_volume(
-        *boxes, int(n_samples), confidence, random_state, rules[entangled]
+        *boxes, int(n_samples), confidence, random_state, rules[unsolved]
     )
     value, bottom, top = (min(disjoint_volume + part, 1.0) for part in (value, bottom, top))
     return Volume(value, False, bottom, top, float(confidence), int(n_samples))
@@ -562,7 +562,7 @@ def _linked_components(low: Floats, high: Floats, rule: Integers) -> Integers:
     return np.unique(labels, return_inverse=True)[1]
 
 
-def _exact(value: float) -> Volume:
+def _exact_volume(value: float) -> Volume:
     value = min(float(value), 1.0)
     return Volume(value, True, value, value, None, 0)
 
@@ -648,7 +648,7 @@ class Products:
         allowed, widths = [], []
         for start, end in zip(low.T, high.T, strict=True):
             edges = np.unique(np.concatenate([start, end, [0.0, 1.0]]))
-            if len(low) * len(edges) > _MOST_PARTS:
+            if len(low) * len(edges) > _MAX_PARTS:
                 return None
             first, last = (np.searchsorted(edges, ends)[:, None] for ends in (start, end))
             part = np.arange(len(edges) - 1)

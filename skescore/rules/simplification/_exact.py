@@ -14,7 +14,7 @@ import numpy as np
 from skescore.rules._boxes import BoxTable, accepted_states
 from skescore.rules._conditions import Condition, Interval, Missing, OneOf, with_missing
 from skescore.rules._domain import Domain
-from skescore.rules._rule import Rule, RuleStatistics, combined
+from skescore.rules._rule import Rule, RuleStatistics, combine_statistics
 from skescore.rules.simplification._merging import (
     Conditions,
     all_implied,
@@ -308,7 +308,7 @@ class ExactRules:
         if not self.by_priority:
             return self.rank
         priority = self.priority.copy()
-        statistics = combined(self.statistics[merged], self.statistics[removed])
+        statistics = combine_statistics(self.statistics[merged], self.statistics[removed])
         priority[merged] = self._priority(merged, statistics)
         return ranks_of(priority, True)
 
@@ -346,7 +346,7 @@ class ExactRules:
         self.alive[rule] = False
         self.low[rule] = self.high[rule] = 0
         if merged_into is not None:
-            statistics = combined(self.statistics[merged_into], self.statistics[rule])
+            statistics = combine_statistics(self.statistics[merged_into], self.statistics[rule])
             self.statistics[merged_into] = statistics
 
     def sharing(self, rule: int, ranks: tuple[float, float]) -> list[int]:

@@ -19,7 +19,7 @@ from skescore.rules._conditions import (
     truth_table,
     with_missing,
 )
-from skescore.rules._rule import Rule, combined
+from skescore.rules._rule import Rule, combine_statistics
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -246,7 +246,7 @@ def hull(one: Rule, other: Rule) -> Rule:
             union = disjunction(condition, candidate)
             if union is not None:
                 conditions.append(union)
-    return Rule(tuple(conditions), one.output, combined(one.statistics, other.statistics))
+    return Rule(tuple(conditions), one.output, combine_statistics(one.statistics, other.statistics))
 
 
 def priority_of(rule: Rule, output_index: int | None) -> tuple[float, float]:
