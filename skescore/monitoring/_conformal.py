@@ -15,7 +15,7 @@ from skescore._io import json_of
 from skescore._validation import check_number, one_dimension, without_index
 from skescore.metrics import check_label_types, has_default, predict_all_rows
 from skescore.rules import Fallback, RowTable, Rule, RuleSet, as_ruleset
-from skescore.rules.exporters._sql import find_dialect, translated
+from skescore.rules.exporters._sql import find_dialect, translate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -324,7 +324,7 @@ class CalibratedRules:
             columns = f"SELECT *, {columns} FROM {path}"
         elif written != dialect:
             columns = f"SELECT {columns}"
-        return translated(columns, style)
+        return translate(columns, style)
 
     def to_python(self, *, function_name: str = "predict_set") -> str:
         """Export a Python function of one row that requires no package.

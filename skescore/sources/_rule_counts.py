@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from skescore.metrics import RuleCounts
 from skescore.metrics._rule_counts import BORDER, Groups, reach
 from skescore.rules import Fallback, RuleSet
-from skescore.rules.exporters._sql import translated
+from skescore.rules.exporters._sql import translate
 from skescore.sources._batch_reader import BatchReader
 from skescore.sources._reducers import Reducer, RowSource
 from skescore.sources._table_queries import TableQueries
@@ -158,7 +158,7 @@ class RuleQueries:
         return f"(CASE WHEN abs({value}) <= {minimum} THEN 0 ELSE {value} * {value} END)"
 
     def _fetch(self, query: str) -> list[Sequence[Any]]:
-        rows = self._table.table.fetch(translated(query, self._parts.style))
+        rows = self._table.table.fetch(translate(query, self._parts.style))
         return [tuple(float(v) if isinstance(v, Decimal) else v for v in row) for row in rows]
 
     def first(self, default: float, center: float) -> RuleCounts:

@@ -9,7 +9,7 @@ from typing import Any
 
 from skescore.extractors import Column
 from skescore.rules import Rule, RuleSet
-from skescore.rules.exporters._sql import ColumnKindError, SqlParts, sql_parts, translated
+from skescore.rules.exporters._sql import ColumnKindError, SqlParts, sql_parts, translate
 from skescore.sources._batch_reader import BatchReader
 from skescore.sources._scale import Scale
 from skescore.sources._tables import ColumnError, SourceError, SqlTable
@@ -89,7 +89,7 @@ class TableQueries:
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
         """Return all rows of the result of a query."""
-        return [tuple(row) for row in self.table.fetch(translated(query, self.style))]
+        return [tuple(row) for row in self.table.fetch(translate(query, self.style))]
 
     def subquery(self, expressions: Sequence[str]) -> str:
         """Return a subquery that computes expressions for every row with nonzero weight."""

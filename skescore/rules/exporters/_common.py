@@ -32,11 +32,13 @@ def always_predicts(ruleset: RuleSet) -> bool:
     return any(not rule.conditions for rule in ruleset.rules)
 
 
-def elementary(conditions: Iterable[Condition]) -> Iterator[Interval | OneOf | Missing | Linear]:
-    """Yield elementary conditions; compound conditions are replaced by their parts."""
+def flatten_conditions(
+    conditions: Iterable[Condition],
+) -> Iterator[Interval | OneOf | Missing | Linear]:
+    """Yield conditions, with M-of-N conditions replaced by their parts."""
     for condition in conditions:
         if isinstance(condition, AtLeast):
-            yield from elementary(condition.conditions)
+            yield from flatten_conditions(condition.conditions)
         else:
             yield condition
 

@@ -40,18 +40,18 @@ _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=[\w
 def to_markdown(ruleset: RuleSet) -> str:
     """Write a rule set as a Markdown table; see :meth:`RuleSet.to_markdown`."""
     head = ["Rule", *table_head(ruleset)]
-    lines = [_line(head), _line(["---:", *["---"] * (len(head) - 1)])]
+    lines = [_table_line(head), _table_line(["---:", *["---"] * (len(head) - 1)])]
     for position in range(len(ruleset)):
-        cells = map(_escaped, table_row(ruleset, position))
-        lines.append(_line([str(position + 1), *cells]))
-    return "\n".join([_escaped(caption(ruleset)), "", *lines, ""])
+        cells = map(_escape, table_row(ruleset, position))
+        lines.append(_table_line([str(position + 1), *cells]))
+    return "\n".join([_escape(caption(ruleset)), "", *lines, ""])
 
 
-def _line(cells: Iterable[str]) -> str:
+def _table_line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Escape a text for Markdown."""
     return html.escape(_SPECIAL.sub(r"\\\g<0>", text), quote=False)
 

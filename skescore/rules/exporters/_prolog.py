@@ -13,7 +13,7 @@ from skescore.rules._conditions import Condition, Interval, Linear, Missing, One
 from skescore.rules._domain import label_array
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules._text import feature_name, may_need_fallback
-from skescore.rules.exporters._common import class_labels, elementary, to_ascii
+from skescore.rules.exporters._common import class_labels, flatten_conditions, to_ascii
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NO_NUMBER = "nan"
 PLAIN_ATOM = re.compile(r"[a-z][a-zA-Z0-9_]*")
 #: Variables of the generated clauses, which features must not use.
-_OUR_VARIABLES = re.compile(r"(Output|Said|Sums|Weight|Total|Rest|(Held|Sum|Said)\d+)")
+_RESERVED_VARIABLES = re.compile(r"(Output|Said|Sums|Weight|Total|Rest|(Held|Sum|Said)\d+)")
 _SYMBOLS = frozenset("#$&*+-./:<=>?@^~\\,;|!")
 #: In some locales, some systems warn about non-ASCII characters, even in comments.
 _SIGNS = str.maketrans({"≤": "=<", "≥": ">=", "≠": "\\=", "·": "*", "±": "+-"})
@@ -88,7 +88,7 @@ def _variables(names: Sequence[str]) -> list[str]:
         stem = "_".join(re.findall(r"[A-Za-z0-9]+", to_ascii(name)))[:40]
         stem = stem[0].upper() + stem[1:] if stem[:1].isalpha() else f"X{j}_{stem}".rstrip("_")
         variable, count = stem, 1
-        while variable in used_names or _OUR_VARIABLES.fullmatch(variable):
+        while variable in used_names or _RESERVED_VARIABLES.fullmatch(variable):
             count += 1
             variable = f"{stem}_{count}"
         used_names.add(variable)
@@ -96,7 +96,7 @@ def _variables(names: Sequence[str]) -> list[str]:
     return variables
 
 
-def joined(goals: Sequence[str]) -> str:
+def join_goals(goals: Sequence[str]) -> str:
     """Join goals by commas."""
     return ", ".join(goals) or "true"
 
@@ -148,7 +148,7 @@ class Goals:
         self.values: dict[int, set[tuple[type, Any]]] = {}
         #: Features that are compared with numbers, or occur in sums.
         self.numbers: set[int] = set()
-        for condition in elementary(c for rule in ruleset.rules for c in rule.conditions):
+        for condition in flatten_conditions(c for rule in ruleset.rules for c in rule.conditions):
             if isinstance(condition, OneOf):
                 values = self.values.setdefault(condition.feature, set())
                 values.update((type(v), v) for v in condition.values)
@@ -183,7 +183,7 @@ class Goals:
         self, variable: str, function: LinearOutput, unknown: str, factor: str = ""
     ) -> str:
         """Return a goal that computes a function, or `unknown` if a feature is missing."""
-        features_known = joined([self._is_known(feature) for feature, _ in function.terms])
+        features_known = join_goals([self._is_known(feature) for feature, _ in function.terms])
         expression = self._sum(function.terms, number_text(function.intercept))
         expression = f"{factor}({expression})" if factor else expression
         return f"( {features_known} -> {variable} is {expression} ; {variable} = {unknown} )"
@@ -204,7 +204,7 @@ class Goals:
     def premise(self, conditions: Iterable[Condition]) -> list[str]:
         """Return one goal for each condition of a rule."""
         self.fresh = 0  # every clause has its own variables
-        return [joined(self._condition(condition)) for condition in conditions]
+        return [join_goals(self._condition(condition)) for condition in conditions]
 
     def _condition(self, condition: Condition) -> list[str]:
         """Return the goals of a condition; a disjunction (``;``) may have several solutions."""
@@ -216,7 +216,7 @@ class Goals:
             comparison = self._comparison(condition)
             if not truth_table(condition).missing:
                 return comparison
-            return [f"( {joined(comparison)} ; {self._lacks_value(condition.feature)} )"]
+            return [f"( {join_goals(comparison)} ; {self._lacks_value(condition.feature)} )"]
         if isinstance(condition, Linear):
             self.fresh += 1
             total = f"Sum{self.fresh}"
@@ -226,7 +226,7 @@ class Goals:
             return [*goals, computed, *compared] if compared else goals
         indicators, goals = [], []
         for inner in condition.conditions:
-            inner_goals = joined(self._condition(inner))
+            inner_goals = join_goals(self._condition(inner))
             self.fresh += 1
             indicators.append(f"Held{self.fresh}")
             goals.append(f"( {inner_goals} -> {indicators[-1]} = 1 ; {indicators[-1]} = 0 )")
@@ -374,7 +374,7 @@ def _weight(rule: Rule) -> float:
 
 
 #: Largest number of arguments of a predicate in SWI-Prolog.
-_MOST_ARGUMENTS = 1024
+_MAX_ARGUMENTS = 1024
 
 
 def to_prolog(ruleset: RuleSet, predicate: str, missing: Sequence[str]) -> str:
@@ -394,10 +394,10 @@ class _Theory:
     """Writer of a Prolog theory for one rule set."""
 
     def __init__(self, ruleset: RuleSet, predicate: str, missing: tuple[str, ...]) -> None:
-        if ruleset.n_features >= _MOST_ARGUMENTS:
+        if ruleset.n_features >= _MAX_ARGUMENTS:
             raise ValueError(
                 f"The rules have {ruleset.n_features} features, but a Prolog predicate takes at "
-                f"most {_MOST_ARGUMENTS} arguments, including the prediction. Extract the rules "
+                f"most {_MAX_ARGUMENTS} arguments, including the prediction. Extract the rules "
                 "from fewer columns."
             )
         self.ruleset, self.predicate = ruleset, predicate

@@ -19,7 +19,7 @@ from skescore.rules.exporters._common import (
     always_predicts,
     class_labels,
     class_votes,
-    elementary,
+    flatten_conditions,
     rules_in_order,
     to_ascii,
 )
@@ -50,7 +50,7 @@ class Variables:
     def reserve(self, conditions: Iterable[Condition], numbers: Iterable[int]) -> None:
         """Create the variables of all features in conditions or sums, in feature order."""
         pairs, missing_features = {(feature, True) for feature in numbers}, set()
-        for condition in elementary(conditions):
+        for condition in flatten_conditions(conditions):
             if isinstance(condition, Missing):
                 missing_features.add(condition.feature)
             else:
@@ -183,7 +183,7 @@ def _one_of(condition: OneOf, value: str) -> str:
 
 
 _WIDTH = 88
-_OWN_NAMES = (
+_RESERVED_NAMES = (
     "Any",
     "Fraction",
     "Mapping",
@@ -246,7 +246,7 @@ class _Function:
         self.ruleset, self.name = ruleset, name
         self.classes = class_labels(ruleset)
         self.rules = rules_in_order(ruleset)
-        self.names = Variables(ruleset.feature_names, [*_OWN_NAMES, name])
+        self.names = Variables(ruleset.feature_names, [*_RESERVED_NAMES, name])
         used_rules = [ruleset.rules[i] for i in self.rules]
         fallback = ruleset.fallback
         self.uses_nearest = (
@@ -265,7 +265,7 @@ class _Function:
 
     def source(self) -> str:
         """Return the source of the function."""
-        body = self._joint_prediction() if self.ruleset.voting else self._one_by_one()
+        body = self._predict_by_vote() if self.ruleset.voting else self._predict_by_first_rule()
         parts = [
             "from collections.abc import Mapping, Sequence",
             "from typing import Any",
@@ -323,7 +323,7 @@ class _Function:
             lines.append(f"    {name} = {helper}(given[{key}] if named else given[{feature}])")
         return lines
 
-    def _one_by_one(self) -> list[str]:
+    def _predict_by_first_rule(self) -> list[str]:
         lines: list[str] = []
         for index in self.rules:
             rule = self.ruleset.rules[index]
@@ -405,7 +405,7 @@ class _Function:
             )
             lines.append(f"        {tuple_text(sides)},")
         lines += ["    )"]
-        known_checks = [self._known_instead(rule) for rule in rules]
+        known_checks = [self._checks_of_known_values(rule) for rule in rules]
         if any(known_checks):  # the distance between a known and a missing value is one range
             lines += ["    known = ("]
             _, squares = distance_units(self.ruleset)
@@ -450,7 +450,7 @@ class _Function:
         ]
         return lines
 
-    def _known_instead(self, rule: Rule) -> list[str]:
+    def _checks_of_known_values(self, rule: Rule) -> list[str]:
         """Write tests whether the values that a rule requires to be missing are known."""
         return [
             self.names.missing(c.feature, negated=True)
@@ -458,23 +458,23 @@ class _Function:
             if isinstance(c, Missing) and not c.negated
         ]
 
-    def _joint_prediction(self) -> list[str]:
+    def _predict_by_vote(self) -> list[str]:
         votes = self.ruleset.task == "classification"
         mean = self.ruleset.voting == "mean"
         always_predicted = always_predicts(self.ruleset)
-        counted = not always_predicted and not mean
+        tracks_coverage = not always_predicted and not mean
         lines = [f"    sums = [0.0] * {len(self.classes)}" if votes else "    total = 0.0"]
         lines += ["    weights = 0.0"] if mean else []
-        lines += ["    held = False"] if counted else []
+        lines += ["    held = False"] if tracks_coverage else []
         for index in self.rules:
             rule = self.ruleset.rules[index]
-            statements = ["held = True"] if counted and rule.conditions else []
-            statements += self._votes(index) if votes else self._share_of_number(rule, mean)
+            statements = ["held = True"] if tracks_coverage and rule.conditions else []
+            statements += self._votes(index) if votes else self._add_number(rule, mean)
             lines += [self._comment(index), *self._where(rule, statements)]
         if mean:
             lines += ["    if weights > 0.0:", "        return total / weights"]
             return lines + self._fallback(1)
-        if counted:
+        if tracks_coverage:
             lines += ["    if not held:", *self._fallback(2)]
         if not votes:
             return [*lines, "    return total"]
@@ -504,7 +504,7 @@ class _Function:
             statements.append(f"sums[{k}] += {weight}{times}  # {self.classes[k]!r}")
         return statements
 
-    def _share_of_number(self, rule: Rule, mean: bool) -> list[str]:
+    def _add_number(self, rule: Rule, mean: bool) -> list[str]:
         assert not isinstance(rule.weight, LinearOutput)  # checked by the rule set
         if isinstance(rule.output, LinearOutput):
             times = "" if rule.weight == 1 else f"{number(rule.weight)} * "

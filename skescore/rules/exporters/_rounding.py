@@ -33,10 +33,10 @@ _Moved: TypeAlias = tuple[float, bool | None]
 #: change predictions is used.
 _REACHES = (1.0, 0.25, 0.05, 0.01, 1e-3, 1e-4, 1e-6, 1e-8)
 #: Largest number of times that a function is shortened; its text rarely changes more than twice.
-_MOST_ROUNDS = 10
+_MAX_ROUNDS = 10
 _LARGEST = sys.float_info.max
 #: Largest number up to which floats represent every integer.
-_LARGEST_WHOLE = 2.0**53
+_MAX_EXACT_INTEGER = 2.0**53
 
 
 def shorten_numbers(ruleset: RuleSet, X: Any, reach: float | None = None) -> RuleSet:
@@ -55,14 +55,14 @@ def shorten_numbers(ruleset: RuleSet, X: Any, reach: float | None = None) -> Rul
 
     bounds = _bounds_of(ruleset)
     sorted_values = {quantity: _values(table, quantity) for quantity in bounds}
-    ranges = {q: _allowed(sorted_values[q], kinds) for q, kinds in bounds.items()}
+    ranges = {q: _allowed_ranges(sorted_values[q], kinds) for q, kinds in bounds.items()}
     limits = {q: limit(sorted_values[q]) for q in bounds}
     nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
     if not nearest:
-        return _replaced(ruleset, _shorter(ranges, limits, 1.0))
+        return _replace_bounds(ruleset, _shorten_bounds(ranges, limits, 1.0))
     predictions = ruleset.predict(table)
     for share in _REACHES:
-        shorter = _replaced(ruleset, _shorter(ranges, limits, share))
+        shorter = _replace_bounds(ruleset, _shorten_bounds(ranges, limits, share))
         same = shorter.predict(table)
         if np.array_equal(predictions, same, equal_nan=predictions.dtype.kind == "f"):
             return shorter
@@ -91,7 +91,7 @@ def readable_bounds(ruleset: RuleSet, X: np.ndarray) -> RuleSet:
     table = RowTable(X, ruleset.feature_names)
     nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
     if not nearest:  # the nearest rule depends on the distances to bounds
-        ruleset = _two_valued(ruleset, table)
+        ruleset = _name_two_values(ruleset, table)
     bounds, intervals = _bounds_of(ruleset), _intervals_by_feature(ruleset)
     moved: dict[_Quantity, dict[float, _Moved]] = {}
     for quantity, bound_kinds in bounds.items():
@@ -103,10 +103,10 @@ def readable_bounds(ruleset: RuleSet, X: np.ndarray) -> RuleSet:
         if new_bounds is None:
             decimals = decimals_for_range(finite[0], finite[-1]) if len(finite) else None
             limit = 0.0 if decimals is None else 0.5 * 10.0**-decimals
-            allowed = {quantity: _allowed(values, bound_kinds)}
-            new_bounds = _shorter(allowed, {quantity: limit}, 1.0)[quantity]
+            allowed = {quantity: _allowed_ranges(values, bound_kinds)}
+            new_bounds = _shorten_bounds(allowed, {quantity: limit}, 1.0)[quantity]
         moved[quantity] = new_bounds
-    result = _with_room(_replaced(ruleset, moved), moved)
+    result = _extend_domain(_replace_bounds(ruleset, moved), moved)
     if nearest and not np.array_equal(ruleset.predict(table), result.predict(table)):
         return ruleset
     return result
@@ -133,7 +133,7 @@ def readable_outputs(ruleset: RuleSet, predictions: np.ndarray) -> RuleSet:
 
     def shorter(output: Any) -> Any:
         if isinstance(output, LinearOutput):
-            return _shorter_function(output, ruleset.domain)
+            return _shorten_function(output, ruleset.domain)
         value = float(output)
         if value == 0 or not math.isfinite(value):
             return value
@@ -147,9 +147,9 @@ def readable_outputs(ruleset: RuleSet, predictions: np.ndarray) -> RuleSet:
     return ruleset.replace(rules=rules, fallback=fallback)
 
 
-def _shorter_function(function: LinearOutput, domain: Domain | None) -> LinearOutput:
+def _shorten_function(function: LinearOutput, domain: Domain | None) -> LinearOutput:
     """Round the numbers of a function so that its text in a domain is exact."""
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         constant, sizes = function.number_texts(domain)
         pairs = zip(function.terms, sizes, strict=True)
         terms = tuple((f, math.copysign(float(size), c)) for (f, c), size in pairs)
@@ -204,7 +204,9 @@ def _values(table: RowTable, quantity: _Quantity) -> np.ndarray:
     return np.sort(values[~np.isnan(values)])
 
 
-def _allowed(values: np.ndarray, kinds: dict[float, _Kinds]) -> list[tuple[float, float, float]]:
+def _allowed_ranges(
+    values: np.ndarray, kinds: dict[float, _Kinds]
+) -> list[tuple[float, float, float]]:
     """Return for every bound the closed range of numbers that separate the same values."""
     bounds = np.array(sorted(kinds))
     if len(values) == 0:
@@ -229,12 +231,12 @@ def _allowed(values: np.ndarray, kinds: dict[float, _Kinds]) -> list[tuple[float
     return list(zip(bounds.tolist(), low.tolist(), high.tolist(), strict=True))
 
 
-def _shorter(
+def _shorten_bounds(
     ranges: Mapping[_Quantity, list[tuple[float, float, float]]],
     limits: Mapping[_Quantity, float],
     share: float,
 ) -> dict[_Quantity, dict[float, _Moved]]:
-    """Return the shortest bounds within a limit and a share of the distance to neighbors."""
+    """Return the shortest bounds within the limits and a share of the allowed ranges."""
     result: dict[_Quantity, dict[float, _Moved]] = {}
     for quantity, allowed in ranges.items():
         new_bounds, limit = result.setdefault(quantity, {}), limits[quantity]
@@ -246,7 +248,7 @@ def _shorter(
     return result
 
 
-def _replaced(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]]) -> RuleSet:
+def _replace_bounds(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]]) -> RuleSet:
     """Replace the bounds of rules."""
 
     def replace(condition: Condition) -> Condition:
@@ -267,14 +269,14 @@ def _replaced(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]
             upper_closed=condition.upper_closed if below is None else not below,
         )
 
-    boxes = _moved_boxes(ruleset.boxes, {j: m for j, m in moved.items() if isinstance(j, int)})
+    boxes = _move_box_bounds(ruleset.boxes, {j: m for j, m in moved.items() if isinstance(j, int)})
     if ruleset.boxes_only:
         return ruleset.with_boxes(boxes)
     other_conditions = [tuple(map(replace, rule.non_intervals)) for rule in ruleset.rules]
     return ruleset.with_boxes(boxes, other_conditions)
 
 
-def _moved_boxes(boxes: BoxTable, moved: Mapping[int, Mapping[float, _Moved]]) -> BoxTable:
+def _move_box_bounds(boxes: BoxTable, moved: Mapping[int, Mapping[float, _Moved]]) -> BoxTable:
     """Replace the bounds of boxes."""
     lower, upper = boxes.lower.copy(), boxes.upper.copy()
     lower_closed, upper_closed = boxes.lower_closed.copy(), boxes.upper_closed.copy()
@@ -297,7 +299,7 @@ def _moved_boxes(boxes: BoxTable, moved: Mapping[int, Mapping[float, _Moved]]) -
     return BoxTable(lower, upper, lower_closed, upper_closed, boxes.missing)
 
 
-def _nearest(value: float) -> int:
+def _nearest_integer(value: float) -> int:
     """Return the nearest whole number; the lower one near the middle, where trees cut."""
     return math.ceil(value - 0.51)
 
@@ -312,7 +314,7 @@ def _whole_bounds(
     bound is never used, and the smallest and largest values are avoided if possible.
     """
     bounds = sorted(kinds)
-    if (values != np.floor(values)).any() or max(-bounds[0], bounds[-1]) > _LARGEST_WHOLE:
+    if (values != np.floor(values)).any() or max(-bounds[0], bounds[-1]) > _MAX_EXACT_INTEGER:
         return None
     integer_bounds: dict[float, _Moved] = {b: (b, None) for b in bounds if b.is_integer()}
     fractional_bounds = [b for b in bounds if not b.is_integer()]
@@ -320,17 +322,17 @@ def _whole_bounds(
     ends = {float(values[0]), float(values[-1])}
     for groups in (together, [[b] for b in fractional_bounds]):
         for reserved in (ends | integer_bounds.keys(), integer_bounds.keys()):
-            for preferred in (_nearest, math.floor, math.ceil):
-                trial = _placed(groups, reserved, preferred)
-                if trial is not None and _none_empty(intervals, integer_bounds | trial):
+            for preferred in (_nearest_integer, math.floor, math.ceil):
+                trial = _place_bounds(groups, reserved, preferred)
+                if trial is not None and _keep_volume(intervals, integer_bounds | trial):
                     return integer_bounds | trial
     return None
 
 
-def _placed(
+def _place_bounds(
     groups: list[list[float]], reserved: Set[float], preferred: Callable[[float], int]
 ) -> dict[float, _Moved] | None:
-    """Return an increasing whole number for each group of bounds; None if that is impossible."""
+    """Assign an increasing whole number to each group of bounds; return None if impossible."""
     result: dict[float, _Moved] = {}
     last = -math.inf
     for group in groups:
@@ -338,16 +340,16 @@ def _placed(
         neighbors = [low, low + 1]
         if preferred(math.fsum(group) / len(group)) != low:
             neighbors.reverse()
-        free = [neighbor for neighbor in neighbors if neighbor > last and neighbor not in reserved]
-        if not free:
+        allowed = [n for n in neighbors if n > last and n not in reserved]
+        if not allowed:
             return None
-        last = free[0]
+        last = allowed[0]
         result.update(dict.fromkeys(group, (last, last > low)))
     return result
 
 
-def _none_empty(intervals: set[Interval], moved: Mapping[float, _Moved]) -> bool:
-    """Return whether every interval still contains numbers after its bounds have moved."""
+def _keep_volume(intervals: set[Interval], moved: Mapping[float, _Moved]) -> bool:
+    """Return whether every interval keeps a positive length after its bounds have moved."""
     for interval in intervals:
         lower, above = moved.get(interval.lower, (interval.lower, None))
         upper, below = moved.get(interval.upper, (interval.upper, None))
@@ -360,7 +362,7 @@ def _none_empty(intervals: set[Interval], moved: Mapping[float, _Moved]) -> bool
     return True
 
 
-def _with_room(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]]) -> RuleSet:
+def _extend_domain(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]]) -> RuleSet:
     """Extend the domain by 1 beyond the first or last value of a column if a bound moved there.
 
     Otherwise, a box that contains only this value would have no volume.
@@ -384,23 +386,23 @@ def _interval_mask(interval: Interval, values: np.ndarray) -> np.ndarray:
     return interval.holds(lambda _: values)
 
 
-def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
+def _name_two_values(ruleset: RuleSet, table: RowTable) -> RuleSet:
     """Replace intervals on columns with two values by conditions that name the value."""
     domain = ruleset.domain
     assert domain is not None
     two_values: dict[int, tuple[int, ...]] = {}
     for feature, intervals in _intervals_by_feature(ruleset).items():
         column = table.numbers(feature, slice(None))
-        values = np.unique(column[~np.isnan(column)][:_LOOKED_AT])
+        values = np.unique(column[~np.isnan(column)][:_N_FIRST_ROWS])
         if len(values) > 2 or len(values := np.unique(column[~np.isnan(column)])) != 2:
             continue
         matches = [_interval_mask(interval, values) for interval in intervals]
-        # Codes such as 0 and 1, 1 and 2, or -1 and 1, between which there is at most 0.
-        coded = values[1] == values[0] + 1 or values[1] == -values[0] == 1
+        # Codes such as 0 and 1, 1 and 2, or -1 and 1.
+        is_code_pair = values[1] == values[0] + 1 or values[1] == -values[0] == 1
         is_integral = (
-            bool((values == np.floor(values)).all()) and abs(values).max() < _LARGEST_WHOLE
+            bool((values == np.floor(values)).all()) and abs(values).max() < _MAX_EXACT_INTEGER
         )
-        if is_integral and coded and all(h.any() for h in matches):
+        if is_integral and is_code_pair and all(h.any() for h in matches):
             two_values[feature] = tuple(int(v) for v in values)
     if not two_values:
         return ruleset
@@ -436,7 +438,7 @@ def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
 
 
 #: Number of rows that are searched for a third value first.
-_LOOKED_AT = 64
+_N_FIRST_ROWS = 64
 
 
 def _intervals_by_feature(ruleset: RuleSet) -> dict[int, set[Interval]]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 #: Words that connect parts of sentences; values that contain them are quoted.
-_OUR_WORDS = re.compile(r"\b(and|or|nor|missing|known)\b")
+_CONNECTING_WORDS = re.compile(r"\b(and|or|nor|missing|known)\b")
 _VOTING = {
     "votes": "All rules that hold vote together: each gives its weight to its class, and the class "
     "with the largest sum is the prediction.",
@@ -120,7 +120,7 @@ def _output(ruleset: RuleSet, output: object) -> str:
 def _label(value: object) -> str:
     """Return a value; it is quoted if it contains words that connect parts of sentences."""
     text = format_label(value)
-    plain = text == str(value) and not _OUR_WORDS.search(text)
+    plain = text == str(value) and not _CONNECTING_WORDS.search(text)
     return text if plain else json.dumps(str(value), ensure_ascii=False)
 
 

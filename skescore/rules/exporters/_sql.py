@@ -20,7 +20,7 @@ from skescore.rules.exporters._common import (
     always_predicts,
     class_labels,
     class_votes,
-    elementary,
+    flatten_conditions,
     rules_in_order,
 )
 
@@ -45,7 +45,7 @@ WITHOUT_STAR = ("oracle", "teradata")
 #: Dialects that are written without sqlglot.
 _BUILT_IN_DIALECTS = ("duckdb", "postgres", "sqlite")
 #: Test that a column of unknown type holds floats, because the text "nan" is not a missing value.
-_OF_FLOATS = {
+_HOLDS_FLOATS = {
     "duckdb": "typeof({}) IN ('DOUBLE', 'FLOAT')",
     # The last two are names in DuckDB, which also reads this dialect.
     "postgres": "CAST(pg_typeof({}) AS VARCHAR) IN "
@@ -56,12 +56,12 @@ _UNKNOWN = (None, "bits")
 #: Dialects that compare BOOLEAN columns with 1 and 0; None is standard SQL, as in DuckDB.
 _COMPARES_FLAGS = (None, "duckdb", "sqlite")
 #: Largest integer up to which integers are exact in 32-bit floats.
-_EXACT = 2**24
-_LARGEST_WHOLE = 2**63 - 1
+_MAX_EXACT_FLOAT32 = 2**24
+_MAX_INTEGER = 2**63 - 1
 #: Number of digits up to which every database converts decimals to the same floats.
 _PLAIN_DIGITS = 15
 #: Smallest number that SQLite reads exactly.
-_LEAST_IN_SQLITE = 1e-290
+_MIN_IN_SQLITE = 1e-290
 
 
 class ColumnKindError(ValueError):
@@ -120,7 +120,7 @@ class Dialect:
             if math.isinf(value) and self.name in _INFINITE:
                 return _INFINITE[self.name].format("-" if value < 0 else "")
             return self.number(value)
-        if abs(value) > _LARGEST_WHOLE:
+        if abs(value) > _MAX_INTEGER:
             raise ValueError(
                 f"The label {value!r} exceeds 2**63 - 1 in absolute value. Make the labels texts."
             )
@@ -128,15 +128,15 @@ class Dialect:
 
     def bound(self, value: float) -> str:
         """Write a number to compare with, in the short form if that is equivalent."""
-        if value.is_integer() and abs(value) <= _EXACT:
+        if value.is_integer() and abs(value) <= _MAX_EXACT_FLOAT32:
             return str(int(value))
         if self.name == "postgres" and abs(value) >= LARGEST_EXACT:
             return self.number(value)  # a literal is a decimal, to which integers are not rounded
         text = self._floating(value)
         plain = text.removesuffix("e0")
         digits = plain.replace(".", "").replace("-", "")
-        few = digits.isdigit() and len(digits) <= _PLAIN_DIGITS
-        return plain if few and not self.exact else text
+        is_short = digits.isdigit() and len(digits) <= _PLAIN_DIGITS
+        return plain if is_short and not self.exact else text
 
     def number(self, value: float) -> str:
         """Write a number for calculations, which makes the result floating-point."""
@@ -151,10 +151,10 @@ class Dialect:
                 "finite one."
             )
         if self.name == "sqlite" and value:
-            if abs(value) < _LEAST_IN_SQLITE:
+            if abs(value) < _MIN_IN_SQLITE:
                 raise ValueError(
                     f"SQLite does not read the number {value!r} exactly: it must be 0 or at least "
-                    f"{_LEAST_IN_SQLITE} in magnitude. Rescale that feature."
+                    f"{_MIN_IN_SQLITE} in magnitude. Rescale that feature."
                 )
             # SQLite rounds twice when it reads numbers. Further digits avoid a wrong result.
             error = abs(Fraction(text) - Fraction(value)) / Fraction(math.ulp(value))
@@ -183,7 +183,7 @@ def find_dialect(name: str | None, *, exact: bool = False) -> Dialect:
     return Dialect(name, exact)
 
 
-def translated(text: str, dialect: Dialect) -> str:
+def translate(text: str, dialect: Dialect) -> str:
     """Translate standard SQL to a dialect that is not written directly."""
     if dialect.name is None or dialect.name in _BUILT_IN_DIALECTS:
         return text
@@ -197,13 +197,13 @@ def translated(text: str, dialect: Dialect) -> str:
 
 
 #: DuckDB and SQLite limit the depth of expressions to 1000. The depth of a sum is the number of its
-#: parts plus the depth of a part, so longer sums are joined in blocks.
-_DEEPEST = 920
+#: parts plus the depth of a part, so longer sums are divided into blocks.
+_MAX_DEPTH = 920
 
 
 def _join_in_blocks(parts: Sequence[str], word: str) -> str:
     inner = max((sum(map(part.count, (" AND ", " OR ", " + "))) for part in parts), default=0)
-    if len(parts) + inner <= _DEEPEST:
+    if len(parts) + inner <= _MAX_DEPTH:
         return word.join(parts)
     size = math.isqrt(len(parts) - 1) + 1
     blocks = [word.join(parts[i : i + size]) for i in range(0, len(parts), size)]
@@ -215,7 +215,7 @@ def any_premise(premises: Sequence[str]) -> str:
     return _join_in_blocks(premises, "\n    OR ")
 
 
-def added(summands: Sequence[str], style: Dialect) -> str:
+def write_sum(summands: Sequence[str], style: Dialect) -> str:
     """Write a sum that starts with 0, in parentheses."""
     if not summands:
         return style.number(0.0)
@@ -410,7 +410,7 @@ class Terms:
     def _is_nan(self, column: str) -> str:
         """Write a test whether a value is NaN; in databases that report types, texts never are."""
         text = f"LOWER(CAST({column} AS VARCHAR)) = 'nan'"
-        of_floats = _OF_FLOATS.get(self._style.name or "")
+        of_floats = _HOLDS_FLOATS.get(self._style.name or "")
         return text if of_floats is None else f"{text} AND {of_floats.format(column)}"
 
     def _one_of(self, condition: OneOf) -> str:
@@ -423,7 +423,7 @@ class Terms:
             lists = [[self._style.label(value) for value in values]] if values else []
         else:
             lists = _exact_lists(values, self._style)
-        parts = [_listed(column, written, condition.negated) for written in lists]
+        parts = [_membership_test(column, written, condition.negated) for written in lists]
         if not parts:  # no value in the column can match
             return self._is_known(condition.feature) if condition.negated else "1 = 0"
         text = f" {'AND' if condition.negated else 'OR'} ".join(parts)
@@ -448,14 +448,14 @@ class Terms:
         if kind == "integer":
             return [v for v in whole if -(2**63) <= v < 2**64]
         if kind == "any":
-            floats += [float(v) for v in whole if abs(v) > _LARGEST_WHOLE and float(v) == v]
-            return [v for v in whole if abs(v) <= _LARGEST_WHOLE] + floats
+            floats += [float(v) for v in whole if abs(v) > _MAX_INTEGER and float(v) == v]
+            return [v for v in whole if abs(v) <= _MAX_INTEGER] + floats
         return [
             float(v) for v in (*whole, *floats) if abs(v) <= sys.float_info.max and float(v) == v
         ]
 
     def affine(self, intercept: float | None, terms: Iterable[tuple[int, float]]) -> str:
-        """Write a sum of features, added in the given order."""
+        """Write a sum of features in the given order."""
         text = "" if intercept is None else self._style.number(intercept)
         for feature, coefficient in terms:
             column = self._number(feature)
@@ -467,7 +467,7 @@ class Terms:
         return text
 
 
-def _listed(column: str, written: Sequence[str], negated: bool) -> str:
+def _membership_test(column: str, written: Sequence[str], negated: bool) -> str:
     """Write a test whether a column equals one of the values, or none if `negated`."""
     if len(written) == 1:
         return f"{column} {'<>' if negated else '='} {written[0]}"
@@ -481,10 +481,10 @@ def _exact_lists(values: Sequence[Any], style: Dialect) -> list[list[str]]:
     integers. DuckDB rounds integers to the 32 bits of a FLOAT column, but not floats. Only built-in
     dialects are known to support integers of more than 64 bits.
     """
-    least = _EXACT if style.exact else LARGEST_EXACT
+    least = _MAX_EXACT_FLOAT32 if style.exact else LARGEST_EXACT
     if not any(not isinstance(v, str) and abs(v) >= least for v in values):
         return [[style.label(value) for value in values]] if values else []
-    limit = 2**64 if style.name in _BUILT_IN_DIALECTS else _LARGEST_WHOLE
+    limit = 2**64 if style.name in _BUILT_IN_DIALECTS else _MAX_INTEGER
     integers: list[str] = []
     floats: list[str] = []
     for value in values:
@@ -535,8 +535,8 @@ def _column_kinds(rules: Sequence[Rule], ruleset: RuleSet) -> dict[int, str]:
 
 def _compared_kinds(rules: Sequence[Rule]) -> dict[int, set[str]]:
     """Return the kinds of values that rules compare each column with; numbers if they sum it."""
-    kinds: dict[int, set[str]] = {feature: {"numbers"} for feature in _summed(rules)}
-    for condition in elementary(c for rule in rules for c in rule.conditions):
+    kinds: dict[int, set[str]] = {feature: {"numbers"} for feature in _features_in_sums(rules)}
+    for condition in flatten_conditions(c for rule in rules for c in rule.conditions):
         if isinstance(condition, Missing):
             continue
         values = condition.values if isinstance(condition, OneOf) else (0.0,)
@@ -546,10 +546,12 @@ def _compared_kinds(rules: Sequence[Rule]) -> dict[int, set[str]]:
 
 
 def _used_features(rules: Sequence[Rule]) -> set[int]:
-    return _summed(rules) | {f for rule in rules for c in rule.conditions for f in c.features}
+    return _features_in_sums(rules) | {
+        f for rule in rules for c in rule.conditions for f in c.features
+    }
 
 
-def _summed(rules: Sequence[Rule]) -> set[int]:
+def _features_in_sums(rules: Sequence[Rule]) -> set[int]:
     """Return the features in the linear outputs and weights of rules."""
     parts = (part for rule in rules for part in (rule.output, rule.weight))
     return {f for part in parts if isinstance(part, LinearOutput) for f, _ in part.terms}
@@ -586,7 +588,7 @@ def to_sql(
         name = output_name or ("rule" if kind == "assign" else "prediction")
         star = f"{style.identifier(parts[-1], 'table')}.*" if dialect in WITHOUT_STAR else "*"
         text = f"SELECT {star}, {text} AS {style.identifier(name, 'output_name')} FROM {path}"
-    return translated(text, style)
+    return translate(text, style)
 
 
 @dataclass(frozen=True)
@@ -745,7 +747,7 @@ class _Writer:
         # Of the classes without votes, only the first can be predicted.
         excluded = [k for k, parts in enumerate(summands) if not parts][1:]
         eligible = [k for k in range(len(summands)) if k not in excluded]
-        sums = {k: added(summands[k], self.style) for k in eligible}
+        sums = {k: write_sum(summands[k], self.style) for k in eligible}
         branches: list[tuple[str, str]] = []
         for position, k in enumerate(eligible[:-1]):
             rivals = [f"{sums[k]} >= {sums[j]}" for j in eligible[position + 1 :]]
@@ -776,8 +778,8 @@ class _Writer:
                 value = self.style.number(rule.weight * float(rule.output))
             totals.append(self._summand(rule, value))
             weights.append(self._summand(rule, self.style.number(rule.weight)))
-        total = added(totals, self.style)
+        total = write_sum(totals, self.style)
         if self.ruleset.voting == "sum":
             return self._where_any(total)
-        weight = added(weights, self.style)
+        weight = write_sum(weights, self.style)
         return _case([(f"{weight} > 0", f"{total} / {weight}")], self._fallback())

@@ -54,14 +54,14 @@ def split_tree(boxes: BoxTable) -> Iterator[Node]:
         np.full(n_features, -np.inf), np.full(n_features, np.inf), np.ones(n_features, dtype=bool)
     )
     # A stack replaces recursion, which deep trees would exhaust.
-    waiting: list[tuple[np.ndarray, int, Interval | None, _Region]]
-    waiting = [(np.arange(len(boxes)), 0, None, space)]
-    while waiting:
-        rules, depth, condition, region = waiting.pop()
+    stack: list[tuple[np.ndarray, int, Interval | None, _Region]]
+    stack = [(np.arange(len(boxes)), 0, None, space)]
+    while stack:
+        rules, depth, condition, region = stack.pop()
         split = _best_split(rules, start, stop, boxes.missing) if len(rules) > 1 else None
         if split is None:
             # Conditions on the path to this node are not repeated.
-            remaining = tuple(_not_yet_split(boxes, i, start, stop, region) for i in rules)
+            remaining = tuple(_remaining_conditions(boxes, i, start, stop, region) for i in rules)
             yield Node(depth, condition, tuple(rules.tolist()), remaining)
             continue
         yield Node(depth, condition)
@@ -78,7 +78,7 @@ def split_tree(boxes: BoxTable) -> Iterator[Node]:
                 side = Interval(feature, lower=bound, lower_closed=not is_closed, missing=gaps)
             else:
                 side = Interval(feature, upper=bound, upper_closed=is_closed, missing=gaps)
-            waiting.append((members, depth + 1, side, part))
+            stack.append((members, depth + 1, side, part))
 
 
 class _Region(NamedTuple):
@@ -112,7 +112,7 @@ def _best_split(
     return best and best[1:]
 
 
-def _not_yet_split(
+def _remaining_conditions(
     boxes: BoxTable,
     rule: int,
     start: np.ndarray,
@@ -149,7 +149,7 @@ def _lines(ruleset: RuleSet, number: NumberFormat) -> Iterator[str]:
     elif ruleset.disjoint and ruleset.boxes_only:
         nodes = list(split_tree(ruleset.boxes))
         if any(len(node.rules) > 1 for node in nodes):
-            yield _FROM_THE_TOP
+            yield _FIRST_BRANCH_NOTE
         for node in nodes:
             if node.condition is not None:
                 condition = condition_text(node.condition, ruleset.feature_names, number)
@@ -157,13 +157,13 @@ def _lines(ruleset: RuleSet, number: NumberFormat) -> Iterator[str]:
             yield from _branches(ruleset, _remaining(node), number, node.depth)
     else:
         if len(ruleset) > 1:
-            yield _FROM_THE_TOP
+            yield _FIRST_BRANCH_NOTE
         rules = [(i, ruleset.rules[i].conditions) for i in ruleset.assignment_order.tolist()]
         yield from _branches(ruleset, rules, number, 0)
     yield from closing_lines(ruleset)
 
 
-_FROM_THE_TOP = "(from the top, the first branch whose conditions all hold predicts)"
+_FIRST_BRANCH_NOTE = "(from the top, the first branch whose conditions all hold predicts)"
 
 
 def _remaining(node: Node) -> list[tuple[int, Sequence[Condition]]]:

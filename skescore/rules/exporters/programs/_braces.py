@@ -15,7 +15,7 @@ from skescore.rules.exporters._common import (
     always_predicts,
     class_labels,
     class_votes,
-    elementary,
+    flatten_conditions,
     rules_in_order,
     to_ascii,
 )
@@ -89,7 +89,7 @@ class BraceProgram(ABC):
         functions = (part for part in parts if isinstance(part, LinearOutput))
         pairs = {(feature, True) for function in functions for feature, _ in function.terms}
         missing_features = set()
-        for condition in elementary(c for rule in rules for c in rule.conditions):
+        for condition in flatten_conditions(c for rule in rules for c in rule.conditions):
             if isinstance(condition, Missing):
                 missing_features.add(condition.feature)
             else:

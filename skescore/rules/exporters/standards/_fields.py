@@ -13,7 +13,7 @@ from skescore.rules.exporters._common import (
     abstention,
     always_predicts,
     class_labels,
-    elementary,
+    flatten_conditions,
     rules_in_order,
 )
 
@@ -82,12 +82,12 @@ def used_fields(ruleset: RuleSet, language: str) -> dict[int, Field]:
     names, fields = ruleset.feature_names, {}
     outputs = (part for rule in rules for part in (rule.output, rule.weight))
     numeric = {f for part in outputs if isinstance(part, LinearOutput) for f, _ in part.terms}
-    conditions = list(elementary(c for rule in rules for c in rule.conditions))
+    conditions = list(flatten_conditions(c for rule in rules for c in rule.conditions))
     features = numeric | {f for condition in conditions for f in condition.features}
     for feature in sorted(features) or [0]:
         fields[feature] = Field(names[feature])
     # Rules that never predict also determine the types of features.
-    for condition in elementary(c for rule in ruleset.rules for c in rule.conditions):
+    for condition in flatten_conditions(c for rule in ruleset.rules for c in rule.conditions):
         if isinstance(condition, Interval | Linear):
             numeric.update(condition.features)
             if isinstance(condition, Interval) and condition.feature in fields:
