@@ -23,22 +23,24 @@ from skescore.tuning import (
     FoldResult,
     SearchLimits,
     choose_winner,
-    judged,
+    selection_scores,
 )
 
 
-def scores_and_judged(candidates: Candidates, settings: dict) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores on held-out rows and those by which candidates are judged."""
+def held_out_and_selection_scores(
+    candidates: Candidates, settings: dict
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores on held-out rows and those by which candidates are selected."""
     weights = {name: settings[name] for name in ("psi", "phi", "rho", "completeness")}
     sign = SCORE_SPECS[settings["score"]].sign
     signed = sign * candidates.scores(settings["score"], **weights)
-    mixed = sign * candidates.scores_with_all_rows(settings["score"], **weights)
-    return signed, judged(signed, mixed)
+    with_all_rows = sign * candidates.scores_with_all_rows(settings["score"], **weights)
+    return signed, selection_scores(signed, with_all_rows)
 
 
 def python_ranking(candidates: Candidates, settings: dict) -> tuple[np.ndarray, list[int], int]:
     """Return mean scores, the ranking and the candidate that a search would choose."""
-    signed, by = scores_and_judged(candidates, settings)
+    signed, by = held_out_and_selection_scores(candidates, settings)
     size, n_queries = candidates.means("size"), candidates.means("black_box_rows")
     order = np.lexsort([size, -signed.mean(axis=1)])
     best = choose_winner(by[order], size[order], n_queries[order], 1.0)
@@ -98,7 +100,7 @@ def test_slider_positions_give_the_scores_of_python(opened, runs) -> None:
         assert settled_weights["ranks"] == list(range(1, 61))
         assert settled_weights["choice"] == choice
         winners.add(order[0])
-        signed, by = scores_and_judged(candidates, settings)
+        signed, by = held_out_and_selection_scores(candidates, settings)
         is_known = np.isfinite(by).all(axis=1)
         assert 60 > is_known.sum() > 30  # otherwise all rows would not have been tested
         weighed += not np.isclose(by[is_known], signed[is_known], atol=0).all(axis=1).any()
@@ -153,7 +155,7 @@ def test_page_judges_candidates_like_python(usual, runs) -> None:
         queries,
     )
     for settings, compared in zip(queries, outcome, strict=True):
-        signed, by = scores_and_judged(candidates, settings)
+        signed, by = held_out_and_selection_scores(candidates, settings)
         sign = SCORE_SPECS[settings["score"]].sign
         indices = np.flatnonzero(np.isfinite(by).all(axis=1))
         assert [one["place"] for one in compared] == indices.tolist()

@@ -47,7 +47,7 @@ from skescore.rules import (
 )
 from skescore.rules._boxes import nearest_box
 from skescore.rules._matching import lowest_bit, pack_bits, unpack_bits
-from skescore.rules._rule import combined
+from skescore.rules._rule import combine_statistics
 from skescore.rules.importers._psyke import (
     Columns,
     Units,
@@ -978,7 +978,7 @@ def test_combined_pools_moments_of_statistics(one: list[float], other: list[floa
         RuleStatistics(len(v), mean=float(np.mean(v)), standard_deviation=float(np.std(v)))
         for v in (one, other)
     ]
-    both = combined(*parts)
+    both = combine_statistics(*parts)
     assert both is not None
     assert both.n_rows == len(one) + len(other)
     assert both.mean == pytest.approx(np.mean(one + other), abs=1e-9)
@@ -1996,6 +1996,10 @@ def test_closest_pairs_of_bounds_that_halves_cannot_tell_apart() -> None:
 def test_combined_statistics_of_a_rule_without_rows():
     one = RuleStatistics(1, mean=4.0, standard_deviation=0.0)
     other = RuleStatistics(0, mean=8.0, standard_deviation=0.0)
-    assert combined(one, other) == combined(other, one) == one
-    assert combined(other, RuleStatistics(0, mean=4.0)).mean == 6.0
-    assert combined(one, RuleStatistics(1)) == combined(RuleStatistics(1), one) == RuleStatistics(2)
+    assert combine_statistics(one, other) == combine_statistics(other, one) == one
+    assert combine_statistics(other, RuleStatistics(0, mean=4.0)).mean == 6.0
+    assert (
+        combine_statistics(one, RuleStatistics(1))
+        == combine_statistics(RuleStatistics(1), one)
+        == RuleStatistics(2)
+    )

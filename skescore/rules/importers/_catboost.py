@@ -154,7 +154,7 @@ class _SplitFeatures:
         self._names = {
             int(c["flat_feature_index"]): str(c["feature_id"]) for c in self._categorical
         }
-        self._atoms = [_atoms(column, text, X) for column in self._categorical]
+        self._categories = [_hash_categories(column, text, X) for column in self._categorical]
         self._tables = dump.get("ctr_data") or {}
         self._statistics = [
             (statistic, border)
@@ -208,7 +208,7 @@ class _SplitFeatures:
     def _split_category(self, index: int, code: int) -> tuple[int, CategorySet, CategorySet]:
         """Return the feature, the region of all categories but one, and the region of this one."""
         feature = int(self._categorical[index]["flat_feature_index"])
-        for category, category_hash in self._atoms[index]:
+        for category, category_hash in self._categories[index]:
             if category_hash == code % 2**32:
                 complement = CategorySet(category.values, True, not category.missing)
                 return feature, complement, category
@@ -223,14 +223,14 @@ class _SplitFeatures:
     ) -> Iterator[tuple[bool, Region]]:
         """Divide (combinations of) categories by whether their statistic is above the border."""
         features: list[int] = []
-        atoms: list[list[tuple[Any, int | None]]] = []
+        categories: list[list[tuple[Any, int | None]]] = []
         sides: list[Any]
         for element in statistic["elements"]:
             kind = element["combination_element"]
             if kind == "cat_feature_value":
                 index = int(element["cat_feature_index"])
                 features.append(int(self._categorical[index]["flat_feature_index"]))
-                atoms.append([(v, _extend_sign(code)) for v, code in self._atoms[index]])
+                categories.append([(v, _extend_sign(code)) for v, code in self._categories[index]])
                 continue
             if kind == "float_feature":
                 feature, *sides = self._split_numbers(
@@ -241,26 +241,26 @@ class _SplitFeatures:
                     element["cat_feature_index"], element["value"]
                 )
             features.append(feature)
-            atoms.append([(sides[0], 0), (sides[1], 1)])
-        if np.prod([float(len(feature_atoms)) for feature_atoms in atoms]) > _MAX_COMBINATIONS:
+            categories.append([(sides[0], 0), (sides[1], 1)])
+        if np.prod([float(len(pairs)) for pairs in categories]) > _MAX_COMBINATIONS:
             raise ValueError(
                 f"The model counts more than {_MAX_COMBINATIONS:,} combinations of categories. "
                 f"{_FEWER_STATISTICS}"
             )
         counts = _read_counts(self._tables[statistic["identifier"]])
         passes = _statistic_test(statistic, self._tables[statistic["identifier"]], counts, border)
-        value_sets = [[values for values, _ in feature_atoms] for feature_atoms in atoms]
+        value_sets = [[values for values, _ in pairs] for pairs in categories]
         combinations = list(
-            itertools.product(*([code for _, code in feature_atoms] for feature_atoms in atoms))
+            itertools.product(*([code for _, code in pairs] for pairs in categories))
         )
-        if not counts.keys() <= {_EMPTY_SLOT, *map(_combined_hash, combinations)}:
+        if not counts.keys() <= {_EMPTY_SLOT, *map(_combine_hashes, combinations)}:
             names = [str(column["feature_id"]) for column in self._categorical]
             raise ValueError(
                 f"X lacks categories of {listed(names)} that the model was trained on, or has them "
                 "in another form, such as 1 for 01: pass all rows that it was trained on."
             )
         results = [passes(codes) for codes in combinations]
-        for goes_right, combination in _merged_combinations(value_sets, results):
+        for goes_right, combination in _merge_combinations(value_sets, results):
             region: Region | None = {}
             for feature, values in zip(features, combination, strict=True):
                 region = None if region is None else intersect_regions(region, {feature: values})
@@ -268,7 +268,7 @@ class _SplitFeatures:
                 yield goes_right, region
 
 
-def _atoms(
+def _hash_categories(
     column: Mapping[str, Any], text: Mapping[int, str], X: Any
 ) -> list[tuple[CategorySet, int | None]]:
     """Return the categories of a feature with their hashes; the last entry is for all others."""
@@ -283,12 +283,12 @@ def _atoms(
             f"CatBoost does not write the values of {column['feature_id']!r} as X does, "
             f"for example {unknown[0]!r}. Fit the model on texts: X[column].astype(str)."
         )
-    atoms: list[tuple[CategorySet, int | None]] = [
+    categories: list[tuple[CategorySet, int | None]] = [
         (CategorySet(frozenset([value_of_text[name]]), False, False), code)
         for code, name in sorted(text.items())
         if name in value_of_text
     ]
-    return [*atoms, (CategorySet(frozenset(value_of_text.values()), True, True), None)]
+    return [*categories, (CategorySet(frozenset(value_of_text.values()), True, True), None)]
 
 
 def _extend_sign(code: int | None) -> int | None:
@@ -302,7 +302,7 @@ def _read_counts(table: Mapping[str, Any]) -> dict[int, Any]:
     return {int(cells[i]): cells[i + 1 : i + stride] for i in range(0, len(cells), stride)}
 
 
-def _combined_hash(codes: Sequence[int | None]) -> int | None:
+def _combine_hashes(codes: Sequence[int | None]) -> int | None:
     """Return the hash of a combination of categories; None if one of them is unknown."""
     combined_hash = 0
     for code in codes:
@@ -326,7 +326,7 @@ def _statistic_test(
     target = int(statistic["target_border_idx"])
 
     def passes(codes: Sequence[int | None]) -> bool:
-        combined_hash = _combined_hash(codes)
+        combined_hash = _combine_hashes(codes)
         combination_counts = None if combined_hash is None else counts.get(combined_hash)
         if kind in ("Counter", "FeatureFreq"):
             total = table["counter_denominator"]
@@ -348,7 +348,7 @@ def _statistic_test(
     return passes
 
 
-def _merged_combinations(
+def _merge_combinations(
     value_sets: Sequence[Sequence[Any]], results: Sequence[bool]
 ) -> Iterator[tuple[bool, tuple[Any, ...]]]:
     """Merge combinations with the same result; `results` are in the order of their product.
@@ -364,7 +364,7 @@ def _merged_combinations(
     for number, values in enumerate(value_sets[0]):
         groups.setdefault(tuple(results[number * size : (number + 1) * size]), []).append(values)
     for group_results, group in groups.items():
-        for result, later_values in _merged_combinations(value_sets[1:], group_results):
+        for result, later_values in _merge_combinations(value_sets[1:], group_results):
             yield result, (_union(group), *later_values)
 
 

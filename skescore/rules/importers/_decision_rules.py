@@ -57,8 +57,8 @@ class Premises:
                 )
             self.values[names.index(name)] = {str(value): value for value in values}
         self.as_evaluated = as_evaluated
-        self.doubtful: dict[str, str] = {}
-        self.overlooked: list[str] = []
+        self.numeric_texts: dict[str, str] = {}
+        self.ignored_bounds: list[str] = []
 
     def conditions(self, data: Any, location: str) -> list[Condition]:
         """Convert a premise to a conjunction of conditions."""
@@ -110,7 +110,7 @@ class Premises:
         lower_closed = part(data, "left_closed", bool, location)
         upper_closed = part(data, "right_closed", bool, location)
         if self.as_evaluated and 0 in (lower, upper) and lower > -math.inf:
-            self.overlooked.append(location)
+            self.ignored_bounds.append(location)
             lower = -math.inf
             # With both sides unbounded, the condition still requires an observed value.
             if upper == math.inf:
@@ -130,7 +130,7 @@ class Premises:
         values = self.values.get(feature)
         if values is None:
             if isinstance(text, str) and _looks_like_number(text):
-                self.doubtful.setdefault(self.names[feature], text)
+                self.numeric_texts.setdefault(self.names[feature], text)
             return text
         if str(text) not in values:
             raise ValueError(
@@ -140,20 +140,20 @@ class Premises:
         return values[str(text)]
 
     def warn(self) -> None:
-        """Issue warnings about unexpected properties of the converted rules."""
-        if self.doubtful:
-            examples = ", ".join(f"{name} = {text!r}" for name, text in self.doubtful.items())
+        """Issue warnings about texts that look like numbers, and about ignored bounds."""
+        if self.numeric_texts:
+            examples = ", ".join(f"{name} = {text!r}" for name, text in self.numeric_texts.items())
             warnings.warn(
                 f"Values of the JSON look like numbers but are read as texts ({examples}). Pass "
                 "categories={name: values} with the values of these features.",
                 UserWarning,
                 stacklevel=3,
             )
-        if self.overlooked:
+        if self.ignored_bounds:
             warnings.warn(
                 "decision-rules ignores a lower bound if a bound is 0, and so do the converted "
-                f"rules ({listed(self.overlooked, 3)}). Pass zero_bounds='written' to use these "
-                "bounds.",
+                f"rules ({listed(self.ignored_bounds, 3)}). Pass zero_bounds='written' to use "
+                "these bounds.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -193,7 +193,7 @@ _STRATEGY_CLASSES = {
     "FirstRuleCoveringStrategy": "first",
 }
 #: Magnitude up to which decision-rules ignores sums of votes.
-_NOTHING = 1e-8
+_NEGLIGIBLE_VOTE = 1e-8
 
 
 def read_decision_rules(
@@ -304,7 +304,7 @@ def read_decision_rules(
         for rule, data in zip(rules, rule_records, strict=True)
     ]
     if strategy != "first":
-        rules = _weighted(rules, rule_records, strategy, classes)
+        rules = _add_weights(rules, rule_records, strategy, classes)
     return RuleSet(
         rules,
         names,
@@ -341,15 +341,19 @@ def _json_of(model: Any) -> tuple[Mapping[str, Any], str, dict[str, list[Any]]]:
             "model must be a classification or regression rule set of decision-rules, got "
             f"{type(model).__name__}."
         )
-    chosen = getattr(model, "_prediction_strategy_class", None)
-    strategy = "vote" if chosen is None else _STRATEGY_CLASSES.get(chosen.__name__, chosen.__name__)
+    strategy_class = getattr(model, "_prediction_strategy_class", None)
+    strategy = "vote"
+    if strategy_class is not None:
+        strategy = _STRATEGY_CLASSES.get(strategy_class.__name__, strategy_class.__name__)
     package = import_optional(
         "decision_rules.serialization", extra="decision-rules", purpose="Reading its rule sets"
     )
     set_values: dict[str, list[Any]] = {}
-    if any(not isinstance(v, str) for condition in _sets(model) for v in condition.values_set):
+    if any(
+        not isinstance(v, str) for condition in _set_conditions(model) for v in condition.values_set
+    ):
         model = copy.deepcopy(model)
-        for condition in _sets(model):
+        for condition in _set_conditions(model):
             values = [python_value(value) for value in condition.values_set]
             set_values.setdefault(str(model.column_names[condition.column_index]), []).extend(
                 values
@@ -365,12 +369,12 @@ def _json_of(model: Any) -> tuple[Mapping[str, Any], str, dict[str, list[Any]]]:
         ) from error
 
 
-def _sets(model: Any) -> Iterator[Any]:
+def _set_conditions(model: Any) -> Iterator[Any]:
     """Yield the conditions of a rule set that compare with sets of values."""
-    left = [rule.premise for rule in model.rules]
-    while left:
-        condition = left.pop()
-        left += getattr(condition, "subconditions", ())
+    stack = [rule.premise for rule in model.rules]
+    while stack:
+        condition = stack.pop()
+        stack += getattr(condition, "subconditions", ())
         if hasattr(condition, "values_set"):
             yield condition
 
@@ -487,7 +491,7 @@ def _default_number(meta: Mapping[str, Any]) -> Fallback:
     return Fallback(_number("the default conclusion", default, finite=True))
 
 
-def _weighted(
+def _add_weights(
     rules: Sequence[Rule], rule_records: Sequence[Any], strategy: str, classes: Sequence[Any] | None
 ) -> list[Rule]:
     """Return the rules with the weights that the strategy uses."""
@@ -502,19 +506,19 @@ def _weighted(
     if classes is None and strategy == "vote":
         return [_with_weight(rule, weight) for rule, weight in zip(rules, weights, strict=True)]
     pairs = [(r, weight) for r, weight in zip(rules, weights, strict=True) if weight != 0]
-    idle = [number for number, weight in enumerate(weights, 1) if weight == 0]
-    # If some rule votes for every class, a class with a negative sum is never predicted.
-    signed = strategy == "vote" and {rule.output for rule, _ in pairs} == set(classes or ())
-    bad = [w for _, w in pairs if abs(w) <= _NOTHING or (w < 0 and not signed)]
+    without_weight = [number for number, weight in enumerate(weights, 1) if weight == 0]
+    # If every class has a rule that votes for it, a class with a negative sum is never predicted.
+    may_be_negative = strategy == "vote" and {r.output for r, _ in pairs} == set(classes or ())
+    bad = [w for _, w in pairs if abs(w) <= _NEGLIGIBLE_VOTE or (w < 0 and not may_be_negative)]
     if bad:
         raise ValueError(
             f"A rule of the JSON has the voting_weight {bad[0]!r}, which decision-rules counts in "
             "a way that a RuleSet cannot repeat. Remove the rule, or pass strategy='first'."
         )
-    if idle:
+    if without_weight:
         warnings.warn(
-            f"Rules with the voting_weight 0 are left out ({listed(idle)}): decision-rules "
-            "predicts its default if no other rule holds.",
+            f"Rules with the voting_weight 0 are omitted ({listed(without_weight)}): "
+            "decision-rules predicts its default if no other rule holds.",
             UserWarning,
             stacklevel=3,
         )

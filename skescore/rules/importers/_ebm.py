@@ -85,7 +85,7 @@ def _axis(model: Any, feature: int, n_features: int) -> list[tuple[int, Conditio
 def _term_rules(
     axes: Sequence[Sequence[tuple[int, Condition]]], scores: np.ndarray, classes: Any
 ) -> Iterator[Rule]:
-    """Yield the rules of a term, with equal neighboring bins of its last feature joined."""
+    """Yield the rules of a term; equal neighboring bins of its last feature become one rule."""
     *others, last = axes
     for combination in itertools.product(*others):
         conditions = tuple(condition for _, condition in combination)
@@ -93,12 +93,12 @@ def _term_rules(
         pending: tuple[Condition, np.ndarray] | None = None
         for index, condition in last:
             score = scores[(*position, index)]
-            joined = None
+            merged = None
             if pending is not None and np.array_equal(pending[1], score):
-                joined = _merge_conditions(pending[0], condition)
-            if pending is not None and joined is None:
+                merged = _merge_conditions(pending[0], condition)
+            if pending is not None and merged is None:
                 yield from _rules((*conditions, pending[0]), pending[1], classes)
-            pending = (joined or condition, score)
+            pending = (merged or condition, score)
         if pending is not None:
             yield from _rules((*conditions, pending[0]), pending[1], classes)
 

@@ -101,13 +101,13 @@ def labels(model: Any) -> list[Any]:
 
 
 def conjunction(conditions: Iterable[Interval]) -> tuple[Interval, ...] | None:
-    """Join the intervals on each feature; return None if no number satisfies them all.
+    """Intersect the intervals on each feature; return None if no number satisfies them all.
 
     Some rules never hold, because imodels rounds thresholds and moves the cuts of grown trees.
     """
-    joined: dict[int, Interval] = {}
+    intervals: dict[int, Interval] = {}
     for condition in conditions:
-        earlier = joined.get(condition.feature)
+        earlier = intervals.get(condition.feature)
         if earlier is not None:
             try:
                 intersection = earlier.intersect(condition)
@@ -115,8 +115,8 @@ def conjunction(conditions: Iterable[Interval]) -> tuple[Interval, ...] | None:
                 return None
             assert isinstance(intersection, Interval)  # as missing values are not allowed
             condition = intersection
-        joined[condition.feature] = condition
-    return tuple(joined.values())
+        intervals[condition.feature] = condition
+    return tuple(intervals.values())
 
 
 def reachable_leaves(tree: Any) -> Iterator[tuple[int, tuple[Interval, ...]]]:
@@ -391,35 +391,35 @@ def _combinations(trees: Sequence[Sequence[Leaf]]) -> np.ndarray | None:
     if total > _COMBINATIONS:
         return None
     chosen = np.unravel_index(np.arange(total), sizes)
-    added = [
+    addends = [
         np.array([leaf[1] for leaf in tree])[index]
         for tree, index in zip(trees, chosen, strict=True)
     ]
-    return np.ascontiguousarray(np.stack(added, axis=-1))
+    return np.ascontiguousarray(np.stack(addends, axis=-1))
 
 
-def _sum_in_order(added: np.ndarray) -> np.ndarray:
+def _sum_in_order(addends: np.ndarray) -> np.ndarray:
     """Add the values of the trees one after the other, like a rule set."""
-    total = np.zeros(added.shape[:2])
-    for k in range(added.shape[2]):
-        total += added[:, :, k]
+    total = np.zeros(addends.shape[:2])
+    for k in range(addends.shape[2]):
+        total += addends[:, :, k]
     return total
 
 
-def _subtract_smallest(added: np.ndarray) -> np.ndarray:
+def _subtract_smallest(addends: np.ndarray) -> np.ndarray:
     """Subtract the smallest value of each leaf from the values of all its classes."""
-    return np.asarray(added - added.min(axis=1, keepdims=True))
+    return np.asarray(addends - addends.min(axis=1, keepdims=True))
 
 
 def _short_form_predicts_alike(
     trees: Sequence[Sequence[Leaf]], decide: Decide, scale: float, *, unknown: bool
 ) -> bool:
     """Return whether the short form predicts like the model; `unknown` if that takes too long."""
-    added = _combinations(trees)
-    if added is None:
+    addends = _combinations(trees)
+    if addends is None:
         return unknown
-    short = _sum_in_order(scale * _subtract_smallest(added)).argmax(axis=1)
-    return bool((short == decide(added)).all())
+    short = _sum_in_order(scale * _subtract_smallest(addends)).argmax(axis=1)
+    return bool((short == decide(addends)).all())
 
 
 def _short_rules(
@@ -429,8 +429,8 @@ def _short_rules(
     rules, complete = [], False
     for tree in trees:
         n_without_rules = 0
-        for conditions, added, statistics in tree:
-            weights = scale * (added - added.min())
+        for conditions, addends, statistics in tree:
+            weights = scale * (addends - addends.min())
             leaf_rules = [
                 Rule(conditions, label, statistics, float(weight))
                 for label, weight in zip(classes, weights, strict=True)
@@ -446,8 +446,8 @@ def _full_rules(trees: Sequence[Sequence[Leaf]], classes: Sequence[Any]) -> list
     return [
         Rule(conditions, label, statistics, float(weight))
         for tree in trees
-        for conditions, added, statistics in tree
-        for label, weight in zip(classes, added, strict=True)
+        for conditions, addends, statistics in tree
+        for label, weight in zip(classes, addends, strict=True)
     ]
 
 
@@ -473,8 +473,8 @@ def figs(model: Any, about: Frame) -> RuleSet:
         ]
         return about.voting(rules, None, "sum", complete=True)
 
-    def decide(added: np.ndarray) -> np.ndarray:
-        return np.asarray(added.sum(axis=-1).argmax(axis=1))
+    def decide(addends: np.ndarray) -> np.ndarray:
+        return np.asarray(addends.sum(axis=-1).argmax(axis=1))
 
     # Equal sums are common, because leaves hold shares of few rows.
     if _short_form_predicts_alike(trees, decide, 1.0, unknown=False):
@@ -516,13 +516,13 @@ def boosted_classifier(model: Any, about: Frame) -> RuleSet:
             )
         leaves: list[Leaf] = []
         for leaf, conditions in reachable_leaves(inner.tree_):
-            added = np.full(n_classes, -1 / (n_classes - 1) * weight)
-            added[int(inner.classes_[np.argmax(inner.tree_.value[leaf, 0])])] = weight
-            leaves.append((conditions, added, None))
+            addends = np.full(n_classes, -1 / (n_classes - 1) * weight)
+            addends[int(inner.classes_[np.argmax(inner.tree_.value[leaf, 0])])] = weight
+            leaves.append((conditions, addends, None))
         trees.append(leaves)
 
-    def decide(added: np.ndarray) -> np.ndarray:
-        sums = _sum_in_order(added) / total
+    def decide(addends: np.ndarray) -> np.ndarray:
+        sums = _sum_in_order(addends) / total
         return (sums[:, 1] - sums[:, 0] > 0).astype(int) if n_classes == 2 else sums.argmax(axis=1)
 
     # The model divides the sums by both factors, so the class probabilities are the same.

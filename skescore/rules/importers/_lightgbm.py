@@ -130,33 +130,33 @@ def _labels_of_codes(
     X: pd.DataFrame | None,
 ) -> dict[int, list[Any]]:
     """Return the labels of the codes of categorical features, by the feature's index."""
-    stored = dump.get("pandas_categorical") or []
+    stored_labels = dump.get("pandas_categorical") or []
     if X is not None:
         columns = [i for i, kind in enumerate(X.dtypes) if not is_numeric_dtype(kind)]
-        if len(columns) != len(stored) or X.shape[1] != len(names):
+        if len(columns) != len(stored_labels) or X.shape[1] != len(names):
             raise ValueError(
                 f"X must have the {len(names)} columns of the training rows, of which "
-                f"{len(stored)} are categorical; got {X.shape[1]} and {len(columns)}."
+                f"{len(stored_labels)} are categorical; got {X.shape[1]} and {len(columns)}."
             )
-        return dict(zip(columns, stored, strict=True)) | user_labels
+        return dict(zip(columns, stored_labels, strict=True)) | user_labels
     infos = [dump["feature_infos"].get(name) for name in dump["feature_names"]]
     codes = {
         i: set(info["values"]) - {-1} for i, info in enumerate(infos) if info and info["values"]
     }
     # Ordered categories are split like numbers, by their codes.
-    n_codes = max(map(len, stored), default=0)
+    n_codes = max(map(len, stored_labels), default=0)
     may_be_ordered = any(_fits(info, n_codes) for info in infos if info and not info["values"])
-    is_complete = len(stored) <= len(user_labels) or not may_be_ordered
-    if not stored or (is_complete and codes.keys() <= user_labels.keys()):
+    is_complete = len(stored_labels) <= len(user_labels) or not may_be_ordered
+    if not stored_labels or (is_complete and codes.keys() <= user_labels.keys()):
         return user_labels
-    assigned_labels = _assign_labels(infos, codes, stored)
+    assigned_labels = _assign_labels(infos, codes, stored_labels)
     if assigned_labels is None:
         listing = ", ".join(f"{names[i]!r}: [...]" for i in codes) or "column: [...]"
         raise ValueError(
-            f"The model was fitted on a data frame with {len(stored)} categorical columns and does "
-            "not store which labels belong to which column, or which columns are ordered: pass "
-            f"X=X_train, the frame of the training rows, or categories={{{listing}}} for all of "
-            "them, with the labels in the order of X[column].cat.categories."
+            f"The model was fitted on a data frame with {len(stored_labels)} categorical columns "
+            "and does not store which labels belong to which column, or which columns are ordered: "
+            f"pass X=X_train, the frame of the training rows, or categories={{{listing}}} for all "
+            "of them, with the labels in the order of X[column].cat.categories."
         )
     return assigned_labels | user_labels
 
@@ -164,7 +164,7 @@ def _labels_of_codes(
 def _assign_labels(
     infos: Sequence[Mapping[str, Any] | None],
     codes: Mapping[int, set[int]],
-    stored: Sequence[list[Any]],
+    stored_labels: Sequence[list[Any]],
 ) -> dict[int, list[Any]] | None:
     """Assign stored labels to columns; return None if several assignments are plausible."""
     # The labels have the order of the columns. If the first and the last columns to which they can
@@ -172,24 +172,24 @@ def _assign_labels(
     first, last = (
         [next((i for i in columns if _fits(infos[i], len(labels))), -1) for labels in ordered]
         for columns, ordered in (
-            (iter(range(len(infos))), stored),
-            (iter(reversed(range(len(infos)))), stored[::-1]),
+            (iter(range(len(infos))), stored_labels),
+            (iter(reversed(range(len(infos)))), stored_labels[::-1]),
         )
     )
     if first == last[::-1] and -1 not in first:
-        return dict(zip(first, stored, strict=True))
+        return dict(zip(first, stored_labels, strict=True))
     # By default, LightGBM declares exactly the unordered categorical columns as categorical.
-    by_default = dict(zip(codes, stored, strict=False))
-    fits_default = len(codes) == len(stored) and all(
+    by_default = dict(zip(codes, stored_labels, strict=False))
+    fits_default = len(codes) == len(stored_labels) and all(
         _fits(infos[i], len(labels)) for i, labels in by_default.items()
     )
     # Rules on a column with wrong labels raise errors if the labels are texts, not for numbers.
-    are_texts = all(isinstance(label, str) for labels in stored for label in labels)
+    are_texts = all(isinstance(label, str) for labels in stored_labels for label in labels)
     if not fits_default or not are_texts:
         return None
     # A column of integers that was declared as categorical rarely has exactly the codes of labels.
     has_all_codes = all(codes[i] == set(range(len(by_default[i]))) for i in codes)
-    sizes = {len(labels) for labels in stored}
+    sizes = {len(labels) for labels in stored_labels}
     has_other_codes = any(
         info and not info["values"] and info["min_value"] == 0 and info["max_value"] + 1 in sizes
         for info in infos
@@ -283,11 +283,11 @@ def _sides_with_zero_as_missing(
     left = at_most(threshold, missing=False).intersect(nonzero)
     right = above(threshold, missing=False).intersect(nonzero)
     if missing_left:
-        return NumberSet(_joined_spans([*left.spans, *zero.spans]), True), right
-    return left, NumberSet(_joined_spans([*right.spans, *zero.spans]), True)
+        return NumberSet(_merge_spans([*left.spans, *zero.spans]), True), right
+    return left, NumberSet(_merge_spans([*right.spans, *zero.spans]), True)
 
 
-def _joined_spans(spans: list[tuple[float, float, bool, bool]]) -> tuple[Any, ...]:
+def _merge_spans(spans: list[tuple[float, float, bool, bool]]) -> tuple[Any, ...]:
     """Join intervals that touch."""
     result: list[tuple[float, float, bool, bool]] = []
     for span in sorted(spans):

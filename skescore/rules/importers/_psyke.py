@@ -124,11 +124,11 @@ def decimals() -> int:
 class Labels:
     """Mapping from PSyKE's labels to the classes of the rule set.
 
-    Without the user's `classes`, the classes include the `further` labels.
+    Without the user's `classes`, the classes also include `other_labels`.
     """
 
     def __init__(
-        self, reading: Reading, classes: Mapping[Any, Any] | None, further: Sequence[Any]
+        self, reading: Reading, classes: Mapping[Any, Any] | None, other_labels: Sequence[Any]
     ) -> None:
         outputs = [python_value(d.output) for d in reading.drafts if d.output is not UNSET]
         if classes is not None:
@@ -152,8 +152,8 @@ class Labels:
             return
         self.map = {check_label("PSyKE's label", o): o for o in [*reading.labels, *outputs]}
         all_labels = tuple(reading.labels)
-        if not {*outputs, *further} <= set(all_labels):
-            all_labels = tuple(sorted({*all_labels, *outputs, *further}, key=label_order))
+        if not {*outputs, *other_labels} <= set(all_labels):
+            all_labels = tuple(sorted({*all_labels, *outputs, *other_labels}, key=label_order))
         self.classes = all_labels
 
     def statistics(
@@ -198,10 +198,10 @@ def make_ruleset(
             f"{classes!r}."
         )
     if reading.task == "classification":
-        further = list(y_black_box or ())
+        other_labels = list(y_black_box or ())
         if fallback is not None:
-            further.append(fallback.output)
-        labels = Labels(reading, classes, further)
+            other_labels.append(fallback.output)
+        labels = Labels(reading, classes, other_labels)
         settings["classes"] = labels.classes
         drafts = [
             Draft(
@@ -313,7 +313,7 @@ _Cut: TypeAlias = tuple[float, int]
 #: Disjoint ordered pieces of the line, each from one position to another; they do not touch.
 _Region: TypeAlias = list[tuple[_Cut, _Cut]]
 
-_EVERYTHING: _Region = [((-math.inf, 0), (math.inf, 1))]
+_ALL_NUMBERS: _Region = [((-math.inf, 0), (math.inf, 1))]
 
 #: A column, and whether its value must be 1.
 Literal: TypeAlias = tuple[str, bool]
@@ -419,9 +419,9 @@ class Discretization:
                 continue
             index = feature_index[str(feature.name)]
             if all(_region_of_value(value) is None for value in feature.admissible_values.values()):
-                feature_conditions = _of_labels(index, requirements)
+                feature_conditions = _label_conditions(index, requirements)
             else:
-                feature_conditions = _of_numbers(index, requirements)
+                feature_conditions = _number_conditions(index, requirements)
             if feature_conditions is None:
                 return None
             conditions += feature_conditions
@@ -449,7 +449,9 @@ class Discretization:
         return Domain.around(matrix, categories=categories)
 
 
-def _of_labels(feature: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
+def _label_conditions(
+    feature: int, requirements: Sequence[tuple[Any, bool]]
+) -> list[Condition] | None:
     """Return conditions on a feature whose columns represent one label each."""
     included = tuple({_constant(value) for value, is_required in requirements if is_required})
     excluded = tuple({_constant(value) for value, is_required in requirements if not is_required})
@@ -458,9 +460,11 @@ def _of_labels(feature: int, requirements: Sequence[tuple[Any, bool]]) -> list[C
     return [OneOf(feature, included)] if included else [OneOf(feature, excluded, negated=True)]
 
 
-def _of_numbers(feature: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
+def _number_conditions(
+    feature: int, requirements: Sequence[tuple[Any, bool]]
+) -> list[Condition] | None:
     """Return conditions on a feature whose columns represent parts of its range."""
-    region = _EVERYTHING
+    region = _ALL_NUMBERS
     for value, is_required in requirements:
         part = _region_of_value(value)
         if part is None:
@@ -596,10 +600,10 @@ def _units(extractor: Any, column_names: Sequence[str], labeled: bool, notes: li
                 "so its predict returns numbers that are not labels. The rules predict the labels."
             )
         return units
-    return checked_target(units, column_names, notes)
+    return check_target(units, column_names, notes)
 
 
-def checked_target(units: Units, column_names: Sequence[str], notes: list[str]) -> Units:
+def check_target(units: Units, column_names: Sequence[str], notes: list[str]) -> Units:
     """Return units that do not rescale the target if the last entry belongs to a feature."""
     last = list(units.columns)[-1:]
     if last and last[0] in column_names:
@@ -832,7 +836,7 @@ def read_cart(
         labels = known_labels(extractor.predictor, outputs)
         labels = labels or tuple(sorted(outputs))
     else:
-        units = checked_target(units, column_names, notes)
+        units = check_target(units, column_names, notes)
         if hasattr(extractor.predictor, "classes_"):
             notes.append(
                 "PSyKE's CART treats labels that are not text as numbers: it has fitted a "

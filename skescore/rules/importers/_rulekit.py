@@ -325,10 +325,10 @@ def _conditions(java: Any, training: _Training, ignored: bool) -> list[Condition
         return [AtLeast(1, tuple(sides))]
     feature, values = training.features[str(java.getAttribute())], java.getValueSet()
     passes = ignored or _kind(values).endswith("Complement")
-    return _elementary(feature, values, passes and training.has_missing(feature))
+    return _single_condition(feature, values, passes and training.has_missing(feature))
 
 
-def _elementary(feature: int, values: Any, missing: bool) -> list[Condition]:
+def _single_condition(feature: int, values: Any, missing: bool) -> list[Condition]:
     kind = _kind(values)
     if kind in ("Universum", "AnyValueSet"):
         return []
@@ -418,7 +418,7 @@ _Ending: TypeAlias = tuple[tuple[Condition, ...], str, str, bool, dict[str, floa
 
 
 @dataclass(frozen=True)
-class Parsed:
+class ParsedRule:
     """Content of the text of a rule."""
 
     location: str
@@ -449,7 +449,7 @@ class Line:
         #: Positive while an unlikely way of parsing is tried, which errors do not mention.
         self.doubts = 0
 
-    def rule(self) -> Parsed:
+    def rule(self) -> ParsedRule:
         """Parse the text."""
         start = _START.match(self.text)
         if start is None:
@@ -464,7 +464,7 @@ class Line:
             raise ValueError(f"{self.location} has too many conditions to be read.") from error
         if ending is None:
             self._fail()
-        return Parsed(self.location, *ending)
+        return ParsedRule(self.location, *ending)
 
     def _premise_at(self, at: int, group: str = "") -> _Ending | None:
         """Parse the rest of a rule from the start of a condition; None if that is not possible.
@@ -742,7 +742,7 @@ def read_rulekit_text(
 
 
 def _survival_rules(
-    parsed: Sequence[Parsed], names: Sequence[str], numeric: set[int], domain: Domain | None
+    parsed: Sequence[ParsedRule], names: Sequence[str], numeric: set[int], domain: Domain | None
 ) -> RuleSet:
     """Create a rule set from the premises of survival rules."""
     for rule in parsed:
@@ -755,7 +755,9 @@ def _survival_rules(
     return RuleSet(rules, names, task="regression", domain=domain, ordered=False)
 
 
-def _infer_task(parsed: Sequence[Parsed], task: str | None, classes: Sequence[Any] | None) -> str:
+def _infer_task(
+    parsed: Sequence[ParsedRule], task: str | None, classes: Sequence[Any] | None
+) -> str:
     """Return the task; raise a ValueError if the conclusions contradict `task`."""
     first = parsed[0]
     without_conclusion = [rule.location for rule in parsed if rule.value == _UNKNOWN]
@@ -775,7 +777,7 @@ def _infer_task(parsed: Sequence[Parsed], task: str | None, classes: Sequence[An
     return task
 
 
-def _warn_of_negative_weights(parsed: Sequence[Parsed]) -> None:
+def _warn_of_negative_weights(parsed: Sequence[ParsedRule]) -> None:
     """Issue a warning if the weight of a rule is negative."""
     negative = [rule.location for rule in parsed if rule.statistics.get("weight", 1.0) < 0]
     if negative:
@@ -787,7 +789,9 @@ def _warn_of_negative_weights(parsed: Sequence[Parsed]) -> None:
         )
 
 
-def _make_rule(rule: Parsed, output: Any, counts: Any, weight: float, numeric: set[int]) -> Rule:
+def _make_rule(
+    rule: ParsedRule, output: Any, counts: Any, weight: float, numeric: set[int]
+) -> Rule:
     try:
         statistics = None if rule.n_rows is None else RuleStatistics(rule.n_rows, counts)
         conditions = tuple(_with_numbers(c, numeric) for c in rule.conditions)
@@ -820,7 +824,7 @@ def _rule_lines(text: str | Iterable[str]) -> Iterator[tuple[str, str]]:
             yield f"Line {number}", line.rstrip("\r")
 
 
-def _check_alike(parsed: Sequence[Parsed]) -> None:
+def _check_alike(parsed: Sequence[ParsedRule]) -> None:
     """Raise a ValueError unless all rules may be from the same model."""
     first = parsed[0]
     for rule in parsed[1:]:
@@ -842,7 +846,7 @@ def _check_alike(parsed: Sequence[Parsed]) -> None:
             )
 
 
-def _number(rule: Parsed) -> float:
+def _number(rule: ParsedRule) -> float:
     try:
         return check_number("the conclusion", float(rule.value), finite=True)
     except ValueError:
@@ -851,7 +855,7 @@ def _number(rule: Parsed) -> float:
         ) from None
 
 
-def _labels_in_text(parsed: Sequence[Parsed], classes: Sequence[Any] | None) -> dict[str, Any]:
+def _labels_in_text(parsed: Sequence[ParsedRule], classes: Sequence[Any] | None) -> dict[str, Any]:
     """Return the label of each text."""
     if classes is None:
         for rule in parsed:
@@ -875,7 +879,7 @@ def _labels_in_text(parsed: Sequence[Parsed], classes: Sequence[Any] | None) -> 
 
 
 def _class_counts(
-    rule: Parsed, output: Any, classes: Sequence[Any], all_classes: Sequence[Any]
+    rule: ParsedRule, output: Any, classes: Sequence[Any], all_classes: Sequence[Any]
 ) -> tuple[float, ...] | None:
     """Return the class counts of a rule; None if its numbers of errors do not determine them."""
     if rule.n_rows is None:

@@ -149,7 +149,7 @@ def read_table(
             statistics = None if shared["rows"] is None else RuleStatistics(shared["rows"])
             rules.append(Rule(tuple(conditions_given), shared[output], statistics, weight))
         except (TypeError, ValueError) as error:
-            where = ", ".join(dict.fromkeys(repr(_text(rows[at]["feature"])) for at in members))
+            where = ", ".join(dict.fromkeys(repr(str(rows[at]["feature"])) for at in members))
             raise ValueError(f"Rule {rule} of the table, on {where}: {error}") from error
     if voting is None and any(rule.weight != 1.0 for rule in rules):
         raise ValueError(
@@ -219,7 +219,7 @@ def _output_column(frame: pd.DataFrame) -> str:
 
 def _names(rows: list[dict[str, Any]], user_names: Sequence[str] | None) -> dict[str, int]:
     """Return the position of every feature."""
-    table_names = dict.fromkeys(_text(row["feature"]) for row in rows if row["feature"] is not None)
+    table_names = dict.fromkeys(str(row["feature"]) for row in rows if row["feature"] is not None)
     if user_names is None:
         return {name: j for j, name in enumerate(table_names)}
     all_names = [str(name) for name in user_names]
@@ -234,10 +234,6 @@ def _names(rows: list[dict[str, Any]], user_names: Sequence[str] | None) -> dict
             f"{did_you_mean(unknown[0], names)}"
         )
     return names
-
-
-def _text(value: Any) -> str:
-    return str(value)
 
 
 def _shared(rows: list[dict[str, Any]], members: list[int], name: str) -> Any:
@@ -273,7 +269,7 @@ def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condit
                 f"Row {at + 1} of the table has the condition {feature!r} {operator}, which "
                 f"has no value, got {value!r}."
             )
-        return Missing(names[_text(feature)], negated=operator == NOT_MISSING)
+        return Missing(names[str(feature)], negated=operator == NOT_MISSING)
     if operator not in _OPERATORS:
         raise ValueError(
             f"Row {at + 1} of the table has the operator {row['operator']!r}; known are "
@@ -282,7 +278,7 @@ def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condit
         )
     if value is None:
         raise ValueError(f"Row {at + 1} of the table compares {feature!r} with nothing.")
-    feature_index = names[_text(feature)]
+    feature_index = names[str(feature)]
     try:
         if operator in {"in", "not in"}:
             if isinstance(value, str) and _SEVERAL & {*value}:

@@ -252,7 +252,7 @@ class BraceProgram(ABC):
         """True if the weight of a vote depends on the row."""
         return any(isinstance(rule.weight, LinearOutput) for rule in self.ruleset.rules)
 
-    def joined_statements(self, index: int) -> list[str]:
+    def contribution_statements(self, index: int) -> list[str]:
         """Write the statements that add the contribution of a rule that holds."""
         is_vote = self.ruleset.task == "classification"
         statements = ["covered = true;"] if self.needs_cover else []

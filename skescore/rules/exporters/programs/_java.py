@@ -298,7 +298,7 @@ class _Java(BraceProgram):
         for number, start in enumerate(starts):
             lines += ["", f"    private void addRules{number + 1}() {{"]
             for index in self.rule_order[start : start + _RULES_PER_METHOD]:
-                statements = self.joined_statements(index)
+                statements = self.contribution_statements(index)
                 lines.append(f"        if (rule{index + 1}()) {{")
                 lines += [f"            {statement}" for statement in statements]
                 lines.append("        }")

@@ -191,7 +191,7 @@ class _JavaScript(BraceProgram):
         lines += ["  let covered = false;"] if self.needs_cover else []
         lines += ["  let weight;"] if self.has_linear_weights else []
         for index in self.rule_order:
-            lines += self._where(index, self.joined_statements(index))
+            lines += self._where(index, self.contribution_statements(index))
         if is_mean:
             lines.append("  if (weights > 0) return total / weights;")
             return [*lines, f"  {self._fallback_statement()}"]
