@@ -43,10 +43,10 @@ SIDE = 8  # with a power of two, all bounds and volumes are exact in floating po
 PATHS: dict[str, dict[str, object]] = {
     "as it comes": {},
     "products": {"_GRID_CELLS": 0, "_by_fragments": lambda *_: None},
-    "inclusion-exclusion": {"_MOST_PARTS": 0, "_GRID_CELLS": 0, "_by_fragments": lambda *_: None},
-    "grid": {"_MOST_PARTS": 0},
-    "grid in chunks": {"_MOST_PARTS": 0, "_GRID_CHUNK": 5},
-    "fragments": {"_MOST_PARTS": 0, "_GRID_CELLS": 0},
+    "inclusion-exclusion": {"_MAX_PARTS": 0, "_GRID_CELLS": 0, "_by_fragments": lambda *_: None},
+    "grid": {"_MAX_PARTS": 0},
+    "grid in chunks": {"_MAX_PARTS": 0, "_GRID_CHUNK": 5},
+    "fragments": {"_MAX_PARTS": 0, "_GRID_CELLS": 0},
     "bit tables": {"_DENSE_CELLS": 0, "_COLUMNS": 64, "_ROWS": 3},
 }
 #: Ways to compare boxes in pairs.
@@ -447,7 +447,7 @@ def test_union_volume_samples_entangled_boxes(monkeypatch: pytest.MonkeyPatch) -
     for limit in (
         "_FLOATS_PER_FRAGMENT",
         "_GRID_CELLS",
-        "_MOST_PARTS",
+        "_MAX_PARTS",
     ):  # no time for an exact result
         monkeypatch.setattr(volumes, limit, 0)
     share = volume_completeness(rules)

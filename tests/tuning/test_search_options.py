@@ -382,8 +382,8 @@ def test_standard_errors_default_depends_on_size_limit(
     if expected == 0.0:
         board = search.leaderboard_
         done = board[(board["state"] == "complete") & (board["within_limits"] == True)]  # noqa: E712
-        judged_by = 0.632 * done["score"] + 0.368 * done["score_on_all_rows"]
-        assert judged_by.iloc[0] == pytest.approx(judged_by.max())
+        selection_score = 0.632 * done["score"] + 0.368 * done["score_on_all_rows"]
+        assert selection_score.iloc[0] == pytest.approx(selection_score.max())
 
 
 @pytest.mark.parametrize("standard_errors", [0, 0.5, 1.0, 3.0])
