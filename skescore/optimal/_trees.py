@@ -252,7 +252,8 @@ class CutColumns:
         for (feature, is_with_missing), thresholds, value_sets in cuts.columns():
             columns: list[tuple[np.ndarray, list[Any]]] = []
             if len(thresholds):
-                code = _level_codes(table.column(feature), thresholds, is_with_missing)
+                numbers = table.numbers(feature, slice(None))
+                code = _level_codes(numbers, thresholds, is_with_missing)
                 columns.append((code, list(thresholds)))
             for values in value_sets:
                 condition = cuts.pair(feature, is_with_missing, values)[0]
@@ -282,10 +283,9 @@ class CutColumns:
 
 
 def _level_codes(
-    column: np.ndarray, thresholds: Sequence[float], is_with_missing: bool
+    numbers: np.ndarray, thresholds: Sequence[float], is_with_missing: bool
 ) -> np.ndarray:
     """Return the number of thresholds below each value; for missing values, none or all."""
-    numbers = np.array([math.nan if v is None else v for v in column.tolist()], dtype=float)
     code = np.searchsorted(np.array(thresholds), numbers, side="left")
     code[np.isnan(numbers)] = 0 if is_with_missing else len(thresholds)
     return code

@@ -164,6 +164,13 @@ def test_trees_with_categories_and_gaps_equal_enumeration(loss: str) -> None:
     check_rules(frontier, frame, y, np.ones(n))
 
 
+def test_trees_accept_missing_values_next_to_integers_beyond_floats() -> None:
+    column = pd.Series([2**53 + 2, 5, None, 7, 7], dtype="Int64")
+    for frame in (pd.DataFrame({"a": column}), pd.DataFrame({"a": column.astype(object)})):
+        frontier = optimal_trees(frame, [1, 0, 1, 0, 0], SearchSpace(3, cuts=None))
+        assert frontier.upper.tolist() == [2, 0, 0]
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_trees_are_equal_without_paired_cuts(loss: str, monkeypatch: Any) -> None:
     """The bounds do not depend on whether all pairs of cuts are computed at once."""
