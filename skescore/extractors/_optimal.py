@@ -70,14 +70,16 @@ frontier_ : Frontier
     Lower bound on the loss and best rules found for each number of rules; its `space` lists all
     cuts.
 lower_bounds_ : ndarray of shape (n_sizes,)
-    Lower bounds on the training loss of rule sets with at most 1, 2, ... rules.
+    Lower bounds on the training loss of rule sets with at most 1, 2, ... rules over the cuts of
+    `frontier_.space`.
 gap_ : float
     Difference between the training loss and its lower bound at the largest size; 0 if the rules are
     proven optimal.
 status_ : str
-    Result of the search and its search space, such as "optimal over all cuts", "optimal over 16
-    cuts per feature" or "work limit reached over all cuts". A note is added if CART or `start` has
-    a smaller loss with rules outside of the search space.
+    Result of the search at the largest size and its search space, such as "optimal over all cuts",
+    "optimal over 16 cuts per feature" or "work limit reached over all cuts". Rules without a loss
+    are optimal over all cuts. A note is added if CART or `start` has a smaller loss with rules
+    outside of the search space.
 """,
 }
 _STATUS_TEXTS = {

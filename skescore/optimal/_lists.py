@@ -1097,7 +1097,7 @@ class _ListProblem:
                         best = node.upper, node.premises
                 except KeyboardInterrupt:
                     search.stopped_by = "interrupted"
-                ended_by = search.stopped_by or "target"
+                ended_by = search.stopped_by or "rounding"
                 if ended_by in ("node_limit", "work_limit", "time_limit") and n_rules < max_rules:
                     search.stopped_by = None  # the next size has its own share
             elif search is not None:
@@ -1105,7 +1105,7 @@ class _ListProblem:
             shorter_bounds = remaining_bounds
             if bound >= best[0] - loss.tolerance:
                 bound, ended_by = best[0], "optimal"
-            elif bound >= target:
+            elif bound >= target - loss.tolerance:
                 ended_by = "target"
             lower.append(bound)
             incumbents.append(best[1])

@@ -866,7 +866,7 @@ class TreeSearch:
         self.work = 0.0
         self.tolerance = 0.0
         self.is_stopped = False
-        self.ended_by = "time_limit"
+        self.ended_by = "rounding"
         self._cache: dict[bytes, _Subproblem] = {}
         self._boxes: _BoxTable | None = None
         self.columns, self.rows = columns, rows

@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsRegressor
 
-from skescore.black_boxes import CallableClassifier
+from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.extractors import CARTExtractor, OptimalListExtractor
 from skescore.optimal import Cuts, SearchSpace, optimal_lists
 from skescore.rules import Interval, OneOf, Rule, RuleSet
@@ -144,3 +144,24 @@ def test_optimal_list_minimizes_errors_of_numbers(
     assert extractor.gap_ == pytest.approx(0, abs=1e-6)
     other = optimal_lists(X, box.predict(X), SearchSpace(2, cuts=Cuts(2, {}, {})), loss=criterion)
     assert other.lower[0] == pytest.approx(extractor.lower_bounds_[0])
+
+
+def test_optimal_list_with_extreme_weights_is_solved_up_to_rounding() -> None:
+    answers = np.array([0.1, 4.0, 4.0, 1.0, 0.1, 2.5, -3.0, 2.5])
+    weights = [1.0, 1e-9, 1e9, 1.0, 1.0, 1.0, 1e-9, 1e9]
+    X = pd.DataFrame(
+        {
+            "a": [-4, 1, 2, -4, 1, 2, 2, 2],
+            "b": pd.Categorical(["", "a", "b", None, "a", "b", "b", "1"]),
+            "row": range(8),
+        }
+    )
+    extractor = OptimalListExtractor(
+        CallableRegressor(lambda rows: answers[rows["row"].to_numpy(int)]),
+        max_rules=4,
+        max_conditions=1,
+        criterion="absolute_error",
+        features=["a", "b"],
+    )
+    with pytest.warns(ConvergenceWarning, match="solved up to rounding errors over all cuts"):
+        extractor.fit(X, sample_weight=weights)
