@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from skescore._validation import check_choice, check_instance, check_integer, one_dimension
+from skescore._validation import (
+    check_choice,
+    check_instance,
+    check_integer,
+    finite_numbers,
+    label_order,
+    one_dimension,
+    python_value,
+    whole_labels,
+)
 from skescore.certificates import Certificate, certify, measure_incumbent
 from skescore.constraints import Constraints, Cutoffs, violations
 from skescore.editing._constrained_trees import ConstrainedTrees, TreeRows
@@ -252,6 +262,7 @@ class PriceProblem:
             [f"x{j}" for j in range(n_columns)] if columns is None else [*map(str, columns)]
         )
         self.table = RowTable.of(self.X, self.names)
+        whole_labels("y", self.target)
         self.is_numeric = self.target.dtype.kind == "f" and not hasattr(self.y, "classes_")
         self._constant = self._constant_rules()
         self.constraints.check_names(self.names, self._constant.classes)
@@ -262,11 +273,11 @@ class PriceProblem:
         classes = None
         output: Any = 0.0
         if self.is_numeric:
-            output = float(self.target.mean())
+            output = float(finite_numbers("y", self.target).mean())
         else:
-            labels, counts = np.unique(self.target, return_counts=True)
-            classes = labels.tolist()
-            output = classes[int(counts.argmax())]
+            counts = Counter(map(python_value, self.target.tolist()))
+            classes = sorted(counts, key=label_order)
+            output = max(classes, key=counts.__getitem__)
         return RuleSet(
             [Rule((), output)],
             self.names,

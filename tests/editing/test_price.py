@@ -306,3 +306,19 @@ def test_price_of_a_classifier_with_float_labels_is_that_of_classes() -> None:
     assert (cost.lower, cost.upper) == (of_labels.lower, of_labels.upper)
     assert cost.rules is not None
     assert cost.rules.task == "classification"
+
+
+def test_price_reports_missing_labels_and_accepts_labels_of_several_types() -> None:
+    X = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]})
+    forbidden = Constraints(forbidden=["x"])
+    missing = (
+        pd.Series(["a", None, "b", "b"]),
+        pd.Series([1, None, 2, 2], dtype="Int64"),
+        pd.Series([True, None, False, False], dtype="boolean"),
+        pd.Series([1.0, np.nan, 2.0, 2.0]),
+    )
+    for y in missing:
+        with pytest.raises(ValueError, match="y must hold a label in every row, but row 1 has"):
+            price(forbidden, X, y, max_rules=2, scoring="fire")
+    mixed = pd.Series(["a", "a", 1, 1], dtype=object)
+    assert price(forbidden, X, mixed, max_rules=2, scoring="fire").lower == pytest.approx(0.5)
