@@ -116,7 +116,7 @@ def _missing_from_rows(model: Any, X: Any) -> dict[str, Any]:
 
 
 def _rows_themselves(model: Any, X: Any) -> dict[str, Any]:
-    """Pass the rows, as CatBoost stores only hashes of categories."""
+    """Pass the rows, as CatBoost stores only hashes of categories, and interpret only texts."""
     return {"X": X}
 
 
@@ -219,6 +219,7 @@ MODEL_READERS = (
         "interpret.glassbox",
         "_ebm:read_ebm",
         "explainable boosting machines (EBM), as rules that add up",
+        _rows_themselves,
     ),
     ModelReader(
         "wittgenstein",

@@ -8,6 +8,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from skescore import as_ruleset
+from skescore.scorers import evaluate_rules
 
 glassbox = pytest.importorskip("interpret.glassbox")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -59,3 +60,40 @@ def test_ebm_reader_rejects_other_links():
     ).fit(X, y)
     with pytest.raises(ValueError, match="has the link 'log'"):
         as_ruleset(model)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0, 1, 2],
+        [0.5, 1.0, -2.25],
+        [True, False],
+        [10**16, 10**16 + 1],
+        ["0", "1", "2"],
+        ["01", "1", "x"],
+        [1, 2, "x"],
+    ],
+    ids=str,
+)
+def test_ebm_rules_compare_nominal_features_by_value(values):
+    rng = np.random.default_rng(0)
+    index = rng.integers(len(values), size=80)
+    X = pd.DataFrame({"a": rng.normal(size=80), "code": [values[i] for i in index]})
+    settings = {**SETTINGS, "max_rounds": 10, "feature_types": ["continuous", "nominal"]}
+    model = glassbox.ExplainableBoostingRegressor(interactions=1, **settings).fit(X, index)
+    rules = as_ruleset(model, X=X)
+    np.testing.assert_allclose(rules.predict(X), model.predict(X), rtol=1e-12)
+    predict = {}
+    exec(rules.to_python(), predict)
+    rows = [predict["predict"](row) for row in X.to_dict("records")]
+    np.testing.assert_allclose(rows, model.predict(X), rtol=1e-12)
+
+
+def test_ebm_reader_requires_rows_for_nominal_numbers():
+    X = pd.DataFrame({"code": np.arange(60) % 3})
+    settings = {**SETTINGS, "max_rounds": 10, "feature_types": ["nominal"]}
+    model = glassbox.ExplainableBoostingRegressor(interactions=0, **settings)
+    model.fit(X, X["code"] ** 2 % 3)
+    with pytest.raises(ValueError, match=r"categories of 'code' as texts .* as_ruleset\(model, X"):
+        as_ruleset(model)
+    assert evaluate_rules(model, X, model.predict(X)).loss("mean_squared_error", "ignore") < 1e-20

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from skescore._text import listed
+from skescore._validation import python_value
 from skescore.rules._conditions import Condition, Interval, Missing, OneOf
 from skescore.rules._rule import Rule
 from skescore.rules._ruleset import RuleSet
 
 
-def read_ebm(model: Any) -> RuleSet:
+def read_ebm(model: Any, *, X: Any = None) -> RuleSet:
     """Convert a fitted explainable boosting machine to voting rules with the same predictions.
 
     Each bin of each term becomes a rule, such as ``IF 20 ≤ age < 35 THEN 0.31``; equal neighboring
@@ -25,6 +30,9 @@ def read_ebm(model: Any) -> RuleSet:
     ----------
     model : ExplainableBoostingClassifier or ExplainableBoostingRegressor
         The fitted model, with the identity link in regression.
+    X : array-like or DataFrame of shape (n_rows, n_features), optional
+        The training rows, or other rows with the same types of columns; required if all categories
+        of a nominal feature look like numbers, because the model stores them as texts.
 
     Returns
     -------
@@ -34,7 +42,8 @@ def read_ebm(model: Any) -> RuleSet:
     Raises
     ------
     ValueError
-        If a regressor has a link other than the identity.
+        If a regressor has a link other than the identity, or if `X` is missing although it is
+        unknown whether categories are numbers or texts.
     """
     check_is_fitted(model, "term_scores_")
     names = [str(name) for name in model.feature_names_in_]
@@ -46,9 +55,10 @@ def read_ebm(model: Any) -> RuleSet:
             f"Votes of rules are added, but this model has the link {model.link_!r}. Pass it to an "
             "extractor as a black box instead: CARTExtractor(model)."
         )
+    values = [_category_values(model, feature, X) for feature in range(len(names))]
     rules = list(_rules((), np.asarray(model.intercept_), classes))
     for features, scores in zip(model.term_features_, model.term_scores_, strict=True):
-        axes = [_axis(model, feature, len(features)) for feature in features]
+        axes = [_axis(model, feature, len(features), values[feature]) for feature in features]
         rules += _term_rules(axes, np.asarray(scores), classes)
     return RuleSet(
         rules,
@@ -60,8 +70,50 @@ def read_ebm(model: Any) -> RuleSet:
     )
 
 
-def _axis(model: Any, feature: int, n_features: int) -> list[tuple[int, Condition]]:
-    """Return the index and condition of each bin of a feature in a term of `n_features`."""
+def _category_values(model: Any, feature: int, X: Any) -> dict[str, Any]:
+    """Return the value of each category of a feature, which the model stores as a text."""
+    bins = model.bins_[feature][0]
+    if not isinstance(bins, dict):
+        return {}
+    texts = dict.fromkeys(text for resolution in model.bins_[feature] for text in resolution)
+    numbers = {text: number for text in texts if (number := _number_or_none(text)) is not None}
+    if X is None:
+        if texts and len(numbers) == len(texts):
+            name = model.feature_names_in_[feature]
+            raise ValueError(
+                f"The model stores the categories of {name!r} as texts ({listed(list(texts))}), so "
+                "it is unknown whether they are numbers: pass the training rows, "
+                "as_ruleset(model, X=X_train)."
+            )
+        return {text: text for text in texts}
+    column = X.iloc[:, feature] if hasattr(X, "iloc") else np.asarray(X, dtype=object)[:, feature]
+    distinct = list(map(python_value, pd.unique(pd.Series(column, dtype=object).dropna())))
+    value_of = {value: value for value in distinct}  # True and False instead of 1 and 0
+    has_texts = any(isinstance(value, str) for value in distinct)
+    return {
+        text: text
+        if text in value_of or text not in numbers or (has_texts and numbers[text] not in value_of)
+        else value_of.get(numbers[text], numbers[text])
+        for text in texts
+    }
+
+
+def _number_or_none(text: str) -> int | float | None:
+    """Return the number that the model writes as a text; None if there is none."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            if str(number := kind(text)) == text and math.isfinite(number):
+                return number
+    return None
+
+
+def _axis(
+    model: Any, feature: int, n_features: int, values: dict[str, Any]
+) -> list[tuple[int, Condition]]:
+    """Return the index and condition of each bin of a feature in a term of `n_features`.
+
+    `values` are the values of its categories.
+    """
     resolutions = model.bins_[feature]
     bins = resolutions[min(len(resolutions), n_features) - 1]
     bins_by_index: list[tuple[int, Condition]] = [(0, Missing(feature))]
@@ -72,13 +124,15 @@ def _axis(model: Any, feature: int, n_features: int) -> list[tuple[int, Conditio
             interval = Interval(feature, low, high, is_closed, False)
             bins_by_index.append((index, Missing(feature, True) if len(edges) == 2 else interval))
         return bins_by_index
-    categories: dict[int, list[str]] = {}
+    categories: dict[int, list[Any]] = {}
     for category, index in bins.items():
-        categories.setdefault(index, []).append(category)
+        categories.setdefault(index, []).append(values[category])
     bins_by_index += [
-        (index, OneOf(feature, tuple(listed))) for index, listed in categories.items()
+        (index, OneOf(feature, tuple(members))) for index, members in categories.items()
     ]
-    unknown = OneOf(feature, tuple(bins), negated=True) if bins else Missing(feature, True)
+    unknown: Condition = Missing(feature, True)
+    if bins:
+        unknown = OneOf(feature, tuple(values[category] for category in bins), negated=True)
     return [*bins_by_index, (-1, unknown)]
 
 
