@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from catboost import CatBoost, CatBoostClassifier, CatBoostRegressor, sum_models
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
 
 from skescore.cli import main
 from skescore.rules import RuleSet, as_ruleset
@@ -226,3 +228,15 @@ def test_import_command_reads_catboost_with_rows(tmp_path: Path, table: Any) -> 
     assert main(positions) == 0
     rules = RuleSet.from_json((tmp_path / "rules.json").read_text())
     assert rules.predict(X) == pytest.approx(model.predict(X), abs=1e-12)
+
+
+def test_catboost_reads_categories_of_columns_that_a_pipeline_moves() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=200), "color": rng.choice(["a", "b", "c"], 200)})
+    y = (X["color"] == "a") + 0.3 * X["x"] > 0.5
+    moved = make_column_transformer(
+        ("passthrough", ["color"]), remainder="passthrough", verbose_feature_names_out=False
+    ).set_output(transform="pandas")
+    pipeline = make_pipeline(moved, CatBoostClassifier(cat_features=["color"], **QUIET)).fit(X, y)
+    rules = as_ruleset(pipeline, X=X)
+    np.testing.assert_array_equal(rules.predict(X), pipeline.predict(X))

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from lightgbm import LGBMClassifier, LGBMRegressor
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
 
 from skescore.rules import RuleSet, as_ruleset
 from skescore.rules.importers import options_from_rows, read_lightgbm
@@ -219,3 +221,19 @@ def test_lightgbm_reader_rejects_objectives_of_the_other_task(model: Any, predic
     with pytest.raises(ValueError, match=predicted):
         as_ruleset(model)
     assert len(as_ruleset(model.booster_)) > 1
+
+
+def test_lightgbm_labels_follow_columns_that_a_pipeline_moves() -> None:
+    rng = np.random.default_rng(0)
+    draws = rng.integers(3, size=(200, 2))
+    X = pd.DataFrame({"x": rng.normal(size=200)})
+    X["one"] = pd.Categorical.from_codes(draws[:, 0], ["a", "b", "c"])
+    X["two"] = pd.Categorical.from_codes(draws[:, 1], ["c", "b", "a"])
+    y = (draws[:, 0] == 0) * 2 + (draws[:, 1] == 1) + 0.3 * X["x"] > 1
+    moved = make_column_transformer(("passthrough", ["two"]), remainder="passthrough")
+    moved = moved.set_output(transform="pandas")
+    pipeline = make_pipeline(moved, LGBMClassifier(**QUIET)).fit(X, y)
+    assert options_from_rows(pipeline, X).keys() == {"X"}
+    for options in ({"X": X}, options_from_rows(pipeline, X)):
+        rules = as_ruleset(pipeline, **options)
+        np.testing.assert_array_equal(rules.predict(X), pipeline.predict(X))

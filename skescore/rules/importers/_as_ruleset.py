@@ -135,10 +135,13 @@ def _(model: pd.DataFrame, **options: Any) -> RuleSet:
 
 @as_ruleset.register
 def _(model: Pipeline, **options: Any) -> RuleSet:
-    inner = as_ruleset(model[-1], **options)
     before = model[:-1]
     if does_nothing(before):
-        return inner
+        return as_ruleset(model[-1], **options)
+    if options.get("X") is not None:  # the last step has other columns, or in another order
+        others = {name: value for name, value in options.items() if name != "X"}
+        options = others | options_from_rows(model[-1], before.transform(options["X"]))
+    inner = as_ruleset(model[-1], **options)
     try:
         mapping = affine_map(before)
     except TypeError as error:
@@ -211,8 +214,11 @@ def options_from_rows(model: Any, X: Any) -> dict[str, Any]:
     >>> as_ruleset(tree, **options_from_rows(tree, X)).predict(X).tolist()
     ['a', 'b', 'b']
     """
+    rows = X
     while isinstance(model, Pipeline | FrozenEstimator) or hasattr(model, "best_estimator_"):
         if isinstance(model, Pipeline):
+            if not does_nothing(model[:-1]):
+                rows = model[:-1].transform(rows)
             model = model[-1]
         else:
             frozen = isinstance(model, FrozenEstimator)
@@ -220,7 +226,8 @@ def options_from_rows(model: Any, X: Any) -> dict[str, Any]:
     reader = find_reader(model)
     if reader is None or reader.options_from_rows is None:
         return {}
-    return reader.options_from_rows(model, X)
+    options = reader.options_from_rows(model, rows)
+    return options | {"X": X} if "X" in options else options  # a Pipeline transforms them again
 
 
 def as_rulesets(model: Any, **options: Any) -> tuple[RuleSet, ...]:
