@@ -13,7 +13,7 @@ from skescore._validation import row_weights
 #: Mean number of repetitions per row if weights are not integers.
 _PER_ROW = 4
 #: Maximum number of repeated rows for which integer weights are used directly.
-_MOST_ROWS = 5_000_000
+_MAX_ROWS = 5_000_000
 
 
 def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
@@ -59,7 +59,7 @@ def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
         )
     with np.errstate(over="ignore"):
         total = weights.sum()
-    if not (weights == np.round(weights)).all() or total > _MOST_ROWS:
+    if not (weights == np.round(weights)).all() or total > _MAX_ROWS:
         weights = weights / weights.max()  # the sum of huge weights must not overflow
         factor, lightest = _PER_ROW * n_rows / weights.sum(), weights[weights > 0].min()
         if factor * lightest >= 0.5:  # often most rows have the smallest weight; it is not rounded

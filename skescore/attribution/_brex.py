@@ -48,7 +48,7 @@ _MASKINGS = ("auto", "kleene", "supervaluation", "sampled", "baseline", "backgro
 _CONTEXTS = ("witness", "original")
 _TYPICAL = ("mean", "median", "mode")
 #: Maximum number of blocks, as all sets of blocks are tried.
-_MOST_BLOCKS = 8
+_MAX_BLOCKS = 8
 #: Maximum number of features for which all flips are tried.
 _TABLE_LIMIT = 16
 #: Expected number of queries per row and feature without a table.
@@ -277,9 +277,9 @@ class BReX(BaseEstimator):
         if self.context is not None:
             overrides["context"] = self.context
         settings = _PRESETS[self.preset]._replace(**overrides)
-        if settings.n_blocks > _MOST_BLOCKS:
+        if settings.n_blocks > _MAX_BLOCKS:
             raise ValueError(
-                f"n_blocks must be at most {_MOST_BLOCKS}, because all sets of blocks are tried, "
+                f"n_blocks must be at most {_MAX_BLOCKS}, because all sets of blocks are tried, "
                 f"got {settings.n_blocks!r}. Pass fewer blocks and more iterations."
             )
         check_choice("context", settings.context, _CONTEXTS)

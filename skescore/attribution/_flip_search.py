@@ -34,7 +34,7 @@ _VERIFIED = 4
 _COARSE, _WIDE = 8, 64
 #: Number of features per concurrent search, and largest number of concurrent searches. Queries of
 #: the same step cannot use each other's results, so short rows have only one search.
-_PER_LANE, _MOST_LANES = 8, 32
+_PER_LANE, _MAX_LANES = 8, 32
 #: Largest share of the queries for pairs.
 _PAIR_SHARE = 0.5
 
@@ -170,7 +170,7 @@ class FlipSearch:
         Several searches run concurrently, and share the calls of the model.
         """
         tries = dict.fromkeys(self.open, 0)
-        n_lanes = max(1, min(_MOST_LANES, len(self.open) // _PER_LANE))
+        n_lanes = max(1, min(_MAX_LANES, len(self.open) // _PER_LANE))
         lanes = [self._lane(tries) for _ in range(n_lanes)]
         requests = [(lane, sets) for lane in lanes if (sets := next(lane, None)) is not None]
         while requests:

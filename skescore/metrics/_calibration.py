@@ -179,32 +179,32 @@ def rule_calibration(
     ruleset, table, weights = rules_and_rows("rule_calibration", rules, X, sample_weight)
     n_rules, n_rows = len(ruleset), len(table)
     if ruleset.voting is None:
-        mine = ruleset.assign(table)[:, None] == np.arange(n_rules)
+        rule_rows = ruleset.assign(table)[:, None] == np.arange(n_rules)
     else:
-        mine = ruleset.match(table)
-    positive = np.flatnonzero(weights > 0)  # Rows of weight 0 are ignored.
-    mine, weights = mine[positive], weights[positive]
-    rows = weights @ mine
+        rule_rows = ruleset.match(table)
+    has_weight = np.flatnonzero(weights > 0)  # Rows of weight 0 are ignored.
+    rule_rows, weights = rule_rows[has_weight], weights[has_weight]
+    rows = weights @ rule_rows
     weights = scale_weights(weights)
-    total, squares = weights @ mine, weights**2 @ mine
+    total, squares = weights @ rule_rows, weights**2 @ rule_rows
     # Effective sample size: rows of equal weight with the same information.
     effective_rows = np.divide(total**2, squares, out=np.zeros(n_rules), where=squares > 0)
     positive_rows = np.where(total > 0, total, np.nan)
     if ruleset.classes is not None:
-        codes = class_codes(ruleset, y, n_rows)[positive]
-        hits = weights @ (mine & (codes[:, None] == ruleset.conclusions.outputs))
+        codes = class_codes(ruleset, y, n_rows)[has_weight]
+        hits = weights @ (rule_rows & (codes[:, None] == ruleset.conclusions.outputs))
         observed = np.clip(hits / positive_rows, 0.0, 1.0)
         printed = _printed_shares(ruleset, reference)
         if sample_weight is None:
             printed[[r.statistics is not None and r.statistics.weighted for r in ruleset]] = np.nan
-        low, high = _of_share(observed, effective_rows, confidence)
+        low, high = _share_intervals(observed, effective_rows, confidence)
         return RuleCalibration(printed, observed, low, high, rows, 1.0)
-    labels = finite_numbers("y", one_per_row(y, n_rows))[positive]
-    observed = weights * labels @ mine / positive_rows
-    deviations = np.where(mine, labels[:, None] - np.where(total > 0, observed, 0.0), 0.0)
+    labels = finite_numbers("y", one_per_row(y, n_rows))[has_weight]
+    observed = weights * labels @ rule_rows / positive_rows
+    deviations = np.where(rule_rows, labels[:, None] - np.where(total > 0, observed, 0.0), 0.0)
     variance = weights @ deviations**2 / positive_rows
-    printed = _predicted(ruleset, table, positive, mine, weights) / positive_rows
-    low, high = _of_mean(observed, variance, effective_rows, confidence)
+    printed = _predicted(ruleset, table, has_weight, rule_rows, weights) / positive_rows
+    low, high = _mean_intervals(observed, variance, effective_rows, confidence)
     mean = np.average(labels, weights=weights)
     unit = math.sqrt(np.average((labels - mean) ** 2, weights=weights))
     return RuleCalibration(printed, observed, low, high, rows, unit if np.ptp(labels) else 0.0)
@@ -222,13 +222,13 @@ def _printed_shares(ruleset: RuleSet, reference: str | None) -> Floats:
 
 
 def _predicted(
-    ruleset: RuleSet, table: RowTable, positions: NDArray[np.intp], mine: Any, weights: Floats
+    ruleset: RuleSet, table: RowTable, positions: NDArray[np.intp], rule_rows: Any, weights: Floats
 ) -> Floats:
     """Sum the predictions of each rule over its rows, which lie at positions of the table."""
     conclusions = ruleset.conclusions
-    sums = (weights @ mine) * np.nan_to_num(conclusions.outputs)
+    sums = (weights @ rule_rows) * np.nan_to_num(conclusions.outputs)
     for index, function in conclusions.linear.items():
-        rows = np.flatnonzero(mine[:, index])
+        rows = np.flatnonzero(rule_rows[:, index])
         columns = functools.partial(_numbers, table, positions[rows])
         values = function.evaluate(columns, len(rows))
         sums[index] = weights[rows] @ values
@@ -239,7 +239,7 @@ def _numbers(table: RowTable, rows: NDArray[np.intp], feature: int) -> Floats:
     return table.numbers(feature, slice(None))[rows]
 
 
-def _of_share(share: Floats, rows: Floats, confidence: float) -> tuple[Floats, Floats]:
+def _share_intervals(share: Floats, rows: Floats, confidence: float) -> tuple[Floats, Floats]:
     """Compute Clopper-Pearson intervals; the interval of a rule without rows is [0, 1]."""
     tail = (1 - confidence) / 2
     hits = np.where(rows > 0, np.nan_to_num(share) * rows, 0.0)
@@ -251,16 +251,16 @@ def _of_share(share: Floats, rows: Floats, confidence: float) -> tuple[Floats, F
     return low, np.where(rows > 0, high, 1.0)
 
 
-def _of_mean(
+def _mean_intervals(
     mean: Floats, variance: Floats, rows: Floats, confidence: float
 ) -> tuple[Floats, Floats]:
     """Compute Student's t intervals; the interval of a single row is unbounded."""
     has_spread = rows > 1
     degrees_of_freedom = np.where(has_spread, rows - 1, 1.0)
-    reach = stdtrit(degrees_of_freedom, 1 - (1 - confidence) / 2) * np.sqrt(
+    half_width = stdtrit(degrees_of_freedom, 1 - (1 - confidence) / 2) * np.sqrt(
         np.where(has_spread, variance, 0) / degrees_of_freedom
     )
     return (
-        np.where(has_spread, mean - reach, -math.inf),
-        np.where(has_spread, mean + reach, math.inf),
+        np.where(has_spread, mean - half_width, -math.inf),
+        np.where(has_spread, mean + half_width, math.inf),
     )

@@ -205,9 +205,9 @@ def _relative_error(rows: Numbers, combine: Callable[..., Floats], zero: float) 
     distance = _distance(rows.y_true, rows.y_pred)
     magnitude = combine(np.abs(rows.y_true), np.abs(rows.y_pred))
     magnitude = np.where(_is_zero(magnitude, limit), 0.0, magnitude)
-    shares, apart = np.zeros(len(distance)), ~_is_zero(distance, limit)
+    shares, differs = np.zeros(len(distance)), ~_is_zero(distance, limit)
     with np.errstate(divide="ignore", over="ignore"):
-        np.divide(distance, magnitude, out=shares, where=apart)
+        np.divide(distance, magnitude, out=shares, where=differs)
     return _mean(shares, rows.weights)
 
 
@@ -785,7 +785,7 @@ def performance_table(kind: str | None = None) -> pd.DataFrame:
     """
     if kind is not None and kind not in KINDS:
         raise ValueError(f"There is no kind {kind!r} of metrics. {did_you_mean(kind, KINDS)}")
-    chosen = [m for m in PERFORMANCE_METRICS.values() if kind in (None, m.kind)]
+    metrics = [m for m in PERFORMANCE_METRICS.values() if kind in (None, m.kind)]
     better = {True: "greater", False: "smaller", None: ""}
     rows = [
         {
@@ -799,9 +799,9 @@ def performance_table(kind: str | None = None) -> pd.DataFrame:
             "formula": metric.formula,
             "source": metric.source,
         }
-        for metric in chosen
+        for metric in metrics
     ]
-    return pd.DataFrame(rows, index=pd.Index([metric.name for metric in chosen], name="metric"))
+    return pd.DataFrame(rows, index=pd.Index([metric.name for metric in metrics], name="metric"))
 
 
 def _owner(metric: PerformanceMetric) -> tuple[str, str]:

@@ -25,12 +25,12 @@ __all__ = ["Completeness", "instance_completeness", "volume_completeness"]
 
 Floats = NDArray[np.float64]
 
-#: Rules that would split into more boxes are sampled instead.
-_MOST_PARTS = 1024
+#: Maximum number of boxes into which a rule is split; with more boxes, its volume is sampled.
+_MAX_PARTS = 1024
 _NEGLIGIBLE = 1e-9
 _FLOATS_PER_BATCH = 2_000_000
 #: Volumes are cached up to this number of boxes times features.
-_MOST_KEPT = 100_000
+_MAX_CACHED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +149,10 @@ def volume_completeness(
     domain = _domain_of(ruleset)
     boxes = unit_boxes(ruleset)
 
-    def measure(chosen: NDArray[np.bool_], disjoint: bool) -> Volume:
+    def measure(mask: NDArray[np.bool_], disjoint: bool) -> Volume:
         settings = disjoint, n_samples, confidence, random_state
-        lower, upper, rule = boxes.lower[chosen], boxes.upper[chosen], boxes.rule[chosen]
-        if isinstance(random_state, int) and lower.size <= _MOST_KEPT:
+        lower, upper, rule = boxes.lower[mask], boxes.upper[mask], boxes.rule[mask]
+        if isinstance(random_state, int) and lower.size <= _MAX_CACHED:
             # Scores of one rule set compute its volume repeatedly.
             parts = (ends.tobytes() for ends in (lower, upper, rule))
             return _cached_volume(*parts, lower.shape, *settings)
@@ -304,49 +304,58 @@ def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
     varying = high > low
     # With zero length, only open and closed faces separate boxes such as x ≤ 18 and x > 18.
     table = ruleset.boxes
-    above = (table.lower < low) | (table.lower_closed & (table.lower == low))
-    below = (low < table.upper) | (table.upper_closed & (table.upper == low))
-    fits = boxes.accepts_observed & (varying | (above & below)[boxes.rule])
+    meets_low = (table.lower < low) | (table.lower_closed & (table.lower == low))
+    meets_high = (low < table.upper) | (table.upper_closed & (table.upper == low))
+    accepts_observed = boxes.accepts_observed & (varying | (meets_low & meets_high)[boxes.rule])
     lower, upper = (np.clip(b, low, high) for b in (boxes.lower, boxes.upper))
     with np.errstate(over="ignore"):  # The domain may be longer than the largest float.
-        part = np.where(high - low < np.inf, 1.0, 0.5)
-    length = np.where(varying, high * part - low * part, 1.0)
-    lower, upper = ((b * part - low * part) / length for b in (lower, upper))
-    never = missing == 0
-    is_satisfiable = fits[:, never].all(axis=1)
-    lower, upper, pure, fits = (
+        scale = np.where(high - low < np.inf, 1.0, 0.5)
+    length = np.where(varying, high * scale - low * scale, 1.0)
+    lower, upper = ((b * scale - low * scale) / length for b in (lower, upper))
+    is_complete = missing == 0
+    is_satisfiable = accepts_observed[:, is_complete].all(axis=1)
+    lower, upper, pure, accepts_observed = (
         lower[is_satisfiable],
         upper[is_satisfiable],
         boxes.pure[is_satisfiable],
-        fits[is_satisfiable],
+        accepts_observed[is_satisfiable],
     )
-    allowed, rule = boxes.missing[is_satisfiable], boxes.rule[is_satisfiable]
-    solid = never & varying
-    gap_features = np.flatnonzero(~never)
+    accepts_missing, rule = boxes.missing[is_satisfiable], boxes.rule[is_satisfiable]
+    is_plain = is_complete & varying
+    gap_features = np.flatnonzero(~is_complete)
     if not len(gap_features):
-        return UnitBoxes(lower[:, solid], upper[:, solid], pure, rule)
-    (one_low, one_high), two = _sides(
+        return UnitBoxes(lower[:, is_plain], upper[:, is_plain], pure, rule)
+    (first_low, first_high), has_second = _sides(
         lower[:, gap_features],
         upper[:, gap_features],
-        fits[:, gap_features],
-        allowed[:, gap_features],
+        accepts_observed[:, gap_features],
+        accepts_missing[:, gap_features],
         missing[gap_features],
         varying[gap_features],
         is_flippable=not comparable,
     )
     # A box that would split into too many parts is sampled.
-    is_unsplit = two.sum(axis=1) > np.log2(_MOST_PARTS)
+    is_unsplit = has_second.sum(axis=1) > np.log2(_MAX_PARTS)
     pure = pure & ~is_unsplit
-    one_low[is_unsplit[:, None] & two], one_high[is_unsplit[:, None] & two] = 0.0, 1.0
-    two[is_unsplit] = False
-    lows, highs = np.hstack([lower[:, solid], one_low]), np.hstack([upper[:, solid], one_high])
+    first_low[is_unsplit[:, None] & has_second], first_high[is_unsplit[:, None] & has_second] = (
+        0.0,
+        1.0,
+    )
+    has_second[is_unsplit] = False
+    lows, highs = (
+        np.hstack([lower[:, is_plain], first_low]),
+        np.hstack([upper[:, is_plain], first_high]),
+    )
     rows = np.arange(len(pure))
-    for position in np.flatnonzero(two.any(axis=0)):
-        more, at = two[rows, position], len(lows)
-        lows, highs = np.concatenate([lows, lows[more]]), np.concatenate([highs, highs[more]])
-        feature = position + np.count_nonzero(solid)
-        lows[at:, feature], highs[at:, feature] = 1.0 - missing[gap_features[position]], 1.0
-        rows = np.concatenate([rows, rows[more]])
+    for position in np.flatnonzero(has_second.any(axis=0)):
+        is_split, n = has_second[rows, position], len(lows)
+        lows, highs = (
+            np.concatenate([lows, lows[is_split]]),
+            np.concatenate([highs, highs[is_split]]),
+        )
+        feature = position + np.count_nonzero(is_plain)
+        lows[n:, feature], highs[n:, feature] = 1.0 - missing[gap_features[position]], 1.0
+        rows = np.concatenate([rows, rows[is_split]])
     order = np.argsort(rule[rows], kind="stable")
     return UnitBoxes(lows[order], highs[order], pure[rows][order], rule[rows][order])
 
@@ -354,8 +363,8 @@ def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
 def _sides(
     lower: Floats,
     upper: Floats,
-    fits: NDArray[np.bool_],
-    allowed: NDArray[np.bool_],
+    accepts_observed: NDArray[np.bool_],
+    accepts_missing: NDArray[np.bool_],
     missing: Floats,
     varying: NDArray[np.bool_],
     *,
@@ -368,7 +377,7 @@ def _sides(
     observed_share = 1.0 - missing
     low = np.where(varying, lower * observed_share, 0.0)
     high = np.where(varying, upper * observed_share, observed_share)
-    accepts_both = fits & allowed
+    accepts_both = accepts_observed & accepts_missing
     # Place missing values at the end that more boxes reach, so fewer boxes split.
     if is_flippable:
         at_start, at_end = accepts_both & (low == 0), accepts_both & (high == observed_share)
@@ -377,10 +386,14 @@ def _sides(
             np.where(mirrored, observed_share - high, low),
             np.where(mirrored, observed_share - low, high),
         )
-    two = accepts_both & (high < observed_share)
-    one_low = np.where(fits, low, np.where(allowed, observed_share, 0.0))
-    one_high = np.where(fits, np.where(accepts_both & ~two, 1.0, high), np.where(allowed, 1.0, 0.0))
-    return (one_low, one_high), two
+    has_second = accepts_both & (high < observed_share)
+    first_low = np.where(accepts_observed, low, np.where(accepts_missing, observed_share, 0.0))
+    first_high = np.where(
+        accepts_observed,
+        np.where(accepts_both & ~has_second, 1.0, high),
+        np.where(accepts_missing, 1.0, 0.0),
+    )
+    return (first_low, first_high), has_second
 
 
 def _random_points(rng: np.random.Generator, domain: Domain, n_points: int) -> Iterator[Floats]:
@@ -398,7 +411,7 @@ def _random_points(rng: np.random.Generator, domain: Domain, n_points: int) -> I
 
 def _check_no_categories(ruleset: RuleSet, varying: NDArray[np.bool_]) -> None:
     for number, rule in enumerate(ruleset.rules, 1):
-        for condition in _flat(rule.non_intervals):
+        for condition in _flatten(rule.non_intervals):
             if (
                 isinstance(condition, OneOf)
                 and not _is_known(ruleset, condition)
@@ -421,10 +434,10 @@ def _is_known(ruleset: RuleSet, condition: OneOf) -> bool:
     return ruleset.domain.values_of(condition.feature) is not None
 
 
-def _flat(conditions: Iterable[Condition]) -> Iterator[Condition]:
+def _flatten(conditions: Iterable[Condition]) -> Iterator[Condition]:
     for condition in conditions:
         if isinstance(condition, AtLeast):
-            yield from _flat(condition.conditions)
+            yield from _flatten(condition.conditions)
         else:
             yield condition
 
@@ -454,29 +467,29 @@ def _category_boxes(ruleset: RuleSet) -> _Boxes:
     pure = np.ones(len(lower), dtype=bool)
     if ruleset.boxes_only:
         return _Boxes(lower, upper, accepts_observed, missing, pure, np.arange(len(lower)))
-    read = []
+    all_pieces = []
     for i, rule in enumerate(ruleset.rules):
         pieces, pure[i] = _pieces(rule, ruleset)
-        if np.prod([len(p) for p in pieces.values()], initial=1.0) > _MOST_PARTS:
+        if np.prod([len(p) for p in pieces.values()], initial=1.0) > _MAX_PARTS:
             pieces, pure[i] = {}, False
-        read.append(pieces)
-    n_boxes = [math.prod(map(len, pieces.values())) for pieces in read]
-    rows = np.repeat(np.arange(len(read)), n_boxes)
+        all_pieces.append(pieces)
+    n_boxes = [math.prod(map(len, pieces.values())) for pieces in all_pieces]
+    rows = np.repeat(np.arange(len(all_pieces)), n_boxes)
     lower, upper, accepts_observed, missing = (
         a[rows] for a in (lower, upper, accepts_observed, missing)
     )
     starts = np.cumsum([0, *n_boxes])
-    for pieces, start, end in zip(read, starts[:-1], starts[1:], strict=True):
+    for pieces, start, end in zip(all_pieces, starts[:-1], starts[1:], strict=True):
         stride = 1
         for j, feature_pieces in pieces.items():  # all combinations of one piece per feature
-            chosen = np.arange(end - start) // stride % len(feature_pieces)
+            index = np.arange(end - start) // stride % len(feature_pieces)
             stride *= len(feature_pieces)
             accepts_observed[start:end, j] = np.array([p.accepts_observed for p in feature_pieces])[
-                chosen
+                index
             ]
-            missing[start:end, j] = np.array([p.missing for p in feature_pieces])[chosen]
+            missing[start:end, j] = np.array([p.missing for p in feature_pieces])[index]
             if feature_pieces and feature_pieces[0].ends is not None:
-                ends = np.array([p.ends for p in feature_pieces], dtype=float)[chosen]
+                ends = np.array([p.ends for p in feature_pieces], dtype=float)[index]
                 lower[start:end, j], upper[start:end, j] = ends.T
     return _Boxes(lower, upper, accepts_observed, missing, pure[rows], rows)
 
@@ -492,7 +505,7 @@ class _Piece(NamedTuple):
 def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool]:
     """Return disjoint parts of the accepted values by feature, and whether they equal the rule."""
     assert ruleset.domain is not None
-    allowed: dict[int, np.ndarray] = {}
+    accepted: dict[int, np.ndarray] = {}
     pieces: dict[int, list[_Piece]] = {}
     pure = True
     for condition in rule.non_intervals:
@@ -504,17 +517,17 @@ def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool
         if not isinstance(condition, OneOf) or values is None:
             pure = False
             continue
-        satisfied = _satisfying_values(condition, values)
+        flags = _satisfying_values(condition, values)
         feature = condition.feature
-        allowed[feature] = allowed.get(feature, np.ones(len(satisfied), dtype=bool)) & satisfied
-    for feature, satisfied in allowed.items():
-        missing = bool(satisfied[-1])
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], satisfied[:-1].astype(np.int8), [0]])))
+        accepted[feature] = accepted.get(feature, np.ones(len(flags), dtype=bool)) & flags
+    for feature, flags in accepted.items():
+        missing = bool(flags[-1])
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], flags[:-1].astype(np.int8), [0]])))
         runs = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
         # Missing values belong to the first run of values, or form a separate piece.
         pieces[feature] = [_Piece(run, True, missing and not k) for k, run in enumerate(runs)]
         if missing and not runs:
-            pieces[feature] = [_Piece((0, len(satisfied) - 1), False, True)]
+            pieces[feature] = [_Piece((0, len(flags) - 1), False, True)]
     return pieces, pure
 
 

@@ -23,9 +23,10 @@ from skescore.metrics._rule_counts import (
     Flags,
     Floats,
     RuleCounts,
+    are_positive,
     checked_weights,
     one_per_row,
-    reach,
+    positive_range,
 )
 from skescore.metrics._rule_quality import RuleMeasure, rule_quality
 from skescore.metrics._significance import (
@@ -393,38 +394,27 @@ class Tally:
                 moments.add_narrow(matches, y[rows], weights)
         mean, std = moments.result()
         p, n, P, N = np.zeros((4, n_rules))
-        everywhere = self._within(y, std)
+        all_positive = self._count_positive(y, std)
         for rows, matches, weights in repeat_batches():
-            positive = self._close(y, std, rows)
+            positive = are_positive(self.ruleset, self.table, y[rows], std, rows)
             p += self._sums(matches & positive, weights)
-            P += self._sums(positive, weights) if everywhere is None else 0.0
+            P += self._sums(positive, weights) if all_positive is None else 0.0
             if weights is not None:
                 n += self._sums(matches & ~positive, weights)
                 N += self._sums(~positive, weights)
-        P = P if everywhere is None else everywhere
+        P = P if all_positive is None else all_positive
         if self.weights is None:
             n, N = moments.weight - p, len(y) - P
         return _confusion(p, n, P, N, self._unique, mean, std, _sample_std(y, self.weights, center))
 
-    def _within(self, y: Floats, std: Floats) -> Floats | None:
+    def _count_positive(self, y: Floats, std: Floats) -> Floats | None:
         """Count the positive labels of each rule by sorting; None with weights or linear rules."""
         if self.weights is not None or self.ruleset.conclusions.linear:
             return None
-        (low, high), ordered = reach(self.ruleset, std), np.sort(y)
+        (low, high), ordered = positive_range(self.ruleset, std), np.sort(y)
         count = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
         # NaN, the deviation of a rule without rows, would be sorted after all labels.
         return np.where(np.isnan(std), 0.0, count)
-
-    def _close(self, y: Floats, std: Floats, rows: slice) -> Flags:
-        """Return which labels lie within a standard deviation of each rule's prediction."""
-        labels = y[rows]
-        low, high = reach(self.ruleset, std)
-        result = (labels[:, None] >= low) & (labels[:, None] <= high)
-        for index, function in self.ruleset.conclusions.linear.items():
-            predicted = function.evaluate(lambda j: self.table.numbers(j, rows), len(labels))
-            noise = BORDER * (np.abs(predicted) + std[index])
-            result[:, index] = np.abs(labels - predicted) <= std[index] + noise
-        return np.asarray(result)
 
 
 class _LabelMoments:

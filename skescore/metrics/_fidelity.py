@@ -196,7 +196,7 @@ def fidelity(
             "where='boundary' is for classes, but the rules predict numbers, which have no "
             "decision boundary. Choose where='interpolated'."
         )
-    drawn = rows_off_data(
+    rows = rows_off_data(
         X,
         where,
         n_rows,
@@ -205,11 +205,11 @@ def fidelity(
         sample_weight=weights,
         random_state=random_state,
     )
-    if not _length(drawn):
+    if not _length(rows):
         return _undefined(
             "the black box predicts one class for all rows. Pass rows of other classes too."
         )
-    return _agreement(ruleset, drawn, predict(drawn), None)
+    return _agreement(ruleset, rows, predict(rows), None)
 
 
 def _length(X: Any) -> int:
@@ -350,15 +350,15 @@ class _Rows:
         result = []
         for column, numbers in self._columns():
             if numbers is None:
-                moved = rng.random(len(start)) < scale
+                is_replaced = rng.random(len(start)) < scale
                 other = rng.integers(0, len(column), len(start))
-                result.append(_take_rows(column, np.where(moved, other, start)))
+                result.append(_take_rows(column, np.where(is_replaced, other, start)))
                 continue
             observed_values = numbers[np.isfinite(numbers)]
-            deviates = rng.standard_normal(len(start))
+            deviations = rng.standard_normal(len(start))
             values = numbers[start]
             if len(observed_values):
-                moved_by = scale * observed_values.std() * deviates
+                moved_by = scale * observed_values.std() * deviations
                 values = np.clip(values + moved_by, observed_values.min(), observed_values.max())
             result.append(_like(column, values))
         return self._with_columns(result)
@@ -367,7 +367,7 @@ class _Rows:
         """Generate uniform rows in the bounding box of the rows."""
         result = []
         for column, numbers in self._columns():
-            u, gap = rng.random(n_rows), rng.random(n_rows)
+            u, missing_draws = rng.random(n_rows), rng.random(n_rows)
             if numbers is None:
                 first = np.flatnonzero(~column.duplicated().to_numpy())
                 result.append(_take_rows(column, first[(u * len(first)).astype(np.intp)]))
@@ -380,22 +380,22 @@ class _Rows:
                     values = low + np.floor(u * (high - low + 1))
                 else:
                     values = low * (1 - u) + high * u
-            values[gap < 1 - len(observed_values) / len(numbers)] = np.nan
+            values[missing_draws < 1 - len(observed_values) / len(numbers)] = np.nan
             result.append(_like(column, values))
         return self._with_columns(result)
 
     def between(
-        self, start: NDArray[np.intp], end: NDArray[np.intp], at: Floats, switch: Floats
+        self, start: NDArray[np.intp], end: NDArray[np.intp], position: Floats, switch: Floats
     ) -> Any:
         """Interpolate between pairs of rows; non-numeric values switch at a random point."""
         result = []
         for feature, (column, numbers) in enumerate(self._columns()):
-            nearer = np.where(switch[:, feature] < at, end, start)
+            nearer = np.where(switch[:, feature] < position, end, start)
             if numbers is None:
                 result.append(_take_rows(column, nearer))
                 continue
             with np.errstate(invalid="ignore"):  # Columns may hold infinite numbers.
-                values = numbers[start] * (1 - at) + numbers[end] * at
+                values = numbers[start] * (1 - position) + numbers[end] * position
             unknown = ~np.isfinite(values)
             values[unknown] = numbers[nearer[unknown]]
             result.append(_like(column, values))
@@ -405,32 +405,34 @@ class _Rows:
         self,
         predict: Callable[[Any], Any],
         n_rows: int,
-        chances: Floats | None,
+        probabilities: Floats | None,
         rng: np.random.Generator,
     ) -> Any:
         """Generate rows near the decision boundary by bisection between pairs of rows."""
         class_codes, labels = pd.factorize(np.asarray(predict(self._like)))
-        p = np.full(len(class_codes), 1 / len(class_codes)) if chances is None else chances
+        p = (
+            np.full(len(class_codes), 1 / len(class_codes))
+            if probabilities is None
+            else probabilities
+        )
         mass = np.bincount(class_codes, p, len(labels))
-        start = rng.choice(len(class_codes), n_rows, p=chances)
+        start = rng.choice(len(class_codes), n_rows, p=probabilities)
         start = start[mass[class_codes[start]] < 1 - 1e-12]  # another class has weight
         end = np.empty_like(start)
         for code in np.unique(class_codes[start]).tolist():
-            its, other_chances = class_codes[start] == code, np.where(class_codes == code, 0.0, p)
-            end[its] = rng.choice(
-                len(class_codes), int(its.sum()), p=other_chances / other_chances.sum()
-            )
-        near, far = np.zeros(len(start)), np.ones(len(start))
+            mask, others = class_codes[start] == code, np.where(class_codes == code, 0.0, p)
+            end[mask] = rng.choice(len(class_codes), int(mask.sum()), p=others / others.sum())
+        low, high = np.zeros(len(start)), np.ones(len(start))
         switch = rng.random((len(start), self.width))
         if not len(start):
             return self._with_columns([column.iloc[:0] for column, _ in self._columns()])
         for _ in range(_HALVINGS):
-            middle = (near + far) / 2
+            middle = (low + high) / 2
             middle_labels = np.asarray(predict(self.between(start, end, middle, switch)))
             same = middle_labels == labels[class_codes[start]]
-            near, far = np.where(same, middle, near), np.where(same, far, middle)
-        at = (near + far) / 2 + rng.uniform(-_NEAR, _NEAR, len(start))
-        return self.between(start, end, np.clip(at, 0.0, 1.0), switch)
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+        position = (low + high) / 2 + rng.uniform(-_NEAR, _NEAR, len(start))
+        return self.between(start, end, np.clip(position, 0.0, 1.0), switch)
 
 
 def _take_rows(column: pd.Series, rows: NDArray[np.intp]) -> pd.Series:
@@ -446,10 +448,10 @@ def _like(column: pd.Series, values: Floats) -> pd.Series:
         return pd.Series(values).astype(column.dtype)
     # Floats near the limits of 64-bit integers may exceed them.
     low, high = int(column.min()), int(column.max())
-    whole = [
+    integers = [
         None if math.isnan(value) else min(max(int(value), low), high) for value in values.tolist()
     ]
-    return pd.Series(whole, dtype=object).astype(column.dtype)
+    return pd.Series(integers, dtype=object).astype(column.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -731,9 +733,9 @@ def feature_agreement(
     weights = checked_weights(sample_weight, len(table.frame))
     rng = child_generator(random_state, _PERMUTATIONS)
     if weights is not None or len(table.frame) > max_rows:
-        chances = None if weights is None else weights / weights.sum()
-        chosen = rng.choice(len(table.frame), max_rows, p=chances)
-        table = _Rows(_safe_indexing(X, chosen))
+        probabilities = None if weights is None else weights / weights.sum()
+        drawn_rows = rng.choice(len(table.frame), max_rows, p=probabilities)
+        table = _Rows(_safe_indexing(X, drawn_rows))
     permutations = [
         [rng.permutation(len(table.frame)) for _ in range(n_repeats)] for _ in range(table.width)
     ]

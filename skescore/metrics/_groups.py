@@ -226,17 +226,17 @@ def group_values(X: Any, feature_names: Any, groups: Any) -> pd.Series:
 def _one_value_per_row(groups: Any) -> np.ndarray:
     """Return the groups of rows as objects, without rounding; a tuple is one group."""
     if hasattr(groups, "to_pylist"):
-        items = groups.to_pylist()
+        labels = groups.to_pylist()
     elif hasattr(groups, "to_list"):
-        items = groups.to_list()
+        labels = groups.to_list()
     else:
         if isinstance(groups, np.ndarray) and groups.ndim != 1:
             raise ValueError(
                 f"groups must have one value per row, got shape {groups.shape}. Pass one column."
             )
         is_date = isinstance(groups, np.ndarray) and groups.dtype.kind in "mM"
-        items = pd.Series(groups).tolist() if is_date else list(groups)
-    return np.fromiter(items, dtype=object, count=len(items))
+        labels = pd.Series(groups).tolist() if is_date else list(groups)
+    return np.fromiter(labels, dtype=object, count=len(labels))
 
 
 def group_masks(X: Any, feature_names: Any, groups: Any) -> dict[Any, np.ndarray]:

@@ -374,12 +374,14 @@ def redundancy(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> Re
     """
     ruleset, table, weights = rules_and_rows("redundancy", rules, X, sample_weight)
     # With fewer conditions, disjoint rules may overlap.
-    loose = ruleset.replace(disjoint=False) if ruleset.disjoint else ruleset
+    unrestricted = ruleset.replace(disjoint=False) if ruleset.disjoint else ruleset
     rows: _OneRulePerRow | _VotingRules
-    rows = (_OneRulePerRow if loose.voting is None else _VotingRules)(loose, table, weights > 0)
+    rows = (_OneRulePerRow if unrestricted.voting is None else _VotingRules)(
+        unrestricted, table, weights > 0
+    )
     return Redundancy(
-        np.array([rows.without_rule(i) for i in range(len(loose))], dtype=bool),
-        tuple(np.array(list(_of_literals(rows, i)), dtype=bool) for i in range(len(loose))),
+        np.array([rows.without_rule(i) for i in range(len(unrestricted))], dtype=bool),
+        tuple(np.array(list(_of_literals(rows, i)), dtype=bool) for i in range(len(unrestricted))),
     )
 
 
@@ -391,15 +393,15 @@ def _of_literals(rows: _OneRulePerRow | _VotingRules, index: int) -> Iterator[bo
     for position, (condition, flag) in enumerate(zip(conditions, flags, strict=True)):
         alone = failed == ~flag  # no other condition fails
         for wider in _drop_comparisons(condition):
-            gained = alone & ~flag & rows.counted
+            added_rows = alone & ~flag & rows.counted
             if wider is not None:
-                gained &= rows.table.holds(wider)
-            short = (
+                added_rows &= rows.table.holds(wider)
+            remaining_conditions = (
                 *conditions[:position],
                 *(() if wider is None else (wider,)),
                 *conditions[position + 1 :],
             )
-            yield not gained.any() or rows.with_more(index, short, gained)
+            yield not added_rows.any() or rows.with_more(index, remaining_conditions, added_rows)
 
 
 def _drop_comparisons(condition: Condition) -> tuple[Condition | None, ...]:
@@ -422,16 +424,16 @@ class _OneRulePerRow:
 
     def without_rule(self, index: int) -> bool:
         """Return whether all predictions stay the same without a rule."""
-        mine = np.flatnonzero((self._assigned == index) & self.counted)
-        matches = self._held[mine]
+        rows = np.flatnonzero((self._assigned == index) & self.counted)
+        matches = self._held[rows]
         matches[:, index] = False
         if not matches.any(axis=1).all():
             return False
-        return self._predicts_alike(mine, self._order[matches[:, self._order].argmax(axis=1)])
+        return self._predicts_alike(rows, self._order[matches[:, self._order].argmax(axis=1)])
 
-    def with_more(self, index: int, conditions: tuple[Condition, ...], gained: Flags) -> bool:
-        """Return whether all predictions stay the same if a rule also covers the rows `gained`."""
-        rows = np.flatnonzero(gained)
+    def with_more(self, index: int, conditions: tuple[Condition, ...], added_rows: Flags) -> bool:
+        """Return whether all predictions stay the same if a rule also covers the `added_rows`."""
+        rows = np.flatnonzero(added_rows)
         before = self._assigned[rows]
         if (before < 0).any():
             return False
@@ -440,18 +442,20 @@ class _OneRulePerRow:
 
     def _predicts_alike(self, rows: NDArray[np.intp], rules: NDArray[np.intp]) -> bool:
         """Return whether `rules` predict the same for `rows` as the assigned rules."""
-        now, then = (
+        new_outputs, old_outputs = (
             self._outputs(rows, rule_indices) for rule_indices in (rules, self._assigned[rows])
         )
-        return bool(((now == then) | (np.isnan(now) & np.isnan(then))).all())
+        return bool(
+            ((new_outputs == old_outputs) | (np.isnan(new_outputs) & np.isnan(old_outputs))).all()
+        )
 
     def _outputs(self, rows: NDArray[np.intp], rules: NDArray[np.intp]) -> Floats:
         conclusions = self.ruleset.conclusions
         outputs = conclusions.outputs[rules].astype(np.float64)
         for index in set(rules.tolist()) & conclusions.linear.keys():
-            chosen = rows[rules == index]
-            columns = functools.partial(self._numbers, chosen)
-            outputs[rules == index] = conclusions.linear[index].evaluate(columns, len(chosen))
+            rule_rows = rows[rules == index]
+            columns = functools.partial(self._numbers, rule_rows)
+            outputs[rules == index] = conclusions.linear[index].evaluate(columns, len(rule_rows))
         return outputs
 
     def _numbers(self, rows: NDArray[np.intp], feature: int) -> Floats:
@@ -471,14 +475,20 @@ class _VotingRules:
         return ruleset.predict(self.table)[self.counted], ruleset.covers(self.table)[self.counted]
 
     def _same(self, rules: list[Any]) -> bool:
-        (then, had), (now, has) = self._before, self._predictions(self.ruleset.replace(rules=rules))
-        return bool((had == has).all() and ((then == now) | ~has).all())
+        (old_predictions, was_covered), (new_predictions, is_covered) = (
+            self._before,
+            self._predictions(self.ruleset.replace(rules=rules)),
+        )
+        return bool(
+            (was_covered == is_covered).all()
+            and ((old_predictions == new_predictions) | ~is_covered).all()
+        )
 
     def without_rule(self, index: int) -> bool:
         """Return whether all predictions stay the same without a rule."""
         return self._same([r for i, r in enumerate(self.ruleset.rules) if i != index])
 
-    def with_more(self, index: int, conditions: tuple[Condition, ...], gained: Flags) -> bool:
+    def with_more(self, index: int, conditions: tuple[Condition, ...], added_rows: Flags) -> bool:
         """Return whether all predictions stay the same if a rule has other `conditions`."""
         rules = list(self.ruleset.rules)
         rules[index] = replace(rules[index], conditions=conditions)

@@ -92,8 +92,8 @@ def r2(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
         if weights is not None:
             errors, deviations = weights * errors, weights * deviations
         residual, total = float(errors.sum()), float(deviations.sum())
-    least = _MIN_SQUARES if weights is None else _MIN_SQUARES * max(1.0, float(weights.sum()))
-    if not (least <= residual < math.inf and least <= total < math.inf):
+    smallest = _MIN_SQUARES if weights is None else _MIN_SQUARES * max(1.0, float(weights.sum()))
+    if not (smallest <= residual < math.inf and smallest <= total < math.inf):
         return _r2_of_extreme_numbers(y_true, y_pred, weights)
     return float(1.0 - np.divide(residual, total))
 

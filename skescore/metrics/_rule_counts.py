@@ -37,11 +37,12 @@ __all__ = [
     "Groups",
     "NumberSums",
     "RuleCounts",
+    "are_positive",
     "checked_weights",
     "complete",
     "count_rows",
     "one_per_row",
-    "reach",
+    "positive_range",
 ]
 
 Floats = NDArray[np.float64]
@@ -198,7 +199,7 @@ class NumberSums(_Sums):
         weight, deviation, squares = self.rows[:, :3].sum(axis=0)
         if not weight > 1:
             return math.nan
-        if _narrowed(self.ends):
+        if _are_equal(self.ends):
             return 0.0
         std = math.sqrt(max(squares - deviation * (deviation / weight), 0.0) / (weight - 1))
         return 0.0 if std <= BORDER * abs(self.mean) else std
@@ -206,7 +207,7 @@ class NumberSums(_Sums):
     def is_imprecise(self, part: slice) -> bool:
         """Return whether the center is too far from the labels in `part` for exact deviations."""
         weight, deviation, squares = self.rows[part, :3].sum(axis=0)
-        if not weight or _narrowed(self.ends[part]):
+        if not weight or _are_equal(self.ends[part]):
             return False
         return bool(squares - deviation * (deviation / weight) <= NARROW * squares)
 
@@ -227,7 +228,7 @@ class NumberSums(_Sums):
             squares,
             absolute,
             squared,
-            _narrowed(self.ends[parts]),
+            _are_equal(self.ends[parts]),
         )
 
     def means(self) -> Floats:
@@ -239,9 +240,9 @@ class NumberSums(_Sums):
     def narrow(self) -> Flags:
         """Return flags of the rules whose deviations must be summed around their own means."""
         weight, deviation, squares = np.moveaxis(self.by_rule, 1, 0)
-        left = squares - deviation * (deviation / np.where(weight > 0, weight, 1.0))
+        squares_from_mean = squares - deviation * (deviation / np.where(weight > 0, weight, 1.0))
         equal = self.rule_ends[:, 0] == self.rule_ends[:, 1]
-        return np.asarray((weight > 0) & (left <= NARROW * squares) & ~equal)
+        return np.asarray((weight > 0) & (squares_from_mean <= NARROW * squares) & ~equal)
 
     def with_moments(self, deviations: Floats | None) -> NumberSums:
         """Return the sums with the mean and standard deviation of each rule's labels.
@@ -271,23 +272,23 @@ def _same(a: float, b: float) -> bool:
     return a == b or (a != a and b != b)
 
 
-def _recenter(sums: Floats, by: float, axis: int) -> Floats:
-    """Update sums of weights, deviations, squares and others after `by` is added to deviations."""
+def _recenter(sums: Floats, shift: float, axis: int) -> Floats:
+    """Update sums of weights, deviations, squares and others for deviations plus `shift`."""
     moved = np.moveaxis(sums.copy(), axis, 0)
     weight, deviation = moved[0].copy(), moved[1].copy()
-    moved[1] += weight * by
-    moved[2] += 2 * by * deviation + weight * by**2
+    moved[1] += weight * shift
+    moved[2] += 2 * shift * deviation + weight * shift**2
     return np.moveaxis(moved, 0, axis)
 
 
-def _merge_ends(ends: Floats, more: Floats) -> Floats:
+def _merge_ends(ends: Floats, other_ends: Floats) -> Floats:
     """Combine two arrays of smallest and largest values, stored along the second axis."""
-    low, high = np.fmin(ends[:, 0], more[:, 0]), np.fmax(ends[:, 1], more[:, 1])
+    low, high = np.fmin(ends[:, 0], other_ends[:, 0]), np.fmax(ends[:, 1], other_ends[:, 1])
     return np.stack([low, high], axis=1)
 
 
-def _narrowed(ends: Floats) -> bool:
-    """Merge the ends of several groups of rows, and return whether all labels are equal."""
+def _are_equal(ends: Floats) -> bool:
+    """Return whether all labels of some groups of rows are equal, given the ends of each group."""
     return bool(np.fmin.reduce(ends[:, 0]) == np.fmax.reduce(ends[:, 1]))
 
 
@@ -600,13 +601,13 @@ class RowPasses:
             with np.errstate(over="ignore", invalid="ignore"):
                 error = y - np.where(covered, predicted, default)
                 sums = weights * [np.ones(len(y)), deviation, deviation**2, np.abs(error), error**2]
-            counted = weights > 0  # Rows of weight 0 are ignored.
-            ends = np.where(counted, y, np.nan)
+            has_weight = weights > 0  # Rows of weight 0 are ignored.
+            ends = np.where(has_weight, y, np.nan)
             groups.add_numbers(
-                matches[counted],
-                sums[:, counted],
-                np.stack([ends, ends])[:, counted],
-                counted[counted],
+                matches[has_weight],
+                sums[:, has_weight],
+                np.stack([ends, ends])[:, has_weight],
+                has_weight[has_weight],
             )
         return groups.result(default, center)
 
@@ -620,60 +621,62 @@ class RowPasses:
             return None
         return np.asarray(class_sums(ruleset, self.table)[0].argmax(axis=1))
 
-    def _counted(self) -> Iterator[tuple[slice, list[Flags], Floats]]:
+    def _counted_batches(self) -> Iterator[tuple[slice, list[Flags], Floats]]:
         """Iterate over batches: their rows, counted matches (covered and assigned) and weights."""
         for rows, matches, weights in self._batches():
-            yield rows, kinds_of(self.ruleset, matches), weights
+            yield rows, counted_matches(self.ruleset, matches), weights
 
     def deviations(self, means: Floats) -> Floats:
         total = np.zeros((len(means), 2, means.shape[1]))
-        for rows, kinds, weights in self._counted():
+        for rows, kinds, weights in self._counted_batches():
             for kind, flags in enumerate(kinds):
                 for rule, mean in enumerate(means[kind].tolist()):
-                    part = flags[:, rule]
-                    deviation = self.y[rows][part] - mean
-                    total[kind, :, rule] += weights[part] @ np.stack(
+                    is_covered = flags[:, rule]
+                    deviation = self.y[rows][is_covered] - mean
+                    total[kind, :, rule] += weights[is_covered] @ np.stack(
                         [deviation, deviation**2], axis=1
                     )
         return total
 
     def within(self, stds: Floats) -> Floats:
         total = np.zeros((len(stds), 4, stds.shape[1]))
-        for rows, kinds, weights in self._counted():
+        for rows, kinds, weights in self._counted_batches():
             for kind, flags in enumerate(kinds):
-                near = self._near(stds[kind], rows)
-                pairs = (flags & near, flags & ~near, near, ~near)
+                is_positive = are_positive(self.ruleset, self.table, self.y[rows], stds[kind], rows)
+                pairs = (flags & is_positive, flags & ~is_positive, is_positive, ~is_positive)
                 total[kind] += [weights @ pair for pair in pairs]
         return total
 
-    def _near(self, std: Floats, rows: slice) -> Flags:
-        """Return which labels lie within a standard deviation of each rule's prediction."""
-        labels = self.y[rows]
-        low, high = reach(self.ruleset, std)
-        result = (labels[:, None] >= low) & (labels[:, None] <= high)
-        for index, function in self.ruleset.conclusions.linear.items():
-            predicted = function.evaluate(lambda j: self.table.numbers(j, rows), len(labels))
-            noise = BORDER * (np.abs(predicted) + std[index])
-            result[:, index] = np.abs(labels - predicted) <= std[index] + noise
-        return np.asarray(result)
+
+def are_positive(
+    ruleset: RuleSet, table: RowTable, labels: Floats, std: Floats, rows: slice
+) -> Flags:
+    """Return which labels lie within a standard deviation of each rule's prediction."""
+    low, high = positive_range(ruleset, std)
+    result = (labels[:, None] >= low) & (labels[:, None] <= high)
+    for index, function in ruleset.conclusions.linear.items():
+        predicted = function.evaluate(lambda j: table.numbers(j, rows), len(labels))
+        noise = BORDER * (np.abs(predicted) + std[index])
+        result[:, index] = np.abs(labels - predicted) <= std[index] + noise
+    return np.asarray(result)
 
 
-def reach(ruleset: RuleSet, std: Floats) -> tuple[Floats, Floats]:
+def positive_range(ruleset: RuleSet, std: Floats) -> tuple[Floats, Floats]:
     """Return the bounds of the positive labels of each constant rule."""
     outputs = ruleset.conclusions.outputs
     distance = std + BORDER * (np.abs(outputs) + std)
     return outputs - distance, outputs + distance
 
 
-def kinds_of(ruleset: RuleSet, matches: Flags) -> list[Flags]:
+def counted_matches(ruleset: RuleSet, matches: Flags) -> list[Flags]:
     """Return the covered rows of each rule, and the assigned rows unless rules vote."""
     if ruleset.voting is not None:
         return [matches]
-    assigned = assigned_of(ruleset, matches)
+    assigned = assign_matches(ruleset, matches)
     return [matches, assigned[:, None] == np.arange(len(ruleset))]
 
 
-def assigned_of(ruleset: RuleSet, matches: Flags) -> NDArray[np.intp]:
+def assign_matches(ruleset: RuleSet, matches: Flags) -> NDArray[np.intp]:
     """Return the index of the matching rule that predicts each row; -1 for uncovered rows."""
     if not len(ruleset):
         return np.full(len(matches), NO_RULE)
@@ -699,10 +702,10 @@ class Groups:
 
     def _add_rows(self, matches: Flags, weights: Floats, n_rows: NDArray[Any]) -> Flags:
         """Count covered and uncovered rows, and return flags of the covered groups."""
-        number = matches.sum(axis=1)
-        alone = number == 1
+        n_matches = matches.sum(axis=1)
+        alone = n_matches == 1
         self._alone += weights[alone] @ matches[alone]
-        covered = np.asarray(number > 0)
+        covered = np.asarray(n_matches > 0)
         self._n_rows += [int(n_rows[covered].sum()), int(n_rows[~covered].sum())]
         return covered
 
@@ -725,9 +728,9 @@ class Groups:
         all_labels = (*classes, *(label for label in labels if label not in set(classes)))
         label_indices = np.array([all_labels.index(label) for label in labels], dtype=np.intp)
         codes = label_indices[codes]
-        kinds = kinds_of(ruleset, matches)
+        kinds = counted_matches(ruleset, matches)
         if predicted is None:
-            assigned = assigned_of(ruleset, matches)
+            assigned = assign_matches(ruleset, matches)
             outputs = np.append(ruleset.conclusions.outputs.astype(np.intp), 0)
             predicted = outputs[assigned]
         predicted = np.where(covered, predicted, len(classes))
@@ -748,15 +751,17 @@ class Groups:
     def add_numbers(self, matches: Flags, sums: Floats, ends: Floats, n_rows: NDArray[Any]) -> None:
         """Add groups by their sums, shape (5, n_groups), and their smallest and largest labels."""
         covered = self._add_rows(matches, sums[0], n_rows)
-        for part, rows in enumerate((covered, ~covered)):
+        for side, rows in enumerate((covered, ~covered)):
             if rows.any():
-                self._rows[part] += sums[:, rows].sum(axis=1)
-                self._ends[part] = _pooled(self._ends[part], ends[:, rows])
-        for kind, flags in enumerate(kinds_of(self._ruleset, matches)):
+                self._rows[side] += sums[:, rows].sum(axis=1)
+                self._ends[side] = _extend_ends(self._ends[side], ends[:, rows])
+        for kind, flags in enumerate(counted_matches(self._ruleset, matches)):
             self._by_rule[kind] += sums[:3] @ flags
             for rule in np.flatnonzero(flags.any(axis=0)).tolist():
-                its = ends[:, flags[:, rule]]
-                self._rule_ends[kind, :, rule] = _pooled(self._rule_ends[kind, :, rule], its)
+                rule_ends = ends[:, flags[:, rule]]
+                self._rule_ends[kind, :, rule] = _extend_ends(
+                    self._rule_ends[kind, :, rule], rule_ends
+                )
 
     def result(self, default: float, center: float) -> RuleCounts:
         """Return the counts of all groups."""
@@ -769,9 +774,13 @@ class Groups:
         return RuleCounts(rules_digest(self._ruleset), n_rows, self._alone, self._classes, numbers)
 
 
-def _pooled(ends: Floats, more: Floats) -> Floats:
+def _extend_ends(ends: Floats, other_ends: Floats) -> Floats:
+    """Return the smallest and the largest label, after groups with other ends are added."""
     return np.array(
-        [np.fmin(ends[0], np.fmin.reduce(more[0])), np.fmax(ends[1], np.fmax.reduce(more[1]))]
+        [
+            np.fmin(ends[0], np.fmin.reduce(other_ends[0])),
+            np.fmax(ends[1], np.fmax.reduce(other_ends[1])),
+        ]
     )
 
 

@@ -125,9 +125,9 @@ def _divergence(k: Counts, side: Numbers, outside: bool = False) -> Numbers:
 
 def _relative_divergence(r: Numbers) -> Numbers:
     """Compute (1 + r) ln(1 + r) - r for r >= -1, accurate for small r too."""
-    near = np.abs(r) < _SERIES_LIMIT
-    small = np.where(near, r, 0.0)
-    return np.where(near, small**2 * np.polyval(_SERIES, small), xlog1py(1 + r, r) - r)
+    is_small = np.abs(r) < _SERIES_LIMIT
+    small = np.where(is_small, r, 0.0)
+    return np.where(is_small, small**2 * np.polyval(_SERIES, small), xlog1py(1 + r, r) - r)
 
 
 # Formulas take :class:`Counts` and parameters as arrays, and return NaN exactly where they are
@@ -146,9 +146,9 @@ def _positives_times_log_lift(k: Counts) -> Numbers:
     """Compute p ln(pT / (cP)), 0 if p = 0."""
     baseline = k.covered * k.P
     excess = _ratio(k.difference, baseline, 0.0)
-    near = np.abs(excess) < 0.5  # near 1, the logarithm loses its digits
+    is_near = np.abs(excess) < 0.5  # near 1, the logarithm loses its digits
     lift_ = _ratio(k.p * k.total, baseline, 1.0)
-    return np.where(near, xlog1py(k.p, np.where(near, excess, 0.0)), xlogy(k.p, lift_))
+    return np.where(is_near, xlog1py(k.p, np.where(is_near, excess, 0.0)), xlogy(k.p, lift_))
 
 
 _COUNTS_REMEDY = "Bounds exist only with positives and negatives."
@@ -749,13 +749,13 @@ def rule_quality(
     >>> rule_quality("precision", [30, 0], [10, 0], 50, 100, undefined=0.0).tolist()
     [0.75, 0.0]
     """
-    chosen = measure if isinstance(measure, RuleMeasure) else _find_measure(measure)
+    checked_measure = measure if isinstance(measure, RuleMeasure) else _find_measure(measure)
     otherwise = check_number_or_nan("undefined", undefined)
     counts = as_counts(p, n, P, N)
-    settings = chosen.settings_of(parameters)
+    settings = checked_measure.settings_of(parameters)
     check_shapes(counts=counts.p, **settings)
     shape = np.broadcast_shapes(counts.p.shape, *(array.shape for array in settings.values()))
-    values = np.asarray(chosen.function(counts, **settings), dtype=np.float64)
+    values = np.asarray(checked_measure.function(counts, **settings), dtype=np.float64)
     return _broadcast(np.where(np.isnan(values), otherwise, values), shape)
 
 

@@ -293,7 +293,7 @@ def characteristics(
     total = counts.P + counts.N
     figures: dict[str, float] = {
         "n_rules": len(ruleset),
-        "conditions_per_rule": _mean([len(used) for used in features]),
+        "conditions_per_rule": _mean(list(map(len, features))),
         "literals_per_rule": _mean([rule.n_literals for rule in ruleset.rules]),
         "avg_rule_coverage": _mean(counts.covered / total),
         "avg_rule_precision": _mean(counts.quality("precision")),

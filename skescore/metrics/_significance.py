@@ -39,8 +39,8 @@ Numbers = NDArray[np.float64]
 CORRECTIONS = ("fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer")
 
 _WHOLE_TOLERANCE = 1e-9  # relative error of summed weights
-_MOST_ROWS = 2.0**53  # largest integer that floats represent exactly
-_FIRST_TERMS, _MOST_TERMS = 64, 1 << 16  # summed terms of a tail per step
+_MAX_ROWS = 2.0**53  # largest integer that floats represent exactly
+_FIRST_TERMS, _MAX_TERMS = 64, 1 << 16  # summed terms of a tail per step
 _CELLS = 1 << 20  # numbers in memory at a time
 #: Relative tolerance for p-values that equal the significance level.
 _ROUNDING = 8 * np.finfo(np.float64).eps
@@ -100,21 +100,21 @@ def fisher_p_value(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> fl
     checked_counts = as_counts(p, n, P, N)
     whole_counts = Counts(
         *(
-            _cut_to_integers(array)
+            _truncate(array)
             for array in (checked_counts.p, checked_counts.n, checked_counts.P, checked_counts.N)
         )
     )
     total = whole_counts.total
-    if (total == 0).any() or (total > _MOST_ROWS).any():
-        at = np.argwhere((total == 0) | (total > _MOST_ROWS))[0]
+    if (total == 0).any() or (total > _MAX_ROWS).any():
+        at = np.argwhere((total == 0) | (total > _MAX_ROWS))[0]
         raise ValueError(
-            f"P + N must be a number of rows from 1 to {_MOST_ROWS:g}, got "
+            f"P + N must be a number of rows from 1 to {_MAX_ROWS:g}, got "
             f"{float(checked_counts.total[tuple(at)])!r}. Scale the weights to a mean of 1."
         )
     return plain(_upper_tail(whole_counts))
 
 
-def _cut_to_integers(array: Numbers) -> Numbers:
+def _truncate(array: Numbers) -> Numbers:
     nearest = np.rint(array)
     near = np.abs(array - nearest) <= _WHOLE_TOLERANCE * nearest
     return np.where(near, nearest, np.floor(array))
@@ -170,10 +170,10 @@ def _sum_beyond(a: Numbers, b: Numbers, c: Numbers, d: Numbers) -> Numbers:
             last[rows] = terms[:, -1]
             # A geometric series with the last quotient bounds the remaining terms.
             quotient = np.clip(down[:, -1] / up[:, -1], 0.0, 1.0)
-            open_ = last[rows] > (1 - quotient) * totals[rows] * 2.0**-55
-            remaining.append(rows[open_])
+            is_open = last[rows] > (1 - quotient) * totals[rows] * 2.0**-55
+            remaining.append(rows[is_open])
         active = np.concatenate(remaining)
-        start, length = start + length, min(2 * length, _MOST_TERMS)
+        start, length = start + length, min(2 * length, _MAX_TERMS)
     return totals
 
 

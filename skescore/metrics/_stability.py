@@ -102,7 +102,7 @@ def _edges(ruleset: RuleSet, X: Any, n_bins: int) -> dict[str, Floats] | None:
             i.feature
             for rule in ruleset.rules
             for c in rule.conditions
-            for i in _flat(c)
+            for i in _flatten(c)
             if isinstance(i, Interval)
         }
     ):
@@ -115,9 +115,9 @@ def _edges(ruleset: RuleSet, X: Any, n_bins: int) -> dict[str, Floats] | None:
     return edges
 
 
-def _flat(condition: Condition) -> tuple[Condition, ...]:
+def _flatten(condition: Condition) -> tuple[Condition, ...]:
     if isinstance(condition, AtLeast):
-        return tuple(one for part in condition.conditions for one in _flat(part))
+        return tuple(one for part in condition.conditions for one in _flatten(part))
     return (condition,)
 
 
@@ -225,8 +225,8 @@ def prediction_agreement(
         return 1.0
     # The denominator is the expected distance of independent predictions.
     p, q = a - means[0], b - means[1]
-    apart = np.average(p**2 + q**2, weights=weights) + (means[0] - means[1]) ** 2
-    return float(np.clip(1 - distance / apart, -1.0, 1.0))
+    expected_distance = np.average(p**2 + q**2, weights=weights) + (means[0] - means[1]) ** 2
+    return float(np.clip(1 - distance / expected_distance, -1.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)

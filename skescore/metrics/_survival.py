@@ -227,8 +227,8 @@ def survival_report(
         },
         index=pd.RangeIndex(1, len(rules) + 1, name="rule"),
     )
-    chosen = {"fdr_bh": "fdr_p_value", "holm": "fwer_p_value"}.get(correction or "", "p_value")
-    frame["significant"] = frame[chosen] <= alpha
+    column = {"fdr_bh": "fdr_p_value", "holm": "fwer_p_value"}.get(correction or "", "p_value")
+    frame["significant"] = frame[column] <= alpha
     return frame
 
 
@@ -449,7 +449,7 @@ def survival_scores(
     information and negative for misleading rules (Graf et al.). By default, uncovered rows get the
     curve of all training rows, so the skill on these rows is 0.
     """
-    chosen = check_settings(uncovered=uncovered, completeness=completeness, **weights)
+    settings = check_settings(uncovered=uncovered, completeness=completeness, **weights)
     brier, reference = _brier(rules, X, y, times, y_train, uncovered)
     skill = 1 - brier / reference if reference > 0 else math.nan
     ruleset, n_rules = rules.ruleset, len(rules)
@@ -463,7 +463,7 @@ def survival_scores(
     for name, spec in SCORE_SPECS.items():
         prediction = brier if spec.prediction == "loss" else skill
         is_defined = n_rules > 0 and not math.isnan(prediction)
-        scores[name] = spec.value(prediction, n_rules, share, chosen) if is_defined else math.nan
+        scores[name] = spec.value(prediction, n_rules, share, settings) if is_defined else math.nan
     missing = [name for name, value in scores.items() if math.isnan(value)]
     if missing:
         warnings.warn(
@@ -485,7 +485,7 @@ def check_settings(
     """Check the settings of :func:`survival_scores` except `times`, and return all weights."""
     check_choice("uncovered", uncovered, UNCOVERED)
     check_choice("completeness", completeness, COMPLETENESSES)
-    chosen = all_weights(weights)
+    checked_weights = all_weights(weights)
     for spec in SCORE_SPECS.values():
-        spec.check_weights({name: chosen[name] for name in spec.weight_names})
-    return chosen
+        spec.check_weights({name: checked_weights[name] for name in spec.weight_names})
+    return checked_weights

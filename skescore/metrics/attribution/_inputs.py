@@ -379,9 +379,9 @@ def _order(explained: Explained, X: Any) -> Indices | None:
     if len(set(names)) == len(names) and set(names) == set(column_names):
         return np.array([names.index(name) for name in column_names], dtype=np.intp)
     if explained.kind == "frame" and names != [str(i) for i in range(len(names))]:
-        strange = [name for name in names if name not in column_names] or names
+        unknown = [name for name in names if name not in column_names] or names
         raise ValueError(
-            f"attributions must have the columns of X, but {strange[0]!r} is not one of them. "
+            f"attributions must have the columns of X, but {unknown[0]!r} is not one of them. "
             "Rename the columns, or pass an array."
         )
     return None

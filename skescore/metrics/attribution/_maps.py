@@ -66,20 +66,20 @@ def align_features(name: str, maps: Any, reference_name: str, reference: Any) ->
     ValueError
         If the names differ in more than their order.
     """
-    names, wanted = _feature_names(maps), _feature_names(reference)
-    if names is None or wanted is None or names == wanted:
+    names, expected_names = _feature_names(maps), _feature_names(reference)
+    if names is None or expected_names is None or names == expected_names:
         return maps
-    if len(set(names)) == len(names) == len(wanted) and set(names) == set(wanted):
-        order = [names.index(feature) for feature in wanted]
+    if len(set(names)) == len(names) == len(expected_names) and set(names) == set(expected_names):
+        order = [names.index(feature) for feature in expected_names]
         if not hasattr(maps, "iloc"):
             return maps[:, order]
         return maps.iloc[:, order] if maps.ndim == 2 else maps.iloc[order]
-    if any(side == [str(i) for i in range(len(side))] for side in (names, wanted)):
+    if any(side == [str(i) for i in range(len(side))] for side in (names, expected_names)):
         return maps  # columns that are only numbered have no names
-    strange = [feature for feature in names if feature not in wanted] or names
+    unknown = [feature for feature in names if feature not in expected_names] or names
     raise ValueError(
-        f"{name} must have the features of {reference_name}, {listed(wanted)}, got "
-        f"{listed(names)}; {strange[0]!r} differs. Rename the columns, or pass arrays."
+        f"{name} must have the features of {reference_name}, {listed(expected_names)}, got "
+        f"{listed(names)}; {unknown[0]!r} differs. Rename the columns, or pass arrays."
     )
 
 

@@ -140,10 +140,10 @@ def plausibility(
 
 
 def _overlap(counts: Floats) -> dict[str, Floats]:
-    shared, chosen, human = counts.T
+    shared, explained, human = counts.T
     iou, f1 = np.zeros(len(counts)), np.zeros(len(counts))
-    np.divide(shared, chosen + human - shared, out=iou, where=shared > 0)
-    np.divide(2 * shared, chosen + human, out=f1, where=shared > 0)
+    np.divide(shared, explained + human - shared, out=iou, where=shared > 0)
+    np.divide(2 * shared, explained + human, out=f1, where=shared > 0)
     return {"token_iou": iou, "token_f1": f1}
 
 

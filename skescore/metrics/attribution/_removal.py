@@ -364,15 +364,15 @@ def _check_fits(target_column: pd.Series, fill_column: pd.Series, name: Any) -> 
     """Raise a TypeError if a column that is not numeric cannot hold its replacements."""
     values = [value for value in fill_column if not pd.isna(value)]
     if hasattr(target_column.dtype, "categories"):
-        strange = [value for value in values if value not in set(target_column.dtype.categories)]
+        misfits = [value for value in values if value not in set(target_column.dtype.categories)]
     elif pd.api.types.is_numeric_dtype(target_column):
-        strange = [value for value in values if not isinstance(value, (int, float, np.number))]
+        misfits = [value for value in values if not isinstance(value, (int, float, np.number))]
     else:
         allowed_types = {type(value) for value in target_column}
-        strange = [value for value in values if type(value) not in allowed_types]
-    if strange:
+        misfits = [value for value in values if type(value) not in allowed_types]
+    if misfits:
         raise TypeError(
-            f"removal={strange[0]!r} does not fit column {name!r} of {target_column.dtype}. Use "
+            f"removal={misfits[0]!r} does not fit column {name!r} of {target_column.dtype}. Use "
             "removal='mode' with reference, or a background sample."
         )
 
