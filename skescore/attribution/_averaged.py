@@ -135,13 +135,13 @@ def averaged_responsibility(
     n_contrasts = check_integer("n_contrasts", n_contrasts, 1, remedy=remedy)
     max_batch = check_integer("max_batch", max_batch, 1, remedy="8192 is the default.")
     rows = as_table(X)
-    all_rows, chosen = nearest_rows(model, rows, background, max_batch, n_contrasts)
-    owner, rank = np.nonzero(chosen >= 0)
+    all_rows, indices = nearest_rows(model, rows, background, max_batch, n_contrasts)
+    owner, rank = np.nonzero(indices >= 0)
     degrees = np.empty((len(owner), rows.shape[1]))
     for start in range(0, len(owner), _BLOCK):
         part = slice(start, start + _BLOCK)
         part_rows = select_values(all_rows, owner[part])
-        contrast = select_values(all_rows, chosen[owner[part], rank[part]])
+        contrast = select_values(all_rows, indices[owner[part], rank[part]])
         degrees[part] = _degrees(model, part_rows, contrast, max_batch, random_state)
     counts = np.bincount(owner, minlength=len(rows))
     starts = np.cumsum(counts) - counts

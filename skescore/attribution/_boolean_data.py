@@ -147,9 +147,9 @@ def _drawn_tree(
             gates.append(("not", len(gates) - 1, -1))
         operands.append(len(gates) - 1)
 
-    agenda: list[tuple[int, int, str, bool]] = [(0, len(leaves), "", False)]
-    while agenda:
-        start, stop, operator, negate = agenda.pop()
+    queue: list[tuple[int, int, str, bool]] = [(0, len(leaves), "", False)]
+    while queue:
+        start, stop, operator, negate = queue.pop()
         if operator:
             right, left = operands.pop(), operands.pop()
             add((operator, left, right), negate)
@@ -163,7 +163,7 @@ def _drawn_tree(
             cut = int(generator.integers(start + 1, stop))
         else:
             cut = stop - 1 if shape == "chain" else (start + stop) // 2
-        agenda += [(start, stop, operator, negate), (cut, stop, "", False), (start, cut, "", False)]
+        queue += [(start, stop, operator, negate), (cut, stop, "", False), (start, cut, "", False)]
     return tuple(gates)
 
 
@@ -188,9 +188,9 @@ def _checked_extra(extra: int | None, read_once: bool, arity: int) -> int:
 def _checked_weights(
     weights: Mapping[str, float] | None, family: str
 ) -> tuple[list[str], list[float]]:
-    allowed = BINARY[:2] if family == "monotone" else BINARY
+    allowed_operators = BINARY[:2] if family == "monotone" else BINARY
     if weights is None:
-        weights = dict.fromkeys(allowed, 1.0)
+        weights = dict.fromkeys(allowed_operators, 1.0)
     for operator, weight in weights.items():
         check_choice("an operator of weights", operator, BINARY)
         check_number(
@@ -200,7 +200,7 @@ def _checked_weights(
             finite=True,
             remedy="Pass {'and': 1, 'or': 1} for equal frequencies of operators.",
         )
-        if operator not in allowed and weight > 0:
+        if operator not in allowed_operators and weight > 0:
             raise ValueError(
                 f"weights of a monotone formula must not include 'xor', got {weight!r} for it. "
                 "Omit 'xor', or pass family='non-monotone'."
@@ -211,7 +211,7 @@ def _checked_weights(
             f"weights must have a positive sum, got {dict(weights)!r}. Pass None for equal ones."
         )
     # The order of operators is fixed, so that equal weights draw equal formulas.
-    operators = [operator for operator in allowed if weights.get(operator, 0) > 0]
+    operators = [operator for operator in allowed_operators if weights.get(operator, 0) > 0]
     return operators, [weights[operator] / total for operator in operators]
 
 
@@ -421,9 +421,9 @@ def _drawn(
     while not replace:  # with this many inputs, few rows are drawn twice
         _, first = np.unique(bits, axis=0, return_index=True)
         bits = bits[np.sort(first)]
-        missing = n_samples - len(bits)
-        if not missing:
+        n_missing = n_samples - len(bits)
+        if not n_missing:
             break
-        more = generator.integers(0, 2, (missing, n_inputs), dtype=np.int8).astype(np.bool_)
-        bits = np.vstack([bits, more])
+        new_rows = generator.integers(0, 2, (n_missing, n_inputs), dtype=np.int8).astype(np.bool_)
+        bits = np.vstack([bits, new_rows])
     return bits

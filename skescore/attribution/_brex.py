@@ -343,10 +343,10 @@ class BReX(BaseEstimator):
         table = sum(1 << count for count in counts.tolist())
         if len(columns := pairs.two_valued()):
             table = min(table, 1 << len(columns))
-        expected = (_EXPECTED_MASKS if exact else _EXPECTED_FLIPS) * int(counts.sum())
+        n_expected = (_EXPECTED_MASKS if exact else _EXPECTED_FLIPS) * int(counts.sum())
         if self.max_queries is not None:
-            expected = min(expected, self.max_queries * rows.n_rows)
-        return table <= expected
+            n_expected = min(n_expected, self.max_queries * rows.n_rows)
+        return table <= n_expected
 
     def _replacement(self, n_features: int) -> Any:
         """Return the values of masked features for masking="baseline"."""
@@ -455,7 +455,7 @@ class BReX(BaseEstimator):
         if masker.antitone:  # if masking everything keeps the decision, it depends on no feature
             everything = cache.keeps_decision(active, np.ones((n, d), dtype=np.bool_))
             active = active[everything != 1]
-        total, stale = np.zeros((n, d)), np.zeros(n, dtype=np.int64)
+        sums, n_idle = np.zeros((n, d)), np.zeros(n, dtype=np.int64)
         n_passes = np.zeros((n, 1), dtype=np.int64)
         empty = np.empty(0, dtype=np.int64)
         passes = [Certificates(empty, empty, np.zeros((0, d), dtype=np.bool_))]
@@ -467,29 +467,29 @@ class BReX(BaseEstimator):
                 cache,
                 active,
                 keys[active],
-                total[active],
+                sums[active],
                 stream=number,
                 n_blocks=settings.n_blocks,
                 keep_witness=settings.context == "witness",
             )
-            total[active] += values
+            sums[active] += values
             n_passes[active] += 1
             passes.append(certificates)
-            stale[active] = np.where(cache.queries[active] > before, 0, stale[active] + 1)
+            n_idle[active] = np.where(cache.queries[active] > before, 0, n_idle[active] + 1)
             if settings.patience is not None:
-                active = active[stale[active] < settings.patience]
+                active = active[n_idle[active] < settings.patience]
         resolved, upper = np.zeros((n, d), dtype=np.bool_), np.ones((n, d))
         witnesses = None
         if settings.certified:
-            joined = Certificates(*(np.concatenate(c) for c in zip(*passes, strict=True)))
-            sizes, sets = fewest_masked(joined, n, d)
+            all_certificates = Certificates(*(np.concatenate(c) for c in zip(*passes, strict=True)))
+            sizes, sets = fewest_masked(all_certificates, n, d)
             if inference and masker.antitone and d <= MOST_PROVEN:
                 proof = evidence(cache, sizes, sets)
                 sizes, sets = proof.sizes, proof.witnesses
                 resolved, upper = proof.proven, _degrees(proof.min_sizes)
             values, witnesses = _degrees(sizes), _as_tuples(sizes, sets)
         else:
-            values = total / np.maximum(n_passes, 1)
+            values = sums / np.maximum(n_passes, 1)
         return Attribution(
             values,
             rows.names,
@@ -558,8 +558,10 @@ def _read_rows(X: Any) -> tuple[Any, tuple[str, ...]]:
         )
     if isinstance(rows, pd.DataFrame):
         if not rows.columns.is_unique:
-            twice = rows.columns[rows.columns.duplicated()][0]
-            raise ValueError(f"X must have distinct column names, got {twice!r} twice. Rename one.")
+            repeated = rows.columns[rows.columns.duplicated()][0]
+            raise ValueError(
+                f"X must have distinct column names, got {repeated!r} twice. Rename one."
+            )
         return rows.reset_index(drop=True), tuple(map(str, rows.columns))
     return rows, tuple(f"x{i + 1}" for i in range(rows.shape[1]))
 

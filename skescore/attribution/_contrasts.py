@@ -73,9 +73,9 @@ def _finite(y_pred: NDArray[Any]) -> NDArray[Any]:
     if kind == "c" or (
         kind in "fO" and not (np.isfinite(y_pred) if kind == "f" else pd.notna(y_pred)).all()
     ):
-        got = "complex numbers" if kind == "c" else "None" if kind == "O" else "NaN or infinity"
+        problem = "complex numbers" if kind == "c" else "None" if kind == "O" else "NaN or infinity"
         raise ValueError(
-            f"model must predict a label for every row, got {got}. Drop rows without a label."
+            f"model must predict a label for every row, got {problem}. Drop rows without a label."
         )
     return y_pred
 
@@ -158,13 +158,13 @@ class ContrastPairs:
 
         `index` has shape (n,), and `flipped` has shape (n, n_features).
         """
-        changed = np.empty(len(index), dtype=np.bool_)
+        result = np.empty(len(index), dtype=np.bool_)
         row_decisions = self.decisions()
         for part in batches(len(index), self._max_batch):  # limits the points in memory
-            at = index[part, None]
-            points = np.where(flipped[part], self._partner[at], at)
-            changed[part] = self.predict_mixed(points) != row_decisions[index[part]]
-        return changed
+            row_index = index[part, None]
+            points = np.where(flipped[part], self._partner[row_index], row_index)
+            result[part] = self.predict_mixed(points) != row_decisions[index[part]]
+        return result
 
     def two_valued(self) -> NDArray[np.int64]:
         """Return the columns with two values; empty if any column has more than two.
@@ -359,8 +359,8 @@ def nearest_contrasts(model: Any, X: Any, background: Any, *, max_batch: int = 8
     [[1.0, 0.0, 0.0]]
     """
     max_batch = check_integer("max_batch", max_batch, 1, remedy="8192 is the default.")
-    all_rows, chosen = nearest_rows(model, as_table(X), background, max_batch)
-    return select_values(all_rows, chosen[:, 0])
+    all_rows, indices = nearest_rows(model, as_table(X), background, max_batch)
+    return select_values(all_rows, indices[:, 0])
 
 
 #: Largest number whose distances are computed; squares of larger numbers would overflow.
@@ -409,15 +409,15 @@ def nearest_rows(
             coded.append((True, numbers / (deviation if deviation > 0 else 1.0)))
         else:
             coded.append((False, pd.factorize(column, use_na_sentinel=False)[0].astype(float)))
-    chosen = np.full((n_rows, n_nearest), -1, dtype=np.int64)
+    nearest = np.full((n_rows, n_nearest), -1, dtype=np.int64)
     for part in batches(n_rows, _CELLS // len(candidates)):
         distance = np.zeros((part.stop - part.start, len(candidates)))
         for numeric, values in coded:
-            apart = np.abs(values[part, None] - values[n_rows:])
+            differences = np.abs(values[part, None] - values[n_rows:])
             # A value that is missing in only one of two rows counts as a difference of 1.
             unknown = np.isnan(values[part, None]) != np.isnan(values[n_rows:])
-            apart = np.where(np.isnan(apart), unknown, apart)
-            distance += apart if numeric else apart > 0
+            differences = np.where(np.isnan(differences), unknown, differences)
+            distance += differences if numeric else differences > 0
         distance[labels[part, None] == labels[n_rows:]] = np.inf
         alone = np.isinf(distance).all(axis=1)
         if alone.any():
@@ -429,8 +429,8 @@ def nearest_rows(
             )
         order = np.argsort(distance, axis=1, kind="stable")[:, :n_nearest]
         is_finite = np.isfinite(np.take_along_axis(distance, order, axis=1))
-        chosen[part, : order.shape[1]] = np.where(is_finite, n_rows + order, -1)
-    return all_rows, chosen
+        nearest[part, : order.shape[1]] = np.where(is_finite, n_rows + order, -1)
+    return all_rows, nearest
 
 
 def background_rows(rows: Any, background: Any) -> Any:

@@ -26,7 +26,7 @@ __all__ = ["FoundFlips", "search_flip_sets"]
 _COLD_TRIES = 20
 #: Largest numbers of attempts for a feature in no flip set, of attempts for a feature in large flip
 #: sets only, and of consecutive attempts without a new flip set.
-_TRIES, _LARGE_TRIES, _VAIN_TRIES = 14, 2, 200
+_TRIES, _LARGE_TRIES, _MAX_FAILURES = 14, 2, 200
 #: Largest size of flip sets whose subsets are all tested.
 _VERIFIED = 4
 #: Sets larger than the first number lose several features at a time. For sets larger than the
@@ -34,7 +34,7 @@ _VERIFIED = 4
 _COARSE, _WIDE = 8, 64
 #: Number of features per concurrent search, and largest number of concurrent searches. Queries of
 #: the same step cannot use each other's results, so short rows have only one search.
-_PER_LANE, _MAX_LANES = 8, 32
+_FEATURES_PER_SEARCH, _MAX_SEARCHES = 8, 32
 #: Largest share of the queries for pairs.
 _PAIR_SHARE = 0.5
 
@@ -83,7 +83,7 @@ class FlipSearch:
         #: Features that do not change the decision alone.
         self.open: list[int] = []
 
-    def _look_up(self, sets: list[int]) -> Generator[list[int], None, list[bool]]:
+    def _test_sets(self, sets: list[int]) -> Generator[list[int], None, list[bool]]:
         """Return whether sets are flip sets; yield those that are not known yet."""
         new = [members for members in dict.fromkeys(sets) if members not in self.known]
         if new:
@@ -93,7 +93,7 @@ class FlipSearch:
     def _flips(self, members: int) -> Generator[list[int], None, bool]:
         if members in self.known:
             return self.known[members]
-        return (yield from self._look_up([members]))[0]
+        return (yield from self._test_sets([members]))[0]
 
     def run(self) -> Search:
         """Yield the queries of the plan within the budget and record the results."""
@@ -109,7 +109,7 @@ class FlipSearch:
     def _plan(self) -> Steps:
         """Yield the queries of the whole search, without a budget."""
         singles = [1 << i for i in range(self.n_features)]
-        for member, alone in zip(singles, (yield from self._look_up(singles)), strict=True):
+        for member, alone in zip(singles, (yield from self._test_sets(singles)), strict=True):
             if alone:
                 self._note(member)
             else:
@@ -119,7 +119,7 @@ class FlipSearch:
             self.complete = self.n_features
             return
         everything = sum(self.open)
-        yield from self._look_into(everything, 0)
+        yield from self._test_and_reduce(everything, 0)
         yield from self._find_any(_COLD_TRIES)
         yield from self._pairs()
         if self.complete == len(self.open):
@@ -128,7 +128,7 @@ class FlipSearch:
             yield from self._find_any(self.limit)
         yield from self._find_rest()
 
-    def _look_into(self, members: int, target: int) -> Generator[list[int], None, bool]:
+    def _test_and_reduce(self, members: int, target: int) -> Generator[list[int], None, bool]:
         """Test a set; if it flips the decision, reduce it to a minimal flip set."""
         if not (yield from self._flips(members)):
             return False
@@ -147,7 +147,7 @@ class FlipSearch:
             share = (0.5, 0.25, 0.75)[number % 3]
             members = sum(member for member in self.open if self.random.random() < share)
             if members:
-                yield from self._look_into(members, 0)
+                yield from self._test_and_reduce(members, 0)
             if len(self.known) >= 1 << len(self.open) - 1:  # most sets have been tested
                 return
 
@@ -156,7 +156,7 @@ class FlipSearch:
         if n_pairs > _PAIR_SHARE * self.limit or n_pairs > self.limit - self.queries:
             return
         pairs = [a | b for a, b in combinations(self.open, 2)]
-        for pair, flips in zip(pairs, (yield from self._look_up(pairs)), strict=True):
+        for pair, flips in zip(pairs, (yield from self._test_sets(pairs)), strict=True):
             if flips:
                 self._note(pair)
         self.complete = 2
@@ -170,20 +170,22 @@ class FlipSearch:
         Several searches run concurrently, and share the calls of the model.
         """
         tries = dict.fromkeys(self.open, 0)
-        n_lanes = max(1, min(_MAX_LANES, len(self.open) // _PER_LANE))
-        lanes = [self._lane(tries) for _ in range(n_lanes)]
-        requests = [(lane, sets) for lane in lanes if (sets := next(lane, None)) is not None]
+        n_searches = max(1, min(_MAX_SEARCHES, len(self.open) // _FEATURES_PER_SEARCH))
+        searches = [self._search_targets(tries) for _ in range(n_searches)]
+        requests = [
+            (search, sets) for search in searches if (sets := next(search, None)) is not None
+        ]
         while requests:
             yield list(dict.fromkeys(members for _, sets in requests for members in sets))
             # The results of one search are known to the next.
             requests = [
-                (lane, sets) for lane, _ in requests if (sets := next(lane, None)) is not None
+                (search, sets) for search, _ in requests if (sets := next(search, None)) is not None
             ]
 
-    def _lane(self, tries: dict[int, int]) -> Steps:
+    def _search_targets(self, tries: dict[int, int]) -> Steps:
         """Search for flip sets with a target feature, preferring features with few attempts."""
-        vain = 0
-        while vain < _VAIN_TRIES:
+        n_failures = 0
+        while n_failures < _MAX_FAILURES:
             requests = [
                 member
                 for member in self.open
@@ -197,9 +199,9 @@ class FlipSearch:
             tries[target] += 1
             members = self._independent(target)
             before = len(self.sets)
-            if not (yield from self._look_into(members, target)) and members != target:
-                yield from self._look_into(members ^ target, 0)
-            vain = 0 if len(self.sets) > before else vain + 1
+            if not (yield from self._test_and_reduce(members, target)) and members != target:
+                yield from self._test_and_reduce(members ^ target, 0)
+            n_failures = 0 if len(self.sets) > before else n_failures + 1
 
     def _independent(self, target: int) -> int:
         """Draw a random set that contains the target but no known flip set."""
@@ -259,18 +261,20 @@ class FlipSearch:
                 order += _bits(members & last)
             starts = range(0, len(order), length)
             chunks = [sum(order[start : start + length]) for start in starts]
-            without = [members ^ chunk for chunk in chunks]
-            yield from self._look_up([remaining for remaining in without if remaining])
-            loose = [chunk for chunk in chunks if members != chunk and self.known[members ^ chunk]]
-            prefixes, count = [], len(loose)
+            smaller_sets = [members ^ chunk for chunk in chunks]
+            yield from self._test_sets([s for s in smaller_sets if s])
+            removable = [
+                chunk for chunk in chunks if members != chunk and self.known[members ^ chunk]
+            ]
+            prefixes, count = [], len(removable)
             while count:
-                prefixes.append(members ^ sum(loose[:count]))
+                prefixes.append(members ^ sum(removable[:count]))
                 count //= 2
             prefixes = [remaining for remaining in prefixes if remaining]
-            for remaining, still in zip(
-                prefixes, (yield from self._look_up(prefixes)), strict=True
+            for remaining, is_flip in zip(
+                prefixes, (yield from self._test_sets(prefixes)), strict=True
             ):
-                if still:
+                if is_flip:
                     members = remaining
                     break
             length //= 2
@@ -282,12 +286,12 @@ class FlipSearch:
         if members in self.sets:
             return
         if size <= _VERIFIED:
-            parts = _bits(members)
-            for smaller in range(2, size - 1):
-                chosen = [sum(part) for part in combinations(parts, smaller)]
+            singles = _bits(members)
+            for subset_size in range(2, size - 1):
+                subsets = [sum(part) for part in combinations(singles, subset_size)]
                 hits = [
                     c
-                    for c, hit in zip(chosen, (yield from self._look_up(chosen)), strict=True)
+                    for c, hit in zip(subsets, (yield from self._test_sets(subsets)), strict=True)
                     if hit
                 ]
                 if hits:
@@ -316,8 +320,8 @@ class FlipSearch:
             size = len(features)
             is_verified = size <= _VERIFIED and all(
                 sum(part) in self.known
-                for smaller in range(1, size)
-                for part in combinations(features, smaller)
+                for subset_size in range(1, size)
+                for part in combinations(features, subset_size)
             )
             flip_sets.append(tuple(int(columns[member.bit_length() - 1]) for member in features))
             exact.append(size <= self.complete + 1 or is_verified)

@@ -818,15 +818,15 @@ def as_bits(X: ArrayLike, n_inputs: int, name: str = "X") -> NDArray[np.bool_]:
 
 
 def _refuse_value(
-    name: str, values: NDArray[Any], wrong: NDArray[np.bool_], allowed: str
+    name: str, values: NDArray[Any], wrong: NDArray[np.bool_], expected: str
 ) -> NoReturn:
     """Raise an error for the first invalid value."""
-    where = tuple(int(index) for index in np.argwhere(wrong)[0])
-    value = values[where]
+    index = tuple(int(i) for i in np.argwhere(wrong)[0])
+    value = values[index]
     plain_value = value.item() if isinstance(value, np.generic) else value
-    axes = ("row", "column")[-len(where) :]
-    position = ", ".join(f"{axis} {index}" for axis, index in zip(axes, where, strict=True))
+    axes = ("row", "column")[-len(index) :]
+    position = ", ".join(f"{axis} {i}" for axis, i in zip(axes, index, strict=True))
     remedy = "(X + 1) / 2 turns -1 and +1 into 0 and 1." if plain_value == -1 else ""
     raise ValueError(
-        f"{name} must hold {allowed}, got {plain_value!r} in {position}. {remedy}".rstrip()
+        f"{name} must hold {expected}, got {plain_value!r} in {position}. {remedy}".rstrip()
     )

@@ -95,11 +95,13 @@ class SampledMasks(ReplacedMasks):
             keys = _mixed(keys ^ _mixed(word))
         same = super().keeps_decision(index, masks)
         for number in range(self._n_completions):  # stops early where a change is known
-            open_ = np.flatnonzero(same)
-            if not len(open_):
+            undecided = np.flatnonzero(same)
+            if not len(undecided):
                 break
-            drawn_masks = masks[open_] & (uniforms(keys[open_], number, masks.shape[1]) < 0.5)
-            same[open_] = super().keeps_decision(index[open_], drawn_masks)
+            drawn_masks = masks[undecided] & (
+                uniforms(keys[undecided], number, masks.shape[1]) < 0.5
+            )
+            same[undecided] = super().keeps_decision(index[undecided], drawn_masks)
         return same
 
 
@@ -120,10 +122,10 @@ class BackgroundMasks(ReplacedMasks):
         n_others = len(self._others)
         same = np.empty(len(index), dtype=np.bool_)
         for part in batches(len(index), self._max_batch // n_others):
-            at, part_masks = index[part], masks[part]
-            points = np.where(part_masks[:, None], self._others[:, None], at[:, None, None])
+            row_index, part_masks = index[part], masks[part]
+            points = np.where(part_masks[:, None], self._others[:, None], row_index[:, None, None])
             y_pred = self._pairs.predict_mixed(points.reshape(-1, masks.shape[1]))
-            is_same = y_pred.reshape(len(at), n_others) == self._own[at, None]
+            is_same = y_pred.reshape(len(row_index), n_others) == self._own[row_index, None]
             same[part] = 2 * is_same.sum(axis=1) > n_others
         return same
 

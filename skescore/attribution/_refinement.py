@@ -124,31 +124,31 @@ class MaskCache:
         """Set the results that follow from known masks."""
         n_known = max(sets.shape[1] for sets in self._sets.values())
         for part in batches(len(index), _WORDS // (n_known * words.shape[1])):
-            new, at = words[part, None, :], index[part]
-            inside = ((new & ~self._sets[True][at]) == 0).all(axis=2).any(axis=1)
-            beyond = ((self._sets[False][at] & ~new) == 0).all(axis=2).any(axis=1)
-            results[part][inside] = 1
-            results[part][beyond & ~inside] = 0
+            new, row = words[part, None, :], index[part]
+            implies_same = ((new & ~self._sets[True][row]) == 0).all(axis=2).any(axis=1)
+            implies_change = ((self._sets[False][row] & ~new) == 0).all(axis=2).any(axis=1)
+            results[part][implies_same] = 1
+            results[part][implies_change & ~implies_same] = 0
 
     def _learn(self, index: Index, words: Words, is_same: NDArray[np.bool_]) -> None:
         """Append the results of queries to the known masks of their rows."""
-        for kind, chosen in ((True, is_same), (False, ~is_same)):
-            at, masks = index[chosen], words[chosen]
-            if not len(at):
+        for kind, selected in ((True, is_same), (False, ~is_same)):
+            row, masks = index[selected], words[selected]
+            if not len(row):
                 continue
-            order = np.argsort(at, kind="stable")
-            at, masks = at[order], masks[order]
-            starts = np.flatnonzero(np.r_[True, at[1:] != at[:-1]])
-            rank = np.arange(len(at)) - np.repeat(starts, np.diff(np.r_[starts, len(at)]))
-            slots = self._counts[kind][at] + rank
+            order = np.argsort(row, kind="stable")
+            row, masks = row[order], masks[order]
+            starts = np.flatnonzero(np.r_[True, row[1:] != row[:-1]])
+            rank = np.arange(len(row)) - np.repeat(starts, np.diff(np.r_[starts, len(row)]))
+            slots = self._counts[kind][row] + rank
             sets = self._sets[kind]
             if slots.max() >= sets.shape[1]:
                 width = max(2 * sets.shape[1], int(slots.max()) + 1)
                 wider = np.full((len(sets), width, sets.shape[2]), self._fill[kind])
                 wider[:, : sets.shape[1]] = sets
                 self._sets[kind] = sets = wider
-            sets[at, slots] = masks
-            np.maximum.at(self._counts[kind], at, slots + 1)
+            sets[row, slots] = masks
+            np.maximum.at(self._counts[kind], row, slots + 1)
 
     def implied(self, n_features: int) -> tuple[Words, Words]:
         """Return two tables of all masks: which are implied to keep, and to change, a decision.
@@ -180,42 +180,42 @@ class Certificates(NamedTuple):
     masks: Masks
 
 
-def cut(parts: Masks, weights: Floats, draws: Floats, n_blocks: int) -> NDArray[np.int64]:
+def cut(members: Masks, weights: Floats, draws: Floats, n_blocks: int) -> NDArray[np.int64]:
     """Divide sets of features at random into up to `n_blocks` blocks of similar weight.
 
     `weights` are estimates of the responsibilities of features, and `draws` are random numbers.
     Returns the index of each feature's block, -1 for features outside the set.
     """
-    n, n_features = parts.shape
-    counts = parts.sum(axis=1)
-    weights = np.where(parts, weights, 0.0)
+    n, n_features = members.shape
+    counts = members.sum(axis=1)
+    weights = np.where(members, weights, 0.0)
     sums = weights.sum(axis=1, keepdims=True)
-    weights = np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), parts / counts[:, None])
+    weights = np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), members / counts[:, None])
     # Sorting exponential variables with these rates draws a weighted order without replacement.
     # Features without weight come last, in random order.
-    rank = np.full(parts.shape, np.inf)
+    rank = np.full(members.shape, np.inf)
     np.divide(-np.log(draws), weights, out=rank, where=weights > 0)
     fractions = -np.log(draws) / -np.log(2.0**-54)
-    rank = np.where(parts & (weights == 0), np.finfo(float).max * (0.5 + fractions / 2), rank)
+    rank = np.where(members & (weights == 0), np.finfo(float).max * (0.5 + fractions / 2), rank)
     order = np.argsort(rank, axis=1, kind="stable")
-    ordered = np.take_along_axis(weights, order, axis=1)
-    labels = np.full(parts.shape, -1, dtype=np.int64)
+    ordered_weights = np.take_along_axis(weights, order, axis=1)
+    labels = np.full(members.shape, -1, dtype=np.int64)
     rows = np.arange(n)
     filled, current = np.zeros(n), np.zeros(n, dtype=np.int64)
     for position in range(n_features):
-        inside = position < counts
-        labels[rows[inside], order[inside, position]] = current[inside]
-        filled += ordered[:, position]
-        full = (filled >= 1 / n_blocks - _TOLERANCE) & (current < n_blocks - 1)
-        current[full] += 1
-        filled[full] = 0.0
+        is_member = position < counts
+        labels[rows[is_member], order[is_member, position]] = current[is_member]
+        filled += ordered_weights[:, position]
+        is_full = (filled >= 1 / n_blocks - _TOLERANCE) & (current < n_blocks - 1)
+        current[is_full] += 1
+        filled[is_full] = 0.0
     positions = np.empty_like(order)
     np.put_along_axis(positions, order, np.arange(n_features)[None, :], axis=1)
     # A set that is a single block would never become smaller, so it is divided in two.
     alone = (labels.max(axis=1) == 0) & (counts > 1)
-    at = 1 + (draws[:, 0] * (counts - 1)).astype(np.int64)
-    labels = np.where(alone[:, None] & parts, positions >= at[:, None], labels)
-    return np.where((counts <= n_blocks)[:, None] & parts, positions, labels)
+    cut_position = 1 + (draws[:, 0] * (counts - 1)).astype(np.int64)
+    labels = np.where(alone[:, None] & members, positions >= cut_position[:, None], labels)
+    return np.where((counts <= n_blocks)[:, None] & members, positions, labels)
 
 
 def refine(
@@ -257,14 +257,14 @@ def refine(
         none = sizes[lost_task, labels[lost_task, lost_feature]] < 0
         values[row[lost_task[none]], lost_feature[none]] = 0.0
         inner = masks[task]
-        single = members.sum(axis=1) == 1
+        is_single = members.sum(axis=1) == 1
         if keep_witness:
             code = witnesses[task, block][:, None]
             inner = inner | ((labels[task] >= 0) & (code >> np.maximum(labels[task], 0) & 1 == 1))
             blocks_by_level.append(
-                (index[row[task[single]]], members[single].argmax(axis=1), inner[single])
+                (index[row[task[is_single]]], members[is_single].argmax(axis=1), inner[is_single])
             )
-        row, parts, masks = row[task[~single]], members[~single], inner[~single]
+        row, parts, masks = row[task[~is_single]], members[~is_single], inner[~is_single]
         depth += 1
     return values, Certificates(
         *(np.concatenate(column) for column in zip(*blocks_by_level, strict=True))
@@ -284,39 +284,39 @@ def _smallest(
     same[:, 0] = 1
     sizes = np.full((n, n_blocks), -1, dtype=np.int64)
     witnesses = np.zeros((n, n_blocks), dtype=np.int64)
-    open_ = np.arange(n_blocks) < n_used[:, None]
+    is_open = np.arange(n_blocks) < n_used[:, None]
     codes = np.arange(1 << n_blocks)
     existing = codes < 1 << n_used[:, None]
 
-    def learn(needed: NDArray[np.bool_]) -> None:
-        task, code = np.nonzero(needed & (same == -2))
+    def learn(requested: NDArray[np.bool_]) -> None:
+        task, code = np.nonzero(requested & (same == -2))
         if len(task):
             chosen = (code[:, None] >> np.maximum(labels[task], 0) & 1 == 1) & (labels[task] >= 0)
             same[task, code] = cache.keeps_decision(index[task], masks[task] | chosen)
 
     for size in range(n_blocks):
         of_size = codes[np.bitwise_count(codes) == size]
-        needed = np.zeros(same.shape, dtype=np.bool_)
+        requested = np.zeros(same.shape, dtype=np.bool_)
         for code in of_size:
             other_blocks = code >> np.arange(n_blocks) & 1 == 0
-            needed[:, code] = existing[:, code] & (open_ & other_blocks).any(axis=1)
-        learn(needed)
-        needed = np.zeros(same.shape, dtype=np.bool_)
+            requested[:, code] = existing[:, code] & (is_open & other_blocks).any(axis=1)
+        learn(requested)
+        requested = np.zeros(same.shape, dtype=np.bool_)
         for code in of_size:
             for block in range(n_blocks):
                 if not code >> block & 1:
                     bigger = code | 1 << block
-                    needed[:, bigger] |= (same[:, code] == 1) & open_[:, block]
-        learn(needed)
+                    requested[:, bigger] |= (same[:, code] == 1) & is_open[:, block]
+        learn(requested)
         for block in range(n_blocks):
             for code in of_size:
                 if not code >> block & 1:
                     hit = (same[:, code] == 1) & (same[:, code | 1 << block] == 0)
-                    hit &= open_[:, block] & (sizes[:, block] < 0)
+                    hit &= is_open[:, block] & (sizes[:, block] < 0)
                     sizes[hit, block] = size
                     witnesses[hit, block] = code
-        open_ &= sizes < 0
-        if not open_.any():
+        is_open &= sizes < 0
+        if not is_open.any():
             break
     return sizes, witnesses
 

@@ -242,7 +242,7 @@ def _witness(sets: Mapping[int, Sequence[int]], n_inputs: int) -> tuple[Witness,
     return tuple(witness)
 
 
-def _placed(
+def _expand_results(
     flip_sets: FlipSets, columns: NDArray[Any], n_inputs: int, sets: bool, n_queries: int
 ) -> Responsibilities:
     """Expand results for selected inputs to all inputs, and sets to tuples."""
@@ -286,7 +286,7 @@ def _exhaustive(pairs: ContrastPairs, table: bool, sets: bool) -> Responsibiliti
         columns = pairs.two_valued()
         decisions, codes = pairs.table(columns)
         flip_sets = _from_table(decisions, codes, pairs.differs[:, columns], sets)
-        return _placed(flip_sets, columns, pairs.n_features, sets, pairs.n_queries)
+        return _expand_results(flip_sets, columns, pairs.n_features, sets, pairs.n_queries)
     sizes = np.zeros((pairs.n_rows, pairs.n_features), dtype=np.int64)
     witnesses: list[Any] = [(None,) * pairs.n_features] * pairs.n_rows
     patterns, inverse = np.unique(pairs.differs, axis=0, return_inverse=True)
@@ -297,9 +297,9 @@ def _exhaustive(pairs: ContrastPairs, table: bool, sets: bool) -> Responsibiliti
             index = members[block]
             changes = partial(_changes_of_sets, pairs, index, columns)
             flip_sets = _from_changes(changes, len(index), len(columns), sets)
-            placed = _placed(flip_sets, columns, pairs.n_features, sets, 0)
-            sizes[index] = placed.witness_sizes + 1
-            for row, witness in zip(index.tolist(), placed.witnesses, strict=False):
+            expanded = _expand_results(flip_sets, columns, pairs.n_features, sets, 0)
+            sizes[index] = expanded.witness_sizes + 1
+            for row, witness in zip(index.tolist(), expanded.witnesses, strict=False):
                 witnesses[row] = witness
     return _exact(sizes, tuple(witnesses) if sets else (), pairs.n_queries, "exhaustive")
 
@@ -313,10 +313,10 @@ def _changes_of_sets(
     flipped[:, columns] = codes[:, None] >> np.arange(len(columns)) & 1
     return np.concatenate(
         [
-            pairs.changes(np.repeat(index, len(few)), np.tile(few, (len(index), 1)))
+            pairs.changes(np.repeat(index, len(chunk)), np.tile(chunk, (len(index), 1)))
             .reshape(len(index), -1)
             .T
-            for few in np.array_split(flipped, max(1, len(flipped) * len(index) // (1 << 18)))
+            for chunk in np.array_split(flipped, max(1, len(flipped) * len(index) // (1 << 18)))
         ]
     )
 
@@ -351,20 +351,22 @@ def _from_table(
     small_codes, patterns = keys >> len(relevant), keys & ((1 << len(relevant)) - 1)
     for pattern in np.unique(patterns[patterns > 0]):
         members = np.flatnonzero(patterns == pattern)
-        chosen = [bit for bit in range(len(relevant)) if pattern >> bit & 1]
-        spread = _spread(np.arange(1 << len(chosen)), chosen)
-        columns = [relevant[bit] for bit in chosen]
-        for block in _blocks(len(members), len(chosen)):
-            at = small_codes[members[block]]
+        active_bits = [bit for bit in range(len(relevant)) if pattern >> bit & 1]
+        spread = _spread(np.arange(1 << len(active_bits)), active_bits)
+        columns = [relevant[bit] for bit in active_bits]
+        for block in _blocks(len(members), len(active_bits)):
+            block_codes = small_codes[members[block]]
 
             def changes(
-                part: slice, at: NDArray[np.int64] = at, spread: NDArray[np.int64] = spread
+                part: slice,
+                block_codes: NDArray[np.int64] = block_codes,
+                spread: NDArray[np.int64] = spread,
             ) -> NDArray[np.bool_]:
-                return np.asarray(small[at ^ spread[part, None]] != small[at])
+                return np.asarray(small[block_codes ^ spread[part, None]] != small[block_codes])
 
-            part_sizes, part_sets = _from_changes(changes, len(at), len(chosen), sets)
+            part_sizes, part_sets = _from_changes(changes, len(block_codes), len(active_bits), sets)
             rows = np.full(len(keys), -1)
-            rows[members[block]] = np.arange(len(at))
+            rows[members[block]] = np.arange(len(block_codes))
             index = rows[inverse]
             covered = np.flatnonzero(index >= 0)
             sizes[np.ix_(covered, np.array(columns))] = part_sizes[index[covered]]
@@ -377,10 +379,10 @@ def _from_table(
 
 def _spread(codes: NDArray[np.int64], bits: list[int]) -> NDArray[np.int64]:
     """Move bit i of each code to bit `bits[i]`."""
-    moved = np.zeros_like(codes)
+    result = np.zeros_like(codes)
     for old, new in enumerate(bits):
-        moved |= (codes >> old & 1) << new
-    return moved
+        result |= (codes >> old & 1) << new
+    return result
 
 
 def _from_changes(
@@ -467,12 +469,14 @@ class _Row:
 
     def candidates(self, size: int, budget: int) -> NDArray[np.int64] | None:
         """Return the sets of this size that contain no flip set; None if there are too many."""
-        open_ = self._open()
-        count = math.comb(len(open_), size)
+        open_features = self._open()
+        count = math.comb(len(open_features), size)
         if count > budget - self.queries:
             return None
         flat = np.fromiter(
-            chain.from_iterable(combinations(open_, size)), dtype=np.int64, count=count * size
+            chain.from_iterable(combinations(open_features, size)),
+            dtype=np.int64,
+            count=count * size,
         )
         sets = flat.reshape(count, size)
         keep = np.ones(count, dtype=np.bool_)
@@ -577,7 +581,7 @@ def _of_formula(formula: Formula, X: Any, method: str, sets: bool) -> Responsibi
     table = formula.truth_table(variables=formula.variables)
     codes = bits[:, columns] @ (1 << np.arange(len(columns)))
     flip_sets = _from_table(table, codes, np.ones((len(bits), len(columns)), dtype=np.bool_), sets)
-    return _placed(flip_sets, columns, formula.n_inputs, sets, 0)
+    return _expand_results(flip_sets, columns, formula.n_inputs, sets, 0)
 
 
 def _linear(formula: Formula, bits: NDArray[np.bool_], sets: bool) -> Responsibilities:
@@ -591,8 +595,8 @@ def _linear(formula: Formula, bits: NDArray[np.bool_], sets: bool) -> Responsibi
         members = np.zeros((*bits[part].shape, formula.n_inputs), dtype=np.bool_) if sets else None
         _read_once(formula, np.ascontiguousarray(bits[part].T), sizes[part], members)
         for row, row_members in enumerate(members if members is not None else ()):
-            reached = np.flatnonzero(sizes[part][row]).tolist()
-            of_row = {index: np.flatnonzero(row_members[index]).tolist() for index in reached}
+            responsible = np.flatnonzero(sizes[part][row]).tolist()
+            of_row = {i: np.flatnonzero(row_members[i]).tolist() for i in responsible}
             witnesses.append(_witness(of_row, formula.n_inputs))
     return _exact(sizes, tuple(witnesses), 0, "linear")
 
@@ -648,21 +652,21 @@ def _cheapest(
 ) -> list[NDArray[np.bool_]]:
     """Return for each gate a smallest set of inputs that flips it, as (arity, rows)."""
     number = {index: i for i, index in enumerate(formula.variables)}
-    chosen: list[NDArray[np.bool_]] = []
+    smallest_sets: list[NDArray[np.bool_]] = []
     for position, (operator, left, right) in enumerate(formula.gates):
         if operator == "var":
             flipped = np.zeros((formula.arity, len(costs[0])), dtype=np.bool_)
             flipped[number[left]] = True
         elif operator == "not":
-            flipped = chosen[left]
+            flipped = smallest_sets[left]
         else:
             by_left, by_right = forced[position]
-            free = ~(by_left | by_right)
+            is_undecided = ~(by_left | by_right)
             left_first = costs[left] <= costs[right]
-            flipped = chosen[left] & (by_left | (free & left_first))
-            flipped |= chosen[right] & (by_right | (free & ~left_first))
-        chosen.append(flipped)
-    return chosen
+            flipped = smallest_sets[left] & (by_left | (is_undecided & left_first))
+            flipped |= smallest_sets[right] & (by_right | (is_undecided & ~left_first))
+        smallest_sets.append(flipped)
+    return smallest_sets
 
 
 def _descend(
@@ -684,11 +688,11 @@ def _descend(
         operator, left, right = formula.gates[position]
         count, with_it = costs_beside.pop(position), company.pop(position, None)
         if operator == "var":
-            reached = count < _NEVER
-            sizes[:, left] = np.where(reached, count + 1, 0)
+            is_reached = count < _NEVER
+            sizes[:, left] = np.where(is_reached, count + 1, 0)
             if members is not None and with_it is not None:
-                members[:, left, indices] = (with_it & reached).T
-                members[:, left, left] = reached
+                members[:, left, indices] = (with_it & is_reached).T
+                members[:, left, left] = is_reached
         elif operator == "not":
             costs_beside[left] = count
             if with_it is not None:

@@ -73,9 +73,9 @@ class _FeatureCells:
             self.cuts = np.array(
                 sorted(cuts | {float(v) for v in listed if not isinstance(v, str)})
             )
-            points = [_point_of_cell(*ends, span) for ends in _stretches(self.cuts)]
+            points = [_point_of_cell(*ends, span) for ends in _cell_bounds(self.cuts)]
             values: list[Any] = [value for value, _ in points]
-            reachable = [reached for _, reached in points]
+            reachable = [is_reachable for _, is_reachable in points]
         else:
             names = sorted({*listed, *(categories or ())}, key=label_order)
             # Values beyond the known categories are unreachable, but a row may contain them.
@@ -120,7 +120,7 @@ class _FeatureCells:
         )
 
 
-def _stretches(cuts: np.ndarray) -> Iterator[tuple[float, float]]:
+def _cell_bounds(cuts: np.ndarray) -> Iterator[tuple[float, float]]:
     """Yield the bounds of all cells of a number line: intervals between cuts, and the cuts."""
     ends = [-math.inf, *cuts.tolist(), math.inf]
     for low, high in pairwise(ends):
@@ -157,7 +157,7 @@ def _feature_cells(ruleset: RuleSet, *, beyond_domain: bool) -> list[_FeatureCel
     listed: dict[int, set[Any]] = {}
     for rule in ruleset.rules:
         for condition in rule.conditions:
-            _note(condition, cuts, listed)
+            _collect_values(condition, cuts, listed)
     domain = None if beyond_domain else ruleset.domain
     result = []
     for j in sorted(cuts.keys() | listed.keys()):
@@ -168,10 +168,12 @@ def _feature_cells(ruleset: RuleSet, *, beyond_domain: bool) -> list[_FeatureCel
     return result
 
 
-def _note(condition: Condition, cuts: dict[int, set[float]], listed: dict[int, set[Any]]) -> None:
+def _collect_values(
+    condition: Condition, cuts: dict[int, set[float]], listed: dict[int, set[Any]]
+) -> None:
     if isinstance(condition, AtLeast):
         for part in condition.conditions:
-            _note(part, cuts, listed)
+            _collect_values(part, cuts, listed)
     elif isinstance(condition, Interval):
         ends = {bound for bound in (condition.lower, condition.upper) if math.isfinite(bound)}
         cuts.setdefault(condition.feature, set()).update(ends)
@@ -195,10 +197,10 @@ def _premises(ruleset: RuleSet, cells: list[_FeatureCells]) -> list[tuple[int, P
     index_of = {cell.feature: at for at, cell in enumerate(cells)}
     result: list[tuple[int, Premise]] = []
     for index in ruleset.assignment_order.tolist():
-        written = _written_out(ruleset.rules[index].conditions, cells, index_of)
-        if written is None or len(result) + len(written) > _MAX_PREMISES:
+        alternatives = _written_out(ruleset.rules[index].conditions, cells, index_of)
+        if alternatives is None or len(result) + len(alternatives) > _MAX_PREMISES:
             return None
-        result += [(index, premise) for premise in written]
+        result += [(index, premise) for premise in alternatives]
     return result
 
 
@@ -213,29 +215,32 @@ def _written_out(
         if isinstance(condition, AtLeast):
             n_premises = 0
             choices: list[Premise] = []
-            for chosen in combinations(condition.conditions, condition.m):
-                written = _written_out(chosen, cells, index_of)
-                if written is None or (n_premises := n_premises + len(written)) > _MAX_PREMISES:
+            for subset in combinations(condition.conditions, condition.m):
+                alternatives = _written_out(subset, cells, index_of)
+                if (
+                    alternatives is None
+                    or (n_premises := n_premises + len(alternatives)) > _MAX_PREMISES
+                ):
                     return None
-                choices += written
+                choices += alternatives
         else:
-            at = index_of[condition.feature]
-            values = cells[at].numbers()
+            j = index_of[condition.feature]
+            values = cells[j].numbers()
             holds = condition.holds(lambda _, values=values: values)  # type: ignore[misc]
-            choices = [{at: _as_bits(holds)}]
+            choices = [{j: _as_bits(holds)}]
         if len(result) * len(choices) > _MAX_PREMISES:
             return None
-        joined = (_conjoin(one, two) for one, two in product(result, choices))
-        result = _distinct(premise for premise in joined if premise is not None)
+        conjunctions = (_conjoin(one, two) for one, two in product(result, choices))
+        result = _distinct(premise for premise in conjunctions if premise is not None)
     return result
 
 
-def _conjoin(one: Premise, two: Premise) -> Premise | None:
+def _conjoin(one: Premise, other: Premise) -> Premise | None:
     """Return the conjunction of two premises; None if they contradict each other."""
     result = dict(one)
-    for at, bits in two.items():
-        result[at] = result.get(at, -1) & bits
-        if not result[at]:
+    for j, bits in other.items():
+        result[j] = result.get(j, -1) & bits
+        if not result[j]:
             return None
     return result
 
@@ -284,13 +289,13 @@ class _PremiseSearch:
         self.allowed = allowed
         self.differ = differ
         self.max_steps = max_steps
-        meet = np.tril(self._meet(), -1)
+        meet = np.tril(self._intersecting_pairs(), -1)
         #: Earlier premises that a row can satisfy together with this one.
         self.ahead = [np.flatnonzero(row).tolist() for row in meet]
-        self.covering = self._cover_everything()
+        self.covering = self._cover_all_cells()
         self._known: dict[int, tuple[list[bool], dict[int, list[int]]]] = {}
 
-    def _meet(self) -> np.ndarray:
+    def _intersecting_pairs(self) -> np.ndarray:
         """Return which pairs of premises share a cell of every feature."""
         result = np.ones((len(self.premises), len(self.premises)), dtype=bool)
         for at in sorted({at for _, premise in self.premises for at in premise}):
@@ -301,7 +306,7 @@ class _PremiseSearch:
             result[np.ix_(limited, limited)] &= cells @ cells.T > 0
         return result
 
-    def _cover_everything(self) -> bool:
+    def _cover_all_cells(self) -> bool:
         """Return whether disjoint premises cover all reachable cells."""
         if any(self.ahead):
             return False
@@ -369,29 +374,29 @@ class _PremiseSearch:
             if steps == self.max_steps:
                 return _FlipResult(_sorted(flip_sets), size, steps)
             steps += 1
-            breaking = self._first_held(row_bits, moved, avoided[k])
+            breaking = self._first_satisfied(row_bits, moved, avoided[k])
             if breaking is None:
                 flip_sets.append(frozenset(moved))
                 continue
             target = self.premises[k][1] if k < len(self.premises) else {}
-            for at, bits in breaking.items():
-                left = moved.get(at, target.get(at, -1) & self.allowed[at]) & ~bits
-                if not left:
+            for j, bits in breaking.items():
+                allowed_cells = moved.get(j, target.get(j, -1) & self.allowed[j]) & ~bits
+                if not allowed_cells:
                     continue
-                child = {**moved, at: left}
+                child = {**moved, j: allowed_cells}
                 key = k, frozenset(child.items())
                 if key not in visited:
                     visited.add(key)
                     heapq.heappush(queue, (len(child), next(serial), k, child))
         return _FlipResult(_sorted(flip_sets), None, steps)
 
-    def _first_held(
+    def _first_satisfied(
         self, row_bits: list[int], moved: dict[int, int], indices: list[int]
     ) -> Premise | None:
         """Return the first premise that a row may satisfy after the partial change, or None."""
         for i in indices:
             premise = self.premises[i][1]
-            if all(bits & moved.get(at, row_bits[at]) for at, bits in premise.items()):
+            if all(bits & moved.get(j, row_bits[j]) for j, bits in premise.items()):
                 return premise
         return None
 
@@ -403,26 +408,26 @@ def _flips_by_trial(
 ) -> _FlipResult:
     """Find flip sets by testing combinations of changes of an increasing number of features."""
     flip_sets: list[frozenset[int]] = []
-    movable = [at for at, choices in enumerate(options) if choices]
+    movable = [j for j, choices in enumerate(options) if choices]
     steps = 0
     for size in range(1, len(movable) + 1):
-        left = False
-        for chosen in combinations(movable, size):
-            if any(flip_set <= set(chosen) for flip_set in flip_sets):
+        has_candidates = False
+        for subset in combinations(movable, size):
+            if any(flip_set <= set(subset) for flip_set in flip_sets):
                 continue
-            left = True
-            tried = product(*(options[at] for at in chosen))
+            has_candidates = True
+            changes = product(*(options[j] for j in subset))
             while batch := [
-                dict(zip(chosen, c, strict=True))
-                for c in islice(tried, min(_BATCH, max_steps - steps + 1))
+                dict(zip(subset, c, strict=True))
+                for c in islice(changes, min(_BATCH, max_steps - steps + 1))
             ]:
                 if steps + len(batch) > max_steps:
                     return _FlipResult(_sorted(flip_sets), size, steps)
                 steps += len(batch)
                 if changed(batch).any():
-                    flip_sets.append(frozenset(chosen))
+                    flip_sets.append(frozenset(subset))
                     break
-        if not left:
+        if not has_candidates:
             break
     return _FlipResult(_sorted(flip_sets), None, steps)
 
@@ -475,11 +480,11 @@ class _RowTrials:
         self.by, self.tolerance = by, tolerance
         self.domain = None if beyond_domain else ruleset.domain
         self.linear = [c for rule in ruleset.rules for c in _linear_conditions(rule.conditions)]
-        summed = {f for condition in self.linear for f in condition.features}
-        summed |= {f for part in _affine_votes(ruleset) for f, _ in part.terms}
+        summed_features = {f for condition in self.linear for f in condition.features}
+        summed_features |= {f for part in _affine_votes(ruleset) for f, _ in part.terms}
         self.cells = {cell.feature: (cell, cell.locate(table)) for cell in cells}
-        self.used = sorted(summed | self.cells.keys())
-        self.ends = {j: self._ends(j) for j in sorted(summed)}
+        self.used = sorted(summed_features | self.cells.keys())
+        self.ends = {j: self._ends(j) for j in sorted(summed_features)}
         self.numeric = all(c.numeric for c in cells)
 
     def _ends(self, j: int) -> tuple[float, ...]:
@@ -500,8 +505,8 @@ class _RowTrials:
                 v for k, v in enumerate(cell.values) if cell.reachable[k] and k != row_cells
             ]
         if j in self.ends:
-            reach = self.ends[j]
-            choices += reach
+            bounds = self.ends[j]
+            choices += bounds
             for bound in self._crossings(j, values):
                 # Just beyond the bound on either side, and on it.
                 for value in (
@@ -509,7 +514,7 @@ class _RowTrials:
                     bound,
                     math.nextafter(bound, math.inf),
                 ):
-                    if self.domain is None or reach[0] <= value <= reach[1]:
+                    if self.domain is None or bounds[0] <= value <= bounds[1]:
                         choices.append(value)
         return [value for value in dict.fromkeys(choices) if value != values[j]]
 
@@ -903,8 +908,9 @@ def local_faithfulness(
     check_choice("uncovered", uncovered, ("ignore", "explain"))
     if reference is None and isinstance(removal, str):
         reference = X
-    how = removal if isinstance(removal, Removal) else Removal(removal, reference=reference)
-    scores = faithfulness(black_box, X, rule_attribution(ruleset, X), removal=how, **options)
+    if not isinstance(removal, Removal):
+        removal = Removal(removal, reference=reference)
+    scores = faithfulness(black_box, X, rule_attribution(ruleset, X), removal=removal, **options)
     if uncovered == "ignore":
         measures = scores[0] if isinstance(scores, tuple) else scores
         for values in measures.values():

@@ -179,11 +179,11 @@ def _measure(
         if evaluation.black_box is None:  # some measures query it, but imported rules have none
             query = Oracle(model, like=rows.X_test).query
             evaluation = replace(evaluation, rows=rows.X_test, black_box=query)
-        parts = group.scorer.score(evaluation)
+        scores = group.scorer.score(evaluation)
         for spec in group.scorer.specs:
-            parts[spec.name] = spec.signed(parts.pop(spec.scorer_name))
-        scores = parts | {
-            "n_rules": int(parts["n_rules"]),
+            scores[spec.name] = spec.signed(scores.pop(spec.scorer_name))
+        scores = scores | {
+            "n_rules": int(scores["n_rules"]),
             "size": evaluation.size("rules"),
             "fidelity": (
                 fidelity(evaluation.ruleset, lambda _: y_box, evaluation.X)

@@ -294,9 +294,9 @@ class BenchConfig:
 
     def with_changes(self, **changes: Any) -> BenchConfig:
         """Return a copy with changed fields."""
-        changed = replace(self, **changes)
-        check_config(changed)
-        return changed
+        config = replace(self, **changes)
+        check_config(config)
+        return config
 
 
 def _describe_black_box(entry: BlackBoxEntry) -> dict[str, Any]:

@@ -117,11 +117,11 @@ class BenchProgress(BenchCallback):
             text = f"{row['data']}, {row['black_box']}, {extractor_label(row['extractor'])}{failed}"
             self._bar.update(self._task, advance=1, description=text)
             return
-        now, n_left = self._clock(), self._n_missing - self.n_measured
-        if n_left and now - self._last_line < _SECONDS_BETWEEN_LINES:
+        time, n_left = self._clock(), self._n_missing - self.n_measured
+        if n_left and time - self._last_line < _SECONDS_BETWEEN_LINES:
             return
-        self._last_line = now
-        elapsed = now - self._start
+        self._last_line = time
+        elapsed = time - self._start
         n_rows = self._n_existing + self._n_missing
         text = f"{self._n_existing + self.n_measured} of {n_rows} rows{failed}, {duration(elapsed)}"
         # The first rows may be fast or slow, so they give no estimate.

@@ -178,9 +178,9 @@ class CellSpace:
     @staticmethod
     def _categories(atoms: list[Any], categories: Sequence[Any] | None) -> list[Cell]:
         if categories is None:
-            listed = {v for atom in atoms for v in getattr(atom, "values", ())}
+            listed_values = {v for atom in atoms for v in getattr(atom, "values", ())}
             # The last value represents all categories that no condition lists.
-            categories = [*sorted(listed, key=label_order), _unlisted_text(listed)]
+            categories = [*sorted(listed_values, key=label_order), _unlisted_text(listed_values)]
         elif not any(isinstance(v, str) for v in categories):
             categories = sorted(categories)
         return [Cell(math.nan, math.nan, value) for value in categories]
@@ -237,8 +237,8 @@ class CellSpace:
             )
         return [
             box
-            for chosen in combinations(condition.conditions, condition.m)
-            for box in self.boxes(chosen)
+            for conditions in combinations(condition.conditions, condition.m)
+            for box in self.boxes(conditions)
         ]
 
     @staticmethod

@@ -141,7 +141,7 @@ def check_feasible(constraints: Constraints, ruleset: RuleSet, X: Any, y: Any = 
 
 
 class _Prover:
-    """Proofs that constraints contradict each other, by necessary conditions."""
+    """Proofs that constraints contradict each other, because a necessary condition is violated."""
 
     def __init__(self, ruleset: RuleSet, rows: LabeledRows | None, *, has_labels: bool) -> None:
         self.ruleset = ruleset
@@ -152,17 +152,17 @@ class _Prover:
     def reason(self, constraints: Constraints) -> str | None:
         """Return why constraints contradict each other; None if no proof succeeds."""
         proofs = (
-            self._features,
-            self._pinned_parts,
-            self._positions,
-            self._sizes,
-            self._support,
-            self._precision,
-            self._pinned_orders,
+            self._check_features,
+            self._check_pinned_rules,
+            self._check_positions,
+            self._check_sizes,
+            self._check_support,
+            self._check_precision,
+            self._check_arrangements,
         )
         return next((text for proof in proofs for text in proof(constraints)), None)
 
-    def _features(self, constraints: Constraints) -> Iterator[str]:
+    def _check_features(self, constraints: Constraints) -> Iterator[str]:
         for feature in constraints.required:
             if feature in constraints.forbidden:
                 yield f"{feature!r} is forbidden and required"
@@ -184,7 +184,7 @@ class _Prover:
                 if len(used) > limit.get(label, math.inf):
                     yield f"pinned rules of class {label} use {plural(len(used), 'feature')}"
 
-    def _pinned_parts(self, constraints: Constraints) -> Iterator[str]:
+    def _check_pinned_rules(self, constraints: Constraints) -> Iterator[str]:
         """Check single pinned rules, without the number of rows and their order."""
         for pinned in constraints.pinned:
             rule = pinned.in_table(self.names)
@@ -193,7 +193,7 @@ class _Prover:
             for evidence in _evidence(context, constraints):
                 yield evidence.replace("rule 1", f"the pinned rule {pinned}")
 
-    def _positions(self, constraints: Constraints) -> Iterator[str]:
+    def _check_positions(self, constraints: Constraints) -> Iterator[str]:
         positioned = [p for p in constraints.pinned if p.position is not None]
         for one, other in combinations(positioned, 2):
             if one.position == other.position and not self._are_equal(one, other):
@@ -227,7 +227,7 @@ class _Prover:
         text = "0 rules" if largest == 0 else plural(int(min(largest, 1e9)), "rule")
         return largest, text
 
-    def _sizes(self, constraints: Constraints) -> Iterator[str]:
+    def _check_sizes(self, constraints: Constraints) -> Iterator[str]:
         largest, text = self.largest_number(constraints)
         if largest < 1 and constraints.min_support is None:
             yield f"the limit is {text}"
@@ -260,7 +260,7 @@ class _Prover:
             return max((limit.get(label, math.inf) for label in labels), default=math.inf)
         return math.inf if limit is None else limit
 
-    def _support(self, constraints: Constraints) -> Iterator[str]:
+    def _check_support(self, constraints: Constraints) -> Iterator[str]:
         if constraints.min_support is None or self.rows is None:
             return
         n_rows = len(self.rows)
@@ -272,7 +272,7 @@ class _Prover:
             if mask.sum() < smallest:
                 yield f"only {plural(int(mask.sum()), 'row')} satisfy the pinned rule {pinned}"
 
-    def _precision(self, constraints: Constraints) -> Iterator[str]:
+    def _check_precision(self, constraints: Constraints) -> Iterator[str]:
         """Check by an exact search that precise rules exist besides the pinned rules."""
         if constraints.min_precision is None or self.rows is None or not self.has_labels:
             return
@@ -322,8 +322,8 @@ class _Prover:
 
     # --- arrangements of pinned rules -------------------------------------------------------------
 
-    def _pinned_orders(self, constraints: Constraints) -> Iterator[str]:
-        """Refute all arrangements of pinned rules."""
+    def _check_arrangements(self, constraints: Constraints) -> Iterator[str]:
+        """Check whether all arrangements of pinned rules are impossible."""
         pinned = list({self._key(p): p for p in constraints.pinned}.values())
         if not pinned or len(pinned) < len(constraints.pinned):
             return
@@ -342,7 +342,7 @@ class _Prover:
 
 
 class _ArrangementCheck:
-    """Necessary conditions of one arrangement of pinned rules.
+    """Checks of necessary conditions of one arrangement of pinned rules.
 
     Other rules may not decide rows of a later pinned rule that has no position.
     """
@@ -355,10 +355,10 @@ class _ArrangementCheck:
         names = prover.names
         self.rules = [None if p is None else p.in_table(names) for p in arrangement]
         self.pinned = [i for i, p in enumerate(arrangement) if p is not None]
-        #: Pinned rules whose rows do not depend on other rules.
-        self.settled = [i for i in self.pinned if self._is_settled(i)]
+        self.independent = [i for i in self.pinned if self._is_independent(i)]
 
-    def _is_settled(self, index: int) -> bool:
+    def _is_independent(self, index: int) -> bool:
+        """Return whether the rows of a pinned rule do not depend on rules that are not pinned."""
         pinned = self.slots[index]
         assert pinned is not None
         return pinned.position is None or None not in self.slots[:index]
@@ -371,21 +371,21 @@ class _ArrangementCheck:
     def reason(self) -> str | None:
         """Return why the arrangement is impossible; None if that is not proven."""
         checks = (
-            self._number,
-            self._unreachable,
-            self._support,
-            self._precision,
-            self._not_monotone,
-            self._gap,
+            self._check_number,
+            self._check_reachability,
+            self._check_support,
+            self._check_precision,
+            self._check_monotonicity,
+            self._check_gap,
         )
         return next((text for check in checks for text in check()), None)
 
-    def _number(self) -> Iterator[str]:
+    def _check_number(self) -> Iterator[str]:
         largest, text = self.prover.largest_number(self.constraints)
         if len(self.slots) > largest:
             yield f"{plural(len(self.slots), 'rule')} are needed, but there are at most {text}"
 
-    def _unreachable(self) -> Iterator[str]:
+    def _check_reachability(self) -> Iterator[str]:
         ruleset = self.prover.ruleset
         for i in self.pinned:
             pinned = self.slots[i]
@@ -393,11 +393,11 @@ class _ArrangementCheck:
             if pinned.position is None:
                 continue
             rules = [self._rule(k) for k in self.pinned if k <= i]
-            listed = ruleset.replace(rules=rules, fallback=None, voting=None, ordered=True)
-            if len(rules) - 1 not in DecisionRegions(listed).deciders:
+            pinned_rules = ruleset.replace(rules=rules, fallback=None, voting=None, ordered=True)
+            if len(rules) - 1 not in DecisionRegions(pinned_rules).deciders:
                 yield f"earlier pinned rules decide all rows of the pinned rule {pinned}"
 
-    def _mask(self, index: int) -> np.ndarray:
+    def _open_rows(self, index: int) -> np.ndarray:
         """Return the rows of a pinned rule that no earlier pinned rule satisfies."""
         assert self.rows is not None
         mask = self.rows.mask(self._rule(index).conditions).copy()
@@ -406,7 +406,7 @@ class _ArrangementCheck:
                 mask &= ~self.rows.mask(self._rule(i).conditions)
         return mask
 
-    def _followed(self, index: int) -> np.ndarray:
+    def _reserved_rows(self, index: int) -> np.ndarray:
         """Return the rows that rules before `index` may not decide unless they are pinned."""
         assert self.rows is not None
         mask = np.zeros(len(self.rows), dtype=bool)
@@ -416,41 +416,41 @@ class _ArrangementCheck:
                 mask |= self.rows.mask(self._rule(i).conditions)
         return mask
 
-    def _support(self) -> Iterator[str]:
+    def _check_support(self) -> Iterator[str]:
         if self.rows is None:
             return
         smallest = self.constraints.smallest_support(len(self.rows))
         smallest = max(smallest, self.constraints.min_precision is not None)
         for i in self.pinned:
-            n_rows = int(self._mask(i).sum())
+            n_rows = int(self._open_rows(i).sum())
             if n_rows < smallest:
                 rows = plural(n_rows, "row")
                 yield f"the pinned rule {self.slots[i]} decides only {rows}"
         for i in range(len(self.slots)):
             if self.slots[i] is None and smallest:
-                earlier = [self._rule(k) for k in self.pinned if k < i and k in self.settled]
-                open_rows = (self.rows.assign(earlier) < 0) & ~self._followed(i)
+                earlier = [self._rule(k) for k in self.pinned if k < i and k in self.independent]
+                open_rows = (self.rows.assign(earlier) < 0) & ~self._reserved_rows(i)
                 if int(open_rows.sum()) < smallest:
                     yield f"the pinned rules leave too few rows for rule {i + 1}"
 
-    def _precision(self) -> Iterator[str]:
+    def _check_precision(self) -> Iterator[str]:
         precision = self.constraints.min_precision
         if not precision or self.rows is None or not self.prover.has_labels:
             return
         if self.rows.classes is None:
             return
         for i in self.pinned:
-            rule, mask = self._rule(i), self._mask(i)
+            rule, mask = self._rule(i), self._open_rows(i)
             is_label = self.rows.codes == self.rows.classes.index(rule.output)
-            certain = mask if i in self.settled else mask & self._followed(i)
+            decided_mask = mask if i in self.independent else mask & self._reserved_rows(i)
             n_label = int((mask & is_label).sum())
-            n_other = int((certain & ~is_label).sum())
+            n_other = int((decided_mask & ~is_label).sum())
             if n_label + n_other and n_label / (n_label + n_other) < precision:
                 yield f"too few of the rows of the pinned rule {self.slots[i]} have its class"
-            elif i not in self.settled and not self._can_be_relieved(i, mask, is_label):
+            elif i not in self.independent and not self._can_become_precise(i, mask, is_label):
                 yield f"no earlier rules can make the pinned rule {self.slots[i]} precise enough"
 
-    def _can_be_relieved(self, index: int, mask: np.ndarray, is_label: np.ndarray) -> bool:
+    def _can_become_precise(self, index: int, mask: np.ndarray, is_label: np.ndarray) -> bool:
         """Return whether precise rules before a pinned rule may decide enough of its wrong rows."""
         assert self.rows is not None
         precision = self.constraints.min_precision or 0.0
@@ -461,10 +461,10 @@ class _ArrangementCheck:
         if smallest <= 0:
             return True
         search = PreciseBoxSearch(self.rows, self.constraints)
-        open_rows = ~self._followed(index)
+        open_rows = ~self._reserved_rows(index)
         return self.prover.has_precise_rule(search, self.constraints, open_rows, (), smallest)
 
-    def _not_monotone(self) -> Iterator[str]:
+    def _check_monotonicity(self) -> Iterator[str]:
         """Compare the rows of pinned rules along all monotone features together."""
         if not self.constraints.monotone:
             return
@@ -478,7 +478,7 @@ class _ArrangementCheck:
             for b, j in enumerate(self.pinned):
                 low, high = rank(rules[a].output), rank(rules[b].output)
                 is_ordered = low is None or high is None or low <= high
-                if a == b or is_ordered or not {i, j} <= set(self.settled):
+                if a == b or is_ordered or not {i, j} <= set(self.independent):
                     continue
                 if _precedes(space, boxes, a, b, monotone):
                     yield (
@@ -486,13 +486,13 @@ class _ArrangementCheck:
                         f"rule {self.slots[j]}, but does"
                     )
 
-    def _gap(self) -> Iterator[str]:
+    def _check_gap(self) -> Iterator[str]:
         if self.rows is None:
             return
         decided = np.zeros(len(self.rows), dtype=bool)
         outputs = np.full(len(self.rows), None, dtype=object)
-        for i in self.settled:
-            mask = self._mask(i)
+        for i in self.independent:
+            mask = self._open_rows(i)
             decided |= mask
             outputs[mask] = self._rule(i).output
         for column, limit in self.constraints.max_gap.items():
@@ -515,10 +515,10 @@ def _fixed_gap(
     """Return a lower bound on the gap between groups for any predictions of other rules."""
     classes = check.prover.ruleset.classes
     if classes is None:
-        settled = [m for m in groups if decided[m].all()]
+        decided_groups = [m for m in groups if decided[m].all()]
         if any(isinstance(v, LinearOutput) for v in outputs[decided].tolist()):
             return GroupGap(0.0, 0.0)
-        means = [float(np.mean(outputs[m].astype(float))) for m in settled] or [0.0]
+        means = [float(np.mean(outputs[m].astype(float))) for m in decided_groups] or [0.0]
         return GroupGap(min(means), max(means))
     largest = GroupGap(0.0, 0.0)
     for label in gap_classes(classes, check.constraints):

@@ -407,12 +407,14 @@ class Constraints:
 
 def unknown_name(owner: str, kind: str, name: str, names: Iterable[str]) -> ValueError:
     """Return the error for a name that does not exist, with a suggestion."""
-    listed = [str(n) for n in names]
-    near = nearest(name, listed)
-    guess = f" Did you mean {near!r}?" if near else ""
-    shown = ", ".join(listed[:20]) + (", ..." if len(listed) > 20 else "")
+    name_texts = [str(n) for n in names]
+    suggestion = nearest(name, name_texts)
+    question = f" Did you mean {suggestion!r}?" if suggestion else ""
+    shown_names = ", ".join(name_texts[:20]) + (", ..." if len(name_texts) > 20 else "")
     plural = "classes" if kind == "class" else f"{kind}s"
-    return ValueError(f"{owner} names the {kind} {name!r}, but the {plural} are {shown}.{guess}")
+    return ValueError(
+        f"{owner} names the {kind} {name!r}, but the {plural} are {shown_names}.{question}"
+    )
 
 
 def _check_name(name: str, value: Any) -> str:

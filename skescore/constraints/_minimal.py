@@ -94,13 +94,13 @@ class _Builder:
         for arrangement in orders:
             fixed_rules = [p.in_table(self.names) for p in arrangement if p is not None]
             for fallback in self.outputs(fixed_rules):
-                for front in self._filled(arrangement, fallback):
-                    for rules in self._completed(front, fallback):
+                for front in self._fill_arrangement(arrangement, fallback):
+                    for rules in self._complete_lists(front, fallback):
                         yield rules, fallback
                         balanced.append((rules, fallback))
         if self.constraints.max_gap:
             for rules, fallback in balanced[:6]:
-                yield from self._balanced(rules, fallback)
+                yield from self._balanced_lists(rules, fallback)
 
     def outputs(self, fixed_rules: Sequence[Rule] = ()) -> list[Any]:
         """Return outputs of the fallback: the most frequent classes first, or numbers."""
@@ -125,7 +125,7 @@ class _Builder:
 
     # --- rules in front of and between pinned ones ------------------------------------------------
 
-    def _filled(self, arrangement: Arrangement, output: Any) -> Iterator[list[Rule]]:
+    def _fill_arrangement(self, arrangement: Arrangement, output: Any) -> Iterator[list[Rule]]:
         """Yield the pinned rules with rules in the open slots between them."""
         slots = [None if p is None else p.in_table(self.names) for p in arrangement]
         if None not in slots:
@@ -134,11 +134,11 @@ class _Builder:
         labels = self.outputs() if self.rows.classes is not None else [output]
         for label in dict.fromkeys([output, *labels]):
             for smallest_first in (True, False):
-                rules = self._fill(arrangement, slots, label, smallest_first)
+                rules = self._fill_slots(arrangement, slots, label, smallest_first)
                 if rules is not None:
                     yield rules
 
-    def _fill(
+    def _fill_slots(
         self,
         arrangement: Arrangement,
         slots: Sequence[Rule | None],
@@ -156,14 +156,14 @@ class _Builder:
                 for rule, pinned in zip(slots[i + 1 :], arrangement[i + 1 :], strict=True)
                 if rule is not None and pinned is not None and pinned.position is None
             ]
-            rule = self._filler(rules, later, label, pending, smallest_first)
+            rule = self._rule_for_slot(rules, later, label, pending, smallest_first)
             if rule is None:
                 return None
             pending = [f for f in pending if f not in rule_features(rule)]
             rules.append(rule)
         return rules
 
-    def _filler(
+    def _rule_for_slot(
         self,
         before: list[Rule],
         later: list[Rule],
@@ -182,7 +182,7 @@ class _Builder:
         for feature in (*pending, *self._affordable()):
             conditions += self.rows.cuts(feature, self.constraints)
         premises = [[condition] for condition in dict.fromkeys(conditions)]
-        premises += self._relieving(before, open_rows, label)
+        premises += self._earlier_premises(before, open_rows, label)
         options: list[tuple[bool, int, int, Rule]] = []
         for premise in premises:
             rule = Rule(tuple(premise), label)
@@ -192,23 +192,23 @@ class _Builder:
                 continue
             if any(self._overlap(rule, one) for one in later):
                 continue
-            if self._starves_pinned(mask, open_rows):
+            if self._leaves_too_few_rows(mask, open_rows):
                 continue
             is_pending = bool(pending) and not rule_features(rule) & set(pending)
             options.append((is_pending, size if smallest_first else -size, len(options), rule))
         return min(options)[-1] if options else None
 
-    def _starves_pinned(self, mask: np.ndarray, open_rows: np.ndarray) -> bool:
-        """Return whether too few rows are left for pinned rules that had enough."""
+    def _leaves_too_few_rows(self, mask: np.ndarray, open_rows: np.ndarray) -> bool:
+        """Return whether a rule with these rows leaves too few rows for a pinned rule."""
         masks = [self.rows.mask(rule.conditions) & open_rows for rule in self.pinned]
         return any(
             int((one & ~mask).sum()) < max(1, self.smallest) <= int(one.sum()) for one in masks
         )
 
-    def _relieving(
+    def _earlier_premises(
         self, before: list[Rule], open_rows: np.ndarray, label: Any
     ) -> Iterator[list[Condition]]:
-        """Yield a precise premise with as many rows as a later pinned rule must lose."""
+        """Yield precise premises that decide the rows that make a later pinned rule imprecise."""
         precision = self.constraints.min_precision
         if precision is None or self.rows.classes is None:
             return
@@ -221,11 +221,11 @@ class _Builder:
                 continue
             problem = BoxProblem(label, mask, (), self._condition_limit(label), smallest)
             try:
-                relieving = self.search.find(problem)
+                earlier_rule = self.search.find(problem)
             except SearchLimitError:
                 continue
-            if relieving is not None:
-                yield list(relieving.conditions)
+            if earlier_rule is not None:
+                yield list(earlier_rule.conditions)
 
     def _overlap(self, one: Rule, other: Rule) -> bool:
         space = CellSpace.of_rules([one, other], self.source.domain or self.rows.domain)
@@ -233,22 +233,22 @@ class _Builder:
 
     # --- rules behind pinned ones -----------------------------------------------------------------
 
-    def _completed(self, front: list[Rule], output: Any) -> Iterator[list[Rule]]:
+    def _complete_lists(self, front: list[Rule], output: Any) -> Iterator[list[Rule]]:
         """Yield lists that use all required features and have at least one rule."""
-        for closures in self._closures(output):
-            start = [*front, *closures]
+        for monotone_rules in self._upper_and_lower_sets(output):
+            start = [*front, *monotone_rules]
             used = set().union(*map(rule_features, start)) if start else set()
             pending = [f for f in self.required if f not in used]
             open_rows = self.rows.assign(start) < 0
             if not pending:
                 yield [*start] if start else [Rule((), output)]
             for n_rules in (0, 2, 3) if pending else ():
-                further = self._required_rules(pending, open_rows, output, n_rules)
-                if further is not None:
-                    yield [*start, *further]
-            yield from self._precise(start, open_rows, pending)
+                required_rules = self._required_rules(pending, open_rows, output, n_rules)
+                if required_rules is not None:
+                    yield [*start, *required_rules]
+            yield from self._precise_lists(start, open_rows, pending)
 
-    def _precise(
+    def _precise_lists(
         self, start: list[Rule], open_rows: np.ndarray, pending: list[int]
     ) -> Iterator[list[Rule]]:
         """Yield lists with a precise rule that uses all required features, or one for each."""
@@ -263,11 +263,11 @@ class _Builder:
         rules, remaining = list(start), open_rows
         for feature in pending:
             options = [self._precise_rule(c, remaining, (feature,)) for c in self.outputs()]
-            chosen = next((rule for rule in options if rule is not None), None)
-            if chosen is None:
+            precise_rule = next((rule for rule in options if rule is not None), None)
+            if precise_rule is None:
                 return
-            rules.append(chosen)
-            remaining = remaining & ~self.rows.mask(chosen.conditions)
+            rules.append(precise_rule)
+            remaining = remaining & ~self.rows.mask(precise_rule.conditions)
         if len(pending) > 1:
             yield rules
 
@@ -282,11 +282,11 @@ class _Builder:
 
     def _affordable(self) -> list[int]:
         """Return features that rules may use together, the needed ones first."""
-        chosen: list[int] = []
+        features: list[int] = []
         for feature in self.usable:
-            if self.search.is_affordable([*chosen, feature]):
-                chosen.append(feature)
-        return chosen
+            if self.search.is_affordable([*features, feature]):
+                features.append(feature)
+        return features
 
     def _condition_limit(self, output: Any) -> int:
         limit = self.constraints.max_conditions
@@ -294,7 +294,7 @@ class _Builder:
             limit = limit.get(str(output))
         return 99 if limit is None else int(limit)
 
-    def _closures(self, output: Any) -> Iterator[list[Rule]]:
+    def _upper_and_lower_sets(self, output: Any) -> Iterator[list[Rule]]:
         """Yield no rules, then rules for the rows above or below pinned rules, with their outputs.
 
         If pinned rules respect monotonicity, the list of their upper sets by decreasing output is
@@ -307,13 +307,13 @@ class _Builder:
         if None in ranks:
             return
         for sign in (1, -1):
-            beyond = [
+            ranked_rules = [
                 (sign * rank, rule)
                 for rank, rule in zip(ranks, self.pinned, strict=True)
                 if sign * (rank - self._rank(output)) > 0
             ]
-            beyond.sort(key=lambda pair: -pair[0])
-            rules = [self._extended(rule, sign) for _, rule in beyond]
+            ranked_rules.sort(key=lambda pair: -pair[0])
+            rules = [self._without_bounds(rule, sign) for _, rule in ranked_rules]
             if rules:
                 yield list(dict.fromkeys(rules))
 
@@ -323,7 +323,7 @@ class _Builder:
             return classes.index(output)
         return float(output) if isinstance(output, int | float) else None
 
-    def _extended(self, rule: Rule, sign: int) -> Rule:
+    def _without_bounds(self, rule: Rule, sign: int) -> Rule:
         """Return a rule without bounds in the direction of increasing (or decreasing) outputs."""
         conditions: list[Condition] = []
         for condition in rule.conditions:
@@ -389,7 +389,7 @@ class _Builder:
 
     # --- gaps between groups ----------------------------------------------------------------------
 
-    def _balanced(self, rules: list[Rule], fallback: Any) -> Iterator[tuple[list[Rule], Any]]:
+    def _balanced_lists(self, rules: list[Rule], fallback: Any) -> Iterator[tuple[list[Rule], Any]]:
         """Yield lists with one further rule of another output, for some rows of a group."""
         if self.rows.classes is None:
             yield from self._balanced_numbers(rules)

@@ -109,28 +109,21 @@ class DecisionRegions:
         """
         n = len(self.space.features)
         j = self.space.index[feature]
-        lower_clauses = self._lower_clauses(lower)
-        upper_clauses = self._upper_clauses(upper, j)
+        clauses = [*self._cached_clauses(lower, None), *self._cached_clauses(upper, j)]
         ordered = self.space.cells[j].ordered
         for one in self.boxes[lower]:
             for other in self.boxes[upper]:
                 region = [a & b for a, b in zip(one, other, strict=True)]
                 region[j] = one[j] & ordered
                 region.append(other[j] & ordered)
-                search = RegionSearch([(j, n)])
-                yield from search.regions(region, [*lower_clauses, *upper_clauses])
-
-    def _lower_clauses(self, rule: int) -> list[Clause]:
-        return self._cached_clauses(rule, None)
-
-    def _upper_clauses(self, rule: int, j: int) -> list[Clause]:
-        return self._cached_clauses(rule, j)
+                yield from RegionSearch([(j, n)]).regions(region, clauses)
 
     @cached_property
     def _clauses(self) -> dict[tuple[int, int | None], list[Clause]]:
         return {}
 
     def _cached_clauses(self, rule: int, j: int | None) -> list[Clause]:
+        """Return the clauses of a rule, for the upper row of a pair that differs in column `j`."""
         if (rule, j) not in self._clauses:
             n = len(self.space.features)
             variables = [n if i == j else i for i in range(n)]
@@ -240,13 +233,13 @@ class _BreachFinder:
 
     def _breach(self, lower: int, upper: int, one: Any, other: Any) -> MonotonicityBreach | None:
         if isinstance(one, LinearOutput) or isinstance(other, LinearOutput):
-            return self._affine_breach(lower, upper, _affine(one), _affine(other))
+            return self._linear_breach(lower, upper, _as_linear(one), _as_linear(other))
         if self.sign * (one - other) <= 0:
             return None
         region = self.decisions.precedes(lower, upper, self.feature)
-        return None if region is None else self._described(lower, upper, region)
+        return None if region is None else self._breach_in_region(lower, upper, region)
 
-    def _affine_breach(
+    def _linear_breach(
         self, lower: int, upper: int, one: LinearOutput, other: LinearOutput
     ) -> MonotonicityBreach | None:
         for region in self.decisions.pair_regions(lower, upper, self.feature):
@@ -328,7 +321,7 @@ class _BreachFinder:
         """Return the largest difference due to the feature itself, and its two values."""
         j = self.position
         candidates = [
-            (_times(lower_slope, low) - _times(upper_slope, high), low, high)
+            (_multiply(lower_slope, low) - _multiply(upper_slope, high), low, high)
             for p in _positions(region[j])
             for q in _positions(region[-1])
             if p < q
@@ -338,6 +331,7 @@ class _BreachFinder:
         return max(candidates)
 
     def _ends(self, position: int, bits: int) -> list[float]:
+        """Return the bounds of the numeric cells of a feature among `bits`."""
         cells = self.decisions.space.cells[position].cells
         ends: list[float] = []
         for i in _positions(bits):
@@ -348,7 +342,7 @@ class _BreachFinder:
             ends += [cell.lower, cell.upper] if is_range else [float(cell.value)]
         return ends
 
-    def _described(self, lower: int, upper: int, region: list[int]) -> MonotonicityBreach:
+    def _breach_in_region(self, lower: int, upper: int, region: list[int]) -> MonotonicityBreach:
         cells = self.decisions.space.cells[self.position].cells
         row = self.decisions.space.values(region)
         pair = [(p, q) for p in _positions(region[self.position]) for q in _positions(region[-1])]
@@ -362,7 +356,8 @@ class _BreachFinder:
         )
 
 
-def _times(slope: float, value: float) -> float:
+def _multiply(slope: float, value: float) -> float:
+    """Multiply; a slope of 0 gives 0, also for an infinite value."""
     return 0.0 if slope == 0 else slope * value
 
 
@@ -370,7 +365,7 @@ def _positions(bits: int) -> list[int]:
     return [i for i in range(bits.bit_length()) if bits >> i & 1]
 
 
-def _affine(output: Any) -> LinearOutput:
+def _as_linear(output: Any) -> LinearOutput:
     return output if isinstance(output, LinearOutput) else LinearOutput(output)
 
 

@@ -37,16 +37,16 @@ def usable_features(
     list of int
         Indices, increasing.
     """
-    usable = [j for j, name in enumerate(names) if name not in constraints.forbidden]
+    allowed_features = [j for j, name in enumerate(names) if name not in constraints.forbidden]
     limit = constraints.max_features
     largest = limit if isinstance(limit, int) else len(names)
     pinned = [f for p in constraints.pinned for f in p.feature_names]
-    chosen = list(dict.fromkeys(names.index(f) for f in (*pinned, *constraints.required)))
-    for j in sorted(usable, key=lambda j: -importances[j]):
-        is_affordable = constraints.affords(names[f] for f in {*chosen, j})
-        if j not in chosen and len(chosen) < largest and is_affordable:
-            chosen.append(j)
-    return sorted(chosen)
+    features = list(dict.fromkeys(names.index(f) for f in (*pinned, *constraints.required)))
+    for j in sorted(allowed_features, key=lambda j: -importances[j]):
+        is_affordable = constraints.affords(names[f] for f in {*features, j})
+        if j not in features and len(features) < largest and is_affordable:
+            features.append(j)
+    return sorted(features)
 
 
 def step_columns(
@@ -112,7 +112,7 @@ def bounds_on_steps(ruleset: RuleSet, constraints: Constraints) -> RuleSet:
     RuleSet
         Rules; bounds below the smallest listed threshold are left to the repair.
     """
-    moved: dict[tuple[int, float], float] = {}
+    new_bounds: dict[tuple[int, float], float] = {}
     for j, name in enumerate(ruleset.feature_names):
         allowed = constraints.allowed_thresholds(name)
         if allowed is None:
@@ -120,10 +120,10 @@ def bounds_on_steps(ruleset: RuleSet, constraints: Constraints) -> RuleSet:
         for bound in {b for rule in ruleset.rules for b in bounds_on(rule, j)}:
             lower = allowed.near(bound)[0]
             if lower <= bound:
-                moved[j, bound] = lower
+                new_bounds[j, bound] = lower
     rules: list[Rule] = []
     for rule in ruleset.rules:
-        conditions = rewrite(rule.conditions, move_bounds(moved))
+        conditions = rewrite(rule.conditions, move_bounds(new_bounds))
         if conditions is None:
             return ruleset
         rules.append(replace(rule, conditions=tuple(conditions)))

@@ -180,7 +180,7 @@ class PreciseBoxSearch:
         return options
 
     def chains(self, feature: int) -> list[_Chain]:
-        """Return all allowed conditions on a feature, as chains of growing conditions.
+        """Return all allowed conditions on a feature, as chains of nested conditions.
 
         Raises
         ------
@@ -250,7 +250,7 @@ class PreciseBoxSearch:
 
 @dataclass(eq=False)
 class _Chain:
-    """Conditions on a feature; each covers the rows of the previous condition."""
+    """Nested conditions on a feature: each covers all rows of the previous condition."""
 
     conditions: list[Condition]
     masks: np.ndarray

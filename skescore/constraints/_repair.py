@@ -96,13 +96,13 @@ class _Repair:
         self.names = ruleset.feature_names
         rules = ruleset.replace(voting=None) if ruleset.voting else ruleset
         in_order = [rules.rules[int(i)] for i in rules.assignment_order]
-        self.drafts = [DraftRule(rule) for rule in in_order if self._pinned_as(rule) is None]
+        self.drafts = [
+            DraftRule(rule)
+            for rule in in_order
+            if not any(pinned.is_rule(rule, self.names) for pinned in constraints.pinned)
+        ]
         self.fallback = self._initial_fallback()
         self.features = self._usable_features()
-
-    def _pinned_as(self, rule: Rule) -> PinnedRule | None:
-        pinned = (p for p in self.constraints.pinned if p.is_rule(rule, self.names))
-        return next(pinned, None)
 
     def _initial_fallback(self) -> Fallback:
         fallback = self.source.fallback
@@ -119,15 +119,15 @@ class _Repair:
         """Apply all steps."""
         self._restrict_features()
         self._restrict_conditions()
-        self._shorten()
+        self._shorten_rules()
         self._insert_pinned()
         self._drop_repeated()
         for _ in range(3 * len(self.drafts) + 5):
             self._drop_unsupported()
             self._drop_excess()
             for feature in self.constraints.required:
-                self._require(self.names.index(feature))
-            self._place()
+                self._require_feature(self.names.index(feature))
+            self._move_pinned()
             self._update_fallback()
             self._relabel()
             if not self._tighten_or_drop():
@@ -137,9 +137,9 @@ class _Repair:
 
     def result(self) -> RuleSet:
         """Return the rules with the statistics of the rows."""
-        return with_statistics(self._bare(), self.rows.X, self.rows.labels)
+        return with_statistics(self._ruleset(), self.rows.X, self.rows.labels)
 
-    def _bare(self) -> RuleSet:
+    def _ruleset(self) -> RuleSet:
         return self.source.replace(
             rules=[replace(rule, statistics=None) for rule in self.rules],
             ordered=True,
@@ -153,25 +153,25 @@ class _Repair:
     def _usable_features(self) -> set[int]:
         """Choose allowed features: first required ones, then the features that decide most rows."""
         constraints, names = self.constraints, self.names
-        usable = {j for j, name in enumerate(names) if name not in constraints.forbidden}
+        allowed_features = {j for j, name in enumerate(names) if name not in constraints.forbidden}
         limit = constraints.max_features
         max_features = limit if isinstance(limit, int) else len(names)
         if max_features >= len(names) and constraints.max_cost is None:
-            return usable
+            return allowed_features
         pinned = [f for p in constraints.pinned for f in p.feature_names]
         required = dict.fromkeys(names.index(f) for f in (*pinned, *constraints.required))
-        weight = dict.fromkeys(sorted(usable), 0.0)
+        weight = dict.fromkeys(sorted(allowed_features), 0.0)
         assigned = self.rows.assign(self.rules)
         for i, rule in enumerate(self.rules):
-            for feature in rule_features(rule) & usable:
+            for feature in rule_features(rule) & allowed_features:
                 weight[feature] += float((assigned == i).sum()) + _CHANGE
         by_weight = sorted((f for f in weight if weight[f] > 0), key=lambda f: -weight[f])
-        chosen: set[int] = set()
+        features: set[int] = set()
         for feature in dict.fromkeys([*required, *by_weight]):
-            is_affordable = constraints.affords(names[j] for j in {*chosen, feature})
-            if feature in required or (len(chosen) < max_features and is_affordable):
-                chosen.add(feature)
-        return chosen
+            is_affordable = constraints.affords(names[j] for j in {*features, feature})
+            if feature in required or (len(features) < max_features and is_affordable):
+                features.add(feature)
+        return features
 
     def _rewrite(self, change: Callable[[Any], Any]) -> None:
         """Rewrite the conditions of all rules; drop rules that could never hold."""
@@ -210,7 +210,7 @@ class _Repair:
 
     def _allowed_bounds(self) -> dict[tuple[int, float], float]:
         """Return an allowed replacement for each bound that is not allowed."""
-        moved: dict[tuple[int, float], float] = {}
+        new_bounds: dict[tuple[int, float], float] = {}
         for feature, name in enumerate(self.names):
             allowed = self.constraints.allowed_thresholds(name)
             bounds = {b for rule in self.rules for b in bounds_on(rule, feature)}
@@ -218,8 +218,8 @@ class _Repair:
                 continue
             values = self.rows.column(feature)
             nearest = nearest_bounds(sorted(bounds), allowed, values)
-            moved |= {(feature, bound): target for bound, target in nearest.items()}
-        return moved
+            new_bounds |= {(feature, bound): target for bound, target in nearest.items()}
+        return new_bounds
 
     def _split_apart(self) -> None:
         """Split rules that accept several categories that must be kept apart."""
@@ -246,7 +246,7 @@ class _Repair:
             return min(limit.values())
         return limit.get(str(output), math.inf)
 
-    def _shorten(self) -> None:
+    def _shorten_rules(self) -> None:
         """Drop conditions of rules that are too long, keeping them as precise as possible."""
         for draft in self.drafts:
             rule = draft.rule
@@ -267,9 +267,9 @@ class _Repair:
     def _insert_pinned(self) -> None:
         pinned = [DraftRule(p.in_table(self.names), p) for p in self.constraints.pinned]
         self.drafts = [*pinned, *self.drafts]
-        self._place()
+        self._move_pinned()
 
-    def _place(self) -> None:
+    def _move_pinned(self) -> None:
         """Put pinned rules in front, or at their position."""
         positioned = [d for d in self.drafts if d.pinned and d.pinned.position is not None]
         anywhere = [d for d in self.drafts if d.pinned and d.pinned.position is None]
@@ -325,20 +325,20 @@ class _Repair:
 
     # --- required features ------------------------------------------------------------------------
 
-    def _require(self, feature: int) -> None:
+    def _require_feature(self, feature: int) -> None:
         """Add the condition or rule on a feature that loses the least agreement."""
         if any(feature in rule_features(rule) for rule in self.rules):
             return
         cuts = self.rows.cuts(feature, self.constraints)
         allowed = self.constraints.allowed_thresholds(self.names[feature])
-        trivial = trivial_condition(feature, allowed, self.rows.domain)
+        trivial_conditions = trivial_condition(feature, allowed, self.rows.domain)
         candidates = []
-        for condition in (*cuts, *trivial):
-            candidates += self._lists_with(condition)
+        for condition in (*cuts, *trivial_conditions):
+            candidates += self._lists_with_condition(condition)
         if candidates:
             self.drafts = min(candidates, key=lambda c: c[0])[1]
 
-    def _lists_with(self, condition: Any) -> list[tuple[float, list[DraftRule]]]:
+    def _lists_with_condition(self, condition: Any) -> list[tuple[float, list[DraftRule]]]:
         """Return the lists in which one rule has a further condition, or a rule is added."""
         lists = []
         limit = self.constraints.max_rules
@@ -356,11 +356,11 @@ class _Repair:
                 output = self.rows.best_output(mask, self.fallback.output)
                 lists.append([*before, DraftRule(Rule((condition,), output)), *after])
         smallest = self.constraints.smallest_support(len(self.rows))
-        scored = []
+        candidates = []
         for drafts in lists:
             error, fewest = self._error_of(drafts)
-            scored.append((error + (1e12 if fewest < smallest else 0.0), drafts))
-        return scored
+            candidates.append((error + (1e12 if fewest < smallest else 0.0), drafts))
+        return candidates
 
     def _error_of(self, drafts: list[DraftRule]) -> tuple[float, int]:
         """Return the errors of a list, and the smallest number of rows of a rule."""
@@ -380,8 +380,7 @@ class _Repair:
 
     def _update_fallback(self) -> None:
         uncovered = self.rows.assign(self.rules) < 0
-        output = self.rows.best_output(uncovered, self.fallback.output)
-        self._set_output(FALLBACK, output)
+        self._set_output(FALLBACK, self.rows.best_output(uncovered, self.fallback.output))
 
     def _set_output(self, rule: int, output: Any) -> None:
         if rule != FALLBACK:
@@ -399,12 +398,11 @@ class _Repair:
 
     def _decided_rows(self) -> dict[int, np.ndarray]:
         assigned = self.rows.assign(self.rules)
-        rules = range(FALLBACK, len(self.drafts))
-        return {i: assigned == i for i in rules}
+        return {i: assigned == i for i in range(FALLBACK, len(self.drafts))}
 
     def _relation(self) -> list[tuple[int, int]]:
         monotone = {self.names.index(f): d for f, d in self.constraints.monotone.items()}
-        return order_relation(DecisionRegions(self._bare(), list(monotone)), monotone)
+        return order_relation(DecisionRegions(self._ruleset(), list(monotone)), monotone)
 
     def _fit_labels(self) -> None:
         classes = self.constraints.ranked_classes(self.source)
@@ -439,7 +437,7 @@ class _Repair:
 
     def _widest_gap(self) -> str | None:
         """Return the column whose groups differ most beyond its limit; None if there is none."""
-        ruleset = self._bare()
+        ruleset = self._ruleset()
         for column, limit in self.constraints.max_gap.items():
             if group_gap(ruleset, self.constraints, self.rows.X, column).exceeds(limit):
                 return column
@@ -450,7 +448,7 @@ class _Repair:
     ) -> np.ndarray:
         """Return how much each label of each rule widens the gap, in rows."""
         groups = group_masks(self.rows.X, self.names, column)
-        predictions = self._bare().predict(self.rows.X)
+        predictions = self._ruleset().predict(self.rows.X)
         penalty = np.zeros((len(masks), len(classes)))
         for label in gap_classes(self.source.classes, self.constraints):
             means = {g: float(np.mean(predictions[m] == label)) for g, m in groups.items()}
@@ -479,7 +477,6 @@ class _Repair:
 
     def _fit_monotone_values(self) -> None:
         relation, masks = self._relation(), self._decided_rows()
-        monotone = {self.names.index(f) for f in self.constraints.monotone}
         index = {rule: i for i, rule in enumerate(masks)}
         fixed: dict[int, float] = {}
         for rule, mask in masks.items():
@@ -494,8 +491,7 @@ class _Repair:
         numbers = np.array([getattr(v, "intercept", v) for v in values], dtype=float)
         weights = np.array([mask.sum() for mask in masks.values()], dtype=float)
         pairs = [(index[a], index[b]) for a, b in relation]
-        if monotone:
-            numbers = isotonic_values(numbers, weights, pairs, fixed)
+        numbers = isotonic_values(numbers, weights, pairs, fixed)
         for rule, number in zip(masks, numbers.tolist(), strict=True):
             if rule == FALLBACK or not self.drafts[rule].pinned:
                 self._set_output(rule, number)
@@ -504,13 +500,13 @@ class _Repair:
         """Move all outputs toward their mean until the groups differ little enough."""
         limit = self.constraints.max_gap[column]
         center = float(np.mean(self.rows.values))
-        gap = group_gap(self._bare(), self.constraints, self.rows.X, column)
+        gap = group_gap(self._ruleset(), self.constraints, self.rows.X, column)
         factor = limit / gap.size * (1 - 1e-9)
         for rule in self._decided_rows():
             if rule != FALLBACK and self.drafts[rule].pinned:
                 continue
             output = self.fallback.output if rule == FALLBACK else self.rules[rule].output
-            self._set_output(rule, _shrunk(output, center, factor))
+            self._set_output(rule, _shrink_output(output, center, factor))
 
     # --- precision and classes --------------------------------------------------------------------
 
@@ -574,7 +570,7 @@ def _position(draft: DraftRule) -> int:
     return draft.pinned.position or 0
 
 
-def _shrunk(output: Any, center: float, factor: float) -> Any:
+def _shrink_output(output: Any, center: float, factor: float) -> Any:
     if not isinstance(output, LinearOutput):
         return center + factor * (output - center)
     terms = tuple((f, factor * c) for f, c in output.terms)

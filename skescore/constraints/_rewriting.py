@@ -45,10 +45,10 @@ def rewrite(conditions: Iterable[Condition], change: Rewrite) -> list[Condition]
             if m > 0:
                 result.append(AtLeast(m, tuple(inner_conditions)))
             continue
-        changed = change(condition)
-        if changed is None:
+        new_condition = change(condition)
+        if new_condition is None:
             return None
-        result += changed
+        result += new_condition
     return result
 
 
@@ -218,13 +218,13 @@ def intersect_categories(conditions: Sequence[Condition], domain: Domain | None)
             ),
             None,
         )
-        joined = None
+        intersection = None
         if position is not None and isinstance(condition, OneOf):
-            joined = _intersection(cast(OneOf, result[position]), condition, domain)
-        if position is None or joined is None:
+            intersection = _intersection(cast(OneOf, result[position]), condition, domain)
+        if position is None or intersection is None:
             result.append(condition)
         else:
-            result[position] = joined
+            result[position] = intersection
     return result
 
 
@@ -253,8 +253,8 @@ def _separated(accepted: list[Any], apart: Any, together: Any) -> list[Any]:
     """Drop values, and values kept together with them, until at most one of each group is left."""
     result = list(accepted)
     for group in apart:
-        present = [v for v in result if v in group]
-        for value in present[1:]:
+        accepted_members = [v for v in result if v in group]
+        for value in accepted_members[1:]:
             dropped = {value}.union(*(set(g) for g in together if value in g))
             result = [v for v in result if v not in dropped]
     return result
@@ -278,17 +278,17 @@ def splits_of(condition: OneOf, apart: Any, domain: Domain | None) -> list[OneOf
         The condition itself if it accepts at most one value of each group.
     """
     for group in apart:
-        present = [v for v in group if accepts(condition, v)]
-        if len(present) < 2:
+        accepted_members = [v for v in group if accepts(condition, v)]
+        if len(accepted_members) < 2:
             continue
         values = known_values(condition, domain)
         if values is None:
             return [condition]
-        others = [v for v in values if accepts(condition, v) and v not in present[1:]]
-        if present[0] not in values:  # accepted, but not in the domain
-            others.append(present[0])
+        others = [v for v in values if accepts(condition, v) and v not in accepted_members[1:]]
+        if accepted_members[0] not in values:  # accepted, but not in the domain
+            others.append(accepted_members[0])
         parts = [OneOf(condition.feature, tuple(others), missing=condition.missing)]
-        parts += [OneOf(condition.feature, (v,)) for v in present[1:]]
+        parts += [OneOf(condition.feature, (v,)) for v in accepted_members[1:]]
         return [part for one in parts for part in splits_of(one, apart, domain)]
     return [condition]
 

@@ -392,12 +392,12 @@ def _check_max_features(context: _Context, label: str, part: Constraints) -> Ite
     limits = part.max_features
     by_class: Mapping[Any, Any] = limits if isinstance(limits, Mapping) else {None: limits}
     for class_name, limit in by_class.items():
-        chosen = [r for r in context.rules if class_name is None or str(r.output) == class_name]
-        used = sorted(set().union(*map(rule_features, chosen)))
-        if len(used) > limit:
-            listed = ", ".join(context.names[j] for j in used)
+        rules = [r for r in context.rules if class_name is None or str(r.output) == class_name]
+        features = sorted(set().union(*map(rule_features, rules)))
+        if len(features) > limit:
+            listed = ", ".join(context.names[j] for j in features)
             of_class = "" if class_name is None else f" of class {class_name}"
-            evidence = f"the rules{of_class} use {plural(len(used), 'feature')}: {listed}"
+            evidence = f"the rules{of_class} use {plural(len(features), 'feature')}: {listed}"
             yield Violation(label, None, evidence, "Drop the conditions on some of them.")
 
 

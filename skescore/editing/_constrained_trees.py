@@ -141,11 +141,11 @@ class TreeEnumeration:
 
     def _losses(self, n_leaves: int) -> Iterator[np.ndarray]:
         """Yield the losses in the order in which `_build` numbers the trees."""
-        everything = np.ones(len(self.moments))
+        all_rows = np.ones(len(self.moments))
         if n_leaves == 1:
-            yield np.array([self._leaf_loss(everything)])
+            yield np.array([self._leaf_loss(all_rows)])
         elif n_leaves == 2:
-            yield self._stump_losses(everything)
+            yield self._stump_losses(all_rows)
         elif n_leaves == 3:
             for side, other in self._sides():
                 yield self._stump_losses(side) + self._leaf_loss(other)
@@ -169,21 +169,21 @@ class TreeEnumeration:
         elif n_leaves == 3:
             side, cut = divmod(number, n)
             root = (side // 2, side % 2 == 0)
-            paths = [[_flip(root)], [root, (cut, True)], [root, (cut, False)]]
+            paths = [[_opposite_side(root)], [root, (cut, True)], [root, (cut, False)]]
         elif number < 4 * n**3:
-            side, rest = divmod(number, 2 * n * n)
-            inner_side, cut = divmod(rest, n)
+            side, remainder = divmod(number, 2 * n * n)
+            inner_side, cut = divmod(remainder, n)
             root = (side // 2, side % 2 == 0)
             inner = (inner_side // 2, inner_side % 2 == 0)
             paths = [
-                [_flip(root)],
-                [root, _flip(inner)],
+                [_opposite_side(root)],
+                [root, _opposite_side(inner)],
                 [root, inner, (cut, True)],
                 [root, inner, (cut, False)],
             ]
         else:
-            holds, rest = divmod(number - 4 * n**3, n * n)
-            left, right = divmod(rest, n)
+            holds, remainder = divmod(number - 4 * n**3, n * n)
+            left, right = divmod(remainder, n)
             paths = [
                 [(holds, side), (cut, inner)]
                 for side, cut in ((True, left), (False, right))
@@ -203,7 +203,7 @@ class TreeEnumeration:
         return Tree(tuple(premises), np.array(sums))
 
 
-def _flip(side: tuple[int, bool]) -> tuple[int, bool]:
+def _opposite_side(side: tuple[int, bool]) -> tuple[int, bool]:
     return side[0], not side[1]
 
 
@@ -319,7 +319,7 @@ class ConstrainedTrees:
             values = outputs if ranks is None else [ranks[int(code)] for code in outputs]
             if any(values[a] > values[b] for a, b in pairs):
                 continue
-            rules = self._satisfying(tree, outputs)
+            rules = self._rules_if_feasible(tree, outputs)
             if rules is not None:
                 return loss, rules
         return None
@@ -377,7 +377,7 @@ class ConstrainedTrees:
             values = ranks[labelings[index]]
             if any(values[a] > values[b] for a, b in pairs):
                 continue
-            rules = self._satisfying(tree, tuple(labelings[index].tolist()))
+            rules = self._rules_if_feasible(tree, tuple(labelings[index].tolist()))
             if rules is not None:
                 return float(weighted[index]), rules
         return None
@@ -395,7 +395,7 @@ class ConstrainedTrees:
             choices = [_block_means(tree.sums, blocks) for blocks in _partitions(len(tree.sums))]
         return sorted(choices, key=lambda choice: choice[0])
 
-    def _satisfying(self, tree: Tree, outputs: tuple[float, ...]) -> RuleSet | None:
+    def _rules_if_feasible(self, tree: Tree, outputs: tuple[float, ...]) -> RuleSet | None:
         """Return the rules if they satisfy all constraints, otherwise None."""
         key = frozenset(zip(tree.premises, outputs, strict=True))
         if key in self._rejected:
@@ -446,17 +446,19 @@ class ConstrainedTrees:
 
 def _has_lower_point(one: Sequence[Condition], other: Sequence[Condition], feature: int) -> bool:
     """Return whether a point of one premise is below a point of the other in `feature` only."""
-    sides = []
+    intervals = []
     for premise in (one, other):
         on_feature = [c for c in premise if feature in c.features]
         if not all(isinstance(c, Interval) for c in on_feature):
             return False  # rows without the feature are not compared
-        sides.append(on_feature[0] if on_feature else Interval(feature))
-    low, high = sides
-    rest = [[c for c in premise if feature not in c.features] for premise in (one, other)]
+        intervals.append(on_feature[0] if on_feature else Interval(feature))
+    low, high = intervals
+    other_conditions = [
+        [c for c in premise if feature not in c.features] for premise in (one, other)
+    ]
     assert isinstance(low, Interval)
     assert isinstance(high, Interval)
-    return low.lower < high.upper and not are_disjoint(*rest)
+    return low.lower < high.upper and not are_disjoint(*other_conditions)
 
 
 @lru_cache
@@ -470,10 +472,10 @@ def _partitions(n: int) -> Iterator[list[list[int]]]:
     if n == 0:
         yield []
         return
-    for smaller in _partitions(n - 1):
-        for i in range(len(smaller)):
-            yield [[*block, n - 1] if i == k else block for k, block in enumerate(smaller)]
-        yield [*smaller, [n - 1]]
+    for partition in _partitions(n - 1):
+        for i in range(len(partition)):
+            yield [[*block, n - 1] if i == k else block for k, block in enumerate(partition)]
+        yield [*partition, [n - 1]]
 
 
 def _block_means(

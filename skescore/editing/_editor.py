@@ -470,8 +470,8 @@ class RuleEditor:
         ValueError
             If the predictions of the rules depend on their statistics.
         """
-        counted = self._recounted(self.rules_)
-        return self._edit(because, action="recount", rules_json=rules_data(counted))
+        recounted = self._recounted(self.rules_)
+        return self._edit(because, action="recount", rules_json=rules_data(recounted))
 
     def _recounted(self, rules: RuleSet) -> RuleSet:
         if rules.voting is not None or not (rules.ordered or rules.disjoint):

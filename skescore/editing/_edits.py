@@ -239,8 +239,8 @@ def _merge(rules: RuleSet, first: int, second: int) -> RuleSet:
             "give both the same output with set_output first."
         )
     premise = hull_of(rules, a.conditions, b.conditions)
-    merged = Rule(premise, output, combine_statistics(a.statistics, b.statistics), a.weight)
-    result = [merged if i == one else rule for i, rule in enumerate(rules) if i != other]
+    merged_rule = Rule(premise, output, combine_statistics(a.statistics, b.statistics), a.weight)
+    result = [merged_rule if i == one else rule for i, rule in enumerate(rules) if i != other]
     return rules.replace(rules=result)
 
 
@@ -272,20 +272,23 @@ def _split(
     accepts_missing = may_be_missing(rules, rule, j)
     halves: tuple[Condition, Condition]
     if values is not None:
-        listed = tuple(values)
-        halves = OneOf(j, listed), OneOf(j, listed, negated=True, missing=accepts_missing)
+        first_values = tuple(values)
+        halves = (
+            OneOf(j, first_values),
+            OneOf(j, first_values, negated=True, missing=accepts_missing),
+        )
     else:
         assert bound is not None
         halves = Interval(j, upper=bound), Interval(j, lower=bound, missing=accepts_missing)
     try:
-        parts = [replace(rule, conditions=(*rule.conditions, half)) for half in halves]
+        split_rules = [replace(rule, conditions=(*rule.conditions, half)) for half in halves]
     except ValueError as error:
         raise ValueError(
             f"Rule {number} cannot be split there, as one half would be empty: {error}"
         ) from error
-    if any(part.conditions == rule.conditions for part in parts):
+    if any(part.conditions == rule.conditions for part in split_rules):
         raise ValueError(f"Rule {number} cannot be split there, as one half would be empty.")
-    return rules.replace(rules=[*rules[:index], *parts, *rules[index + 1 :]])
+    return rules.replace(rules=[*rules[:index], *split_rules, *rules[index + 1 :]])
 
 
 def _set_bound(
@@ -312,9 +315,9 @@ def _set_bound(
             "set_categories, or a condition such as x=a|b."
         )
     old = interval_of(rule, j)
-    for side, free in (("lower", -math.inf), ("upper", math.inf)):
+    for side, unbounded in (("lower", -math.inf), ("upper", math.inf)):
         if side in bounds and bounds[side] is None:
-            bounds[side] = free
+            bounds[side] = unbounded
     # A new bound is open below and closed above unless stated otherwise.
     for side, default in (("lower", False), ("upper", True)):
         is_new = side in bounds and math.isinf(getattr(old, side))
@@ -336,12 +339,12 @@ def _set_bound(
 def _contradiction(number: int, name: str, old: Interval, bounds: Mapping[str, Any]) -> str | None:
     """Explain why a new bound contradicts the other bound, with a remedy; None if it does not."""
     new = asdict(old) | dict(bounds)
-    stated = [side for side in ("lower", "upper") if side in bounds]
-    if len(stated) != 1 or new["lower"] < new["upper"]:
+    changed_sides = [side for side in ("lower", "upper") if side in bounds]
+    if len(changed_sides) != 1 or new["lower"] < new["upper"]:
         return None
     lower = f"{'≥' if new['lower_closed'] else '>'} {new['lower']:.6g}"
     upper = f"{'≤' if new['upper_closed'] else '<'} {new['upper']:.6g}"
-    other, sign = ("lower", ">") if stated == ["upper"] else ("upper", "<=")
+    other, sign = ("lower", ">") if changed_sides == ["upper"] else ("upper", "<=")
     return (
         f"no {name} is {lower} and {upper}. Remove the {other} bound first, with {other}=None (on "
         f'the command line: --set "{number}.{name}{sign}none").'

@@ -203,14 +203,14 @@ class Effect:
     def _compare(self, name: str, reference_name: str, reference: np.ndarray) -> FigureChange:
         (before, had), (after, has) = self._predictions
         n_rows = len(reference)
-        where = f"of {n_rows} {self.rows.name}"
+        scope = f"of {n_rows} {self.rows.name}"
         if self.after.task == "regression":
             middle = float(np.mean(reference))  # replaces missing predictions
             errors = [
                 np.abs(reference - np.where(is_predicted, values, middle))
                 for values, is_predicted in ((before, had), (after, has))
             ]
-            label = f"mean absolute error against the {reference_name} {where}"
+            label = f"mean absolute error against the {reference_name} {scope}"
             difference = difference_of_means(errors[0], errors[1], CONFIDENCE)
             means = [float(e.mean()) for e in errors]
             return FigureChange(name, label, means[0], means[1], difference, False)
@@ -222,7 +222,7 @@ class Effect:
         verb = "right (data)" if reference_name == "data" else "agreeing with the model"
         difference = difference_of_shares(right[0], right[1], CONFIDENCE)
         shares = [float(r.mean()) for r in right]
-        return FigureChange(name, f"share {verb} {where}", shares[0], shares[1], difference, True)
+        return FigureChange(name, f"share {verb} {scope}", shares[0], shares[1], difference, True)
 
     @cached_property
     def scores(self) -> tuple[FigureChange, ...]:

@@ -188,8 +188,8 @@ def changed_lines(before: RuleSet, after: RuleSet) -> tuple[list[str], list[str]
         for one, other in (texts, texts[::-1])
     )
     if not removed and not added and before != after:  # only the order changed
-        moved = [i for i, (a, b) in enumerate(zip(*texts, strict=False)) if a != b]
-        removed, added = ([f"{t[i][0]}. {t[i][1]}" for i in moved] for t in texts)
+        changed_positions = [i for i, (a, b) in enumerate(zip(*texts, strict=False)) if a != b]
+        removed, added = ([f"{t[i][0]}. {t[i][1]}" for i in changed_positions] for t in texts)
     return removed, added
 
 

@@ -43,19 +43,19 @@ def interval_of(rule: Rule, feature: int) -> Interval:
         If an M-of-N condition counts several intervals of the feature.
     """
     own = [c for c in rule.intervals if c.feature == feature]
-    counted = [
+    intervals = [
         c
         for condition in rule.conditions
         if isinstance(condition, AtLeast)
         for c in condition.conditions
         if isinstance(c, Interval) and c.feature == feature
     ]
-    if not own and len(counted) > 1:
+    if not own and len(intervals) > 1:
         raise ValueError(
             "An M-of-N condition of the rule counts several bounds of this feature, so none of "
             "them can be changed alone. Drop the rule, and add one with the new bounds."
         )
-    return next(iter(own or counted), Interval(feature))
+    return next(iter(own or intervals), Interval(feature))
 
 
 def with_interval(rule: Rule, old: Interval, new: Interval) -> Rule:

@@ -84,16 +84,16 @@ class Price:
 
     def to_text(self) -> str:
         """Describe the price in a sentence."""
-        what = ", ".join(self.constraints.parts())
+        names = ", ".join(self.constraints.parts())
         space = (
             f"any {self.kind} of at most {self.max_rules} rules, {self.score_label} against "
             f"{self.reference} on {self.n_rows} rows"
         )
         if self.rules is None:
-            return f"{what}: no rules that satisfy it were found ({space})."
+            return f"{names}: no rules that satisfy it were found ({space})."
         if self.width <= 1e-9:
-            return f"{what} costs exactly {self.lower:.4f} ({space})."
-        return f"{what} costs between {self.lower:.4f} and {self.upper:.4f} ({space})."
+            return f"{names} costs exactly {self.lower:.4f} ({space})."
+        return f"{names} costs between {self.lower:.4f} and {self.upper:.4f} ({space})."
 
     def __str__(self) -> str:
         return self.to_text()
@@ -288,40 +288,44 @@ class PriceProblem:
     def _further_constraints(self) -> Constraints:
         """Return the constraints that no search space expresses."""
         defaults = Constraints()
-        further = self.constraints.replace(**{name: getattr(defaults, name) for name in _OF_SPACE})
+        constraints = self.constraints.replace(
+            **{name: getattr(defaults, name) for name in _OF_SPACE}
+        )
         groups = self.constraints.together.items()  # of numbers, which thresholds may separate
-        return further.replace(together={f: g for f, g in groups if not isinstance(g[0][0], str)})
+        return constraints.replace(
+            together={f: g for f, g in groups if not isinstance(g[0][0], str)}
+        )
 
     def spaces(self, space: SearchSpace) -> tuple[SearchSpace, SearchSpace]:
         """Return the spaces without and with the constraints; the first contains the second."""
         base = space.cuts_of(self.X)
-        allowed = self._allowed_cuts(base)
-        union = _union_of_cuts(base, allowed)
+        allowed_cuts = self._allowed_cuts(base)
+        union = _union_of_cuts(base, allowed_cuts)
         n_rules = min(self.max_rules, self.constraints.max_rules or self.max_rules)
         return (
             replace(space, cuts=union, max_rules=self.max_rules),
-            SearchSpace(n_rules, space.max_conditions, allowed),
+            SearchSpace(n_rules, space.max_conditions, allowed_cuts),
         )
 
     def _allowed_cuts(self, base: Cuts) -> Cuts:
         thresholds: dict[int, tuple[float, ...]] = {}
         for j, values in base.thresholds.items():
-            allowed = self.constraints.allowed_thresholds(self.names[j])
-            if allowed is None:
+            allowed_thresholds = self.constraints.allowed_thresholds(self.names[j])
+            if allowed_thresholds is None:
                 thresholds[j] = values
                 continue
-            near = {n for c in values for n in allowed.near(c)}
-            if isinstance(allowed, Cutoffs):
-                near |= set(allowed.values)
-            thresholds[j] = tuple(sorted(near))
+            bounds = {n for c in values for n in allowed_thresholds.near(c)}
+            if isinstance(allowed_thresholds, Cutoffs):
+                bounds |= set(allowed_thresholds.values)
+            thresholds[j] = tuple(sorted(bounds))
         categories = dict(base.categories)
         sets = dict(base.category_sets)
         for name, groups in self.constraints.together.items():
             j = self.names.index(name)
             if j in thresholds:
                 continue
-            joined = {value for group in groups for value in group}
-            categories[j] = tuple(v for v in categories.get(j, ()) if v not in joined)
+            grouped_values = {value for group in groups for value in group}
+            categories[j] = tuple(v for v in categories.get(j, ()) if v not in grouped_values)
             undivided = (s for s in sets.get(j, ()) if _separates_none(s, groups))
             sets[j] = (*undivided, *_join_overlapping(groups))
         allowed_cuts = replace(
@@ -535,15 +539,15 @@ class PriceProblem:
     def price(self, free: Certificate, constrained: _Proof) -> Price:
         """Combine both certificates."""
         spec = SCORE_SPECS[free.score]
-        without = _Proof(free).interval(self.kind)
+        unconstrained = _Proof(free).interval(self.kind)
         with_constraints = constrained.interval(self.kind)
-        incumbent = max(without[0], with_constraints[0])
-        bound = min(with_constraints[1], without[1])
-        upper = max(0.0, without[1] - with_constraints[0])
+        incumbent = max(unconstrained[0], with_constraints[0])
+        bound = min(with_constraints[1], unconstrained[1])
+        upper = max(0.0, unconstrained[1] - with_constraints[0])
         return Price(
             min(upper, max(0.0, incumbent - bound)),
             upper,
-            (spec.signed(incumbent), spec.signed(without[1])),
+            (spec.signed(incumbent), spec.signed(unconstrained[1])),
             (spec.signed(with_constraints[0]), spec.signed(bound)),
             constrained.rules(self.kind),
             free.best_rules(self.kind),
@@ -557,11 +561,12 @@ class PriceProblem:
 
 
 def _separates_none(values: Sequence[Any], groups: Sequence[Sequence[Any]]) -> bool:
+    """Return whether each group is completely inside or completely outside of some values."""
     return all(set(group) <= set(values) or not set(group) & set(values) for group in groups)
 
 
 def _join_overlapping(groups: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Return the groups of values, of which those with common values are joined."""
+    """Merge groups that have values in common."""
     joined: list[tuple[Any, ...]] = []
     for group in groups:
         common = [one for one in joined if not set(one).isdisjoint(group)]
@@ -571,7 +576,7 @@ def _join_overlapping(groups: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
 
 
 def _union_of_cuts(one: Cuts, other: Cuts) -> Cuts:
-    """Return the cuts of both."""
+    """Return the union of two sets of cuts."""
 
     def union(a: Any, b: Any) -> dict[int, tuple[Any, ...]]:
         return {j: tuple(dict.fromkeys((*a.get(j, ()), *b.get(j, ())))) for j in sorted({*a, *b})}

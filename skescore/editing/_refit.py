@@ -55,16 +55,16 @@ class Reoptimization:
 
     def to_text(self) -> str:
         """Describe the refit and its distance from the edited rules."""
-        around = (
+        pinned_text = (
             f" around rule{'' if len(self.pinned) == 1 else 's'} {', '.join(map(str, self.pinned))}"
             if self.pinned
             else ""
         )
         if not self.is_better:
-            return f"Refit{around}: no better rules were found, so the edited rules stay."
+            return f"Refit{pinned_text}: no better rules were found, so the edited rules stay."
         figure = self.effect.figures[0]
         return (
-            f"Refit{around}: the edited rules were {abs(self.distance):.4g} "
+            f"Refit{pinned_text}: the edited rules were {abs(self.distance):.4g} "
             f"{'worse' if self.distance >= 0 else 'better'} than the refitted ones "
             f"({figure.label}).\n{self.effect.to_text()}"
         )
@@ -163,15 +163,17 @@ def refit(
         leaves = [replace(leaf, statistics=None) for leaf in best]
     if not kept_rules:
         return rules.replace(rules=leaves, ordered=False, disjoint=True)
-    order = _order(rules, leaves, sorted(pinned), table, labels)
+    order = _place_pinned(rules, leaves, sorted(pinned), table, labels)
     return rules.replace(rules=order, ordered=True, disjoint=False)
 
 
-def _for_classes(constraints: Constraints, rules: RuleSet, observed: set[Any]) -> Constraints:
+def _for_classes(
+    constraints: Constraints, rules: RuleSet, observed_classes: set[Any]
+) -> Constraints:
     """Return constraints for rows with some classes of the rules, in the order of the rules."""
     order = constraints.ranked_classes(rules) if constraints.monotone else constraints.class_order
-    ranked = [label for label in order or () if label in observed]
-    names = {str(label) for label in rules.classes or () if label in observed}
+    ranked = [label for label in order or () if label in observed_classes]
+    names = {str(label) for label in rules.classes or () if label in observed_classes}
     limits = {}
     for name in ("max_conditions", "max_features", "max_rules_per_class"):
         limit = getattr(constraints, name)
@@ -202,7 +204,7 @@ def _best_tree(
     return problem.best_rules(SearchSpace(), limits or SolverLimits(max_work=5.0))
 
 
-def _order(
+def _place_pinned(
     rules: RuleSet,
     leaves: list[Rule],
     pinned: Sequence[int],
@@ -211,7 +213,7 @@ def _order(
 ) -> list[Rule]:
     """Place pinned rules at their positions, and the least harmful leaves before them."""
     kept_rules = [rules[i] for i in pinned]
-    costs = _harm(rules, leaves, kept_rules, table, labels)
+    costs = _added_costs(rules, leaves, kept_rules, table, labels)
     queue = [leaves[i] for i in np.argsort(costs, kind="stable").tolist()]
     result: list[Rule] = []
     for index, rule in zip(pinned, kept_rules, strict=True):
@@ -221,7 +223,7 @@ def _order(
     return result + [leaf for leaf in leaves if leaf in queue]
 
 
-def _harm(
+def _added_costs(
     rules: RuleSet,
     leaves: list[Rule],
     kept_rules: list[Rule],
@@ -230,15 +232,15 @@ def _harm(
 ) -> np.ndarray:
     """Return how much worse each leaf predicts the rows of pinned rules than the pinned rules."""
     base = rules.replace(rules=kept_rules, ordered=True, disjoint=False)
-    of_pinned = base.replace(fallback=None).covers(table)
+    is_pinned = base.replace(fallback=None).covers(table)
     pinned_cost = _costs(predict_rows(base, table)[0], labels)
-    harm = []
+    added_costs = []
     for leaf in leaves:
         alone = rules.replace(rules=[leaf], ordered=True, disjoint=False)
-        covered = alone.replace(fallback=None).covers(table) & of_pinned
+        covered = alone.replace(fallback=None).covers(table) & is_pinned
         cost = _costs(predict_rows(alone, table)[0], labels)
-        harm.append(float((cost - pinned_cost)[covered].sum()))
-    return np.array(harm)
+        added_costs.append(float((cost - pinned_cost)[covered].sum()))
+    return np.array(added_costs)
 
 
 def _costs(predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:

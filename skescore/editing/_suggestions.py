@@ -128,7 +128,7 @@ def suggest(
         return []
     suggestions: dict[str, Suggestion] = {}
     for edit in search.candidates(pinned):
-        suggestion = search.judge(edit, lost, share, [after[i] for i in pinned])
+        suggestion = search.evaluate(edit, lost, share, [after[i] for i in pinned])
         if suggestion is not None:
             suggestions.setdefault(suggestion.text, suggestion)
     ordered = sorted(suggestions.values(), key=Suggestion.sort_key)
@@ -176,8 +176,8 @@ class _SuggestionSearch:
     def _costs(self, predictions: np.ndarray) -> np.ndarray:
         if self.rules.task == "regression":
             numbers = self.labels.astype(float)
-            stand_in = np.where(np.isnan(predictions), numbers.mean(), predictions)
-            return np.abs(stand_in.astype(float) - numbers)
+            filled = np.where(np.isnan(predictions), numbers.mean(), predictions)
+            return np.abs(filled.astype(float) - numbers)
         pairs = zip(predictions, self.labels.tolist(), strict=True)
         return np.array([a != b for a, b in pairs], dtype=float)
 
@@ -193,16 +193,16 @@ class _SuggestionSearch:
         except ValueError:  # undecidable
             return 0
 
-    def judge(
+    def evaluate(
         self, edit: Mapping[str, Any], lost: float, share: float, pinned: Sequence[Rule]
     ) -> Suggestion | None:
-        """Measure an edit; None if it restores too little, or violates a constraint or `pinned`."""
+        """Evaluate an edit; None if it restores too little or violates a constraint or `pinned`."""
         try:
             edited = apply_edit(self.rules, edit)
         except ValueError:
             return None
-        parts = [(rule.conditions, rule.output) for rule in edited]
-        if not all((rule.conditions, rule.output) in parts for rule in pinned):
+        edited_rules = [(rule.conditions, rule.output) for rule in edited]
+        if not all((rule.conditions, rule.output) in edited_rules for rule in pinned):
             return None  # a bound that rules share has moved
         predictions, has_prediction = predict_rows(edited, self.table)
         if (self.has_prediction & ~has_prediction).any():
@@ -259,8 +259,8 @@ class _SuggestionSearch:
             if len(values) > _N_POSITIONS:
                 quantiles = np.linspace(0, 1, _N_POSITIONS)
                 values = np.unique(np.quantile(values, quantiles, method="nearest"))
-            further = self.positions.get(condition.feature, set())
-            values = np.unique([*values.tolist(), *further])
+            earlier_bounds = self.positions.get(condition.feature, set())
+            values = np.unique([*values.tolist(), *earlier_bounds])
             for side in ("lower", "upper"):
                 if not math.isfinite(getattr(condition, side)):
                     continue
@@ -287,8 +287,8 @@ class _SuggestionSearch:
             wrong = np.array([value != label for value in self.labels.tolist()], dtype=float)
             gains = (holds * (self.costs - wrong)) @ holds.T
             order = np.argsort(-gains, axis=None, kind="stable")[: 2 * _N_NEW_RULES]
-            for flat in order.tolist():
-                i, j = divmod(flat, len(tests))
+            for flat_index in order.tolist():
+                i, j = divmod(flat_index, len(tests))
                 if i > j or gains[i, j] <= 0:
                     continue
                 try:

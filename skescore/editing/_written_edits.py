@@ -120,10 +120,10 @@ class WrittenEdits:
         number = int(text)
         if number not in self._numbers:
             n_rules = max((n for n in self._numbers if n is not None), default=0)
-            known = number <= n_rules
+            exists = number <= n_rules
             raise ValueError(
                 f"Rule {number} was dropped or merged by an earlier edit."
-                if known
+                if exists
                 else f"There is no rule {number}; the last one is {n_rules}."
             )
         return self._numbers.index(number) + 1
@@ -202,13 +202,13 @@ class WrittenEdits:
         return {"action": "add", "rule": rule, **number}
 
     def _comparison(self, text: str, rules: RuleSet) -> tuple[int, str, str, str]:
-        number, dot, rest = text.partition(".")
+        number, dot, comparison = text.partition(".")
         if not dot:
             raise ValueError(
                 "write NUMBER.FEATURE<=BOUND, NUMBER.FEATURE=VALUE|VALUE, NUMBER=CLASS or "
                 "otherwise=CLASS."
             )
-        feature, operator, value = split_comparison(rest, rules.feature_names)
+        feature, operator, value = split_comparison(comparison, rules.feature_names)
         return self._touch(number), feature, operator, value
 
 
@@ -235,10 +235,10 @@ def split_comparison(text: str, names: Sequence[str]) -> tuple[str, str, str]:
     for name in sorted(names, key=len, reverse=True):
         if not text.startswith(name):
             continue
-        rest = text[len(name) :].strip()
+        comparison = text[len(name) :].strip()
         for operator in _OPERATORS:
-            if rest.startswith(operator):
-                return name, operator, rest[len(operator) :].strip()
+            if comparison.startswith(operator):
+                return name, operator, comparison[len(operator) :].strip()
     written = re.split("|".join(_OPERATORS), text)[0].strip()
     if written in names:
         raise ValueError(f"{text!r} lacks a comparison: {', '.join(_OPERATORS)}.")
@@ -290,10 +290,12 @@ def _values(text: str, rules: RuleSet, feature: str) -> list[Any]:
     ValueError
         If the domain lists the values of the feature, and neither it nor a rule has a value.
     """
-    known = _known_values(rules, feature)
+    known_values = _known_values(rules, feature)
     # A domain without values of the feature contains numbers.
-    are_numbers = bool(known or rules.domain) and not any(isinstance(v, str) for v in known)
-    by_text = {str(value): value for value in known}
+    are_numbers = bool(known_values or rules.domain) and not any(
+        isinstance(v, str) for v in known_values
+    )
+    by_text = {str(value): value for value in known_values}
     values = []
     is_listed = rules.domain and rules.domain.values_of(rules.feature_names.index(feature))
     for part in [text] if text in by_text and "|" not in text else _parts(text):
@@ -302,7 +304,7 @@ def _values(text: str, rules: RuleSet, feature: str) -> list[Any]:
         if name not in by_text and are_numbers:
             value = _number(name)
             value = int(value) if value.is_integer() else value
-        if is_listed and value not in known:
+        if is_listed and value not in known_values:
             raise ValueError(f"{feature} has no value {value!r}. {did_you_mean(name, by_text)}")
         values.append(value)
     return values

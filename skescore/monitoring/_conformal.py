@@ -130,9 +130,9 @@ class CalibratedRules:
         rule = _groups(ruleset, table)
         n_rows = np.bincount(rule, minlength=len(ruleset) + 1)
         if ruleset.classes is None:
-            needed = _needed_half_widths(predict_all_rows(ruleset, table), labels)
+            half_widths = _needed_half_widths(predict_all_rows(ruleset, table), labels)
             widths = tuple(
-                _bound(needed[rule == k], level) if _predicts(ruleset, k) else math.inf
+                _bound(half_widths[rule == k], level) if _predicts(ruleset, k) else math.inf
                 for k in range(len(ruleset) + 1)
             )
             return cls(ruleset, level, tuple(n_rows.tolist()), None, widths)

@@ -239,10 +239,10 @@ class RateMonitors:
         before = np.where(
             self._n_prior[active] < 0, 1.0, remaining_prior(np.maximum(self._n_prior[active], 0))
         )
-        now = remaining_prior(self.n_rows[active])
+        prior = remaining_prior(self.n_rows[active])
         self._n_prior[active] = self.n_rows[active]
         gains = x * self._if_event[active] + (n - x) * self._if_none[active]
-        sums = self._sums[active] + (before - now)[:, np.newaxis, np.newaxis]
+        sums = self._sums[active] + (before - prior)[:, np.newaxis, np.newaxis]
         sums *= np.exp(np.minimum(gains, _MAX_LOG))
         self._sums[active] = np.minimum(sums, _MAX_SUM) * _ROUND_DOWN
         self._horizon_test.update(active, events[active], trials[active])

@@ -227,7 +227,7 @@ def estimate_change(
     block = int(first_blocks[start])
     prior = 1.0 / ((block + 1) * (block + 2))
     lower, upper = rate_confidence_sequence(x, n, (1.0 - level) * prior)
-    wide = rate_confidence_sequence(x, n, (1.0 - level) / 2 * prior)
+    intervals = rate_confidence_sequence(x, n, (1.0 - level) / 2 * prior)
     low, high = rate_interval(*baseline, level=(1.0 + level) / 2)
     return ChangeEstimate(
         start,
@@ -235,7 +235,7 @@ def estimate_change(
         int(plausible[-1]),
         x / n if n else math.nan,
         (lower, upper),
-        (wide[0] - float(high), wide[1] - float(low)),
+        (intervals[0] - float(high), intervals[1] - float(low)),
     )
 
 

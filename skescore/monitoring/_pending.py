@@ -98,24 +98,30 @@ class PendingRows:
         """Return the rows with these keys, and mark them as labeled by this update."""
         by_key = dict(zip(keys, labels, strict=True))
         result = PendingLabels([], [], [], [], 0)
-        unique = list(by_key)
+        distinct_keys = list(by_key)
         with closing(self._connect()) as connection, connection:
-            for start in range(0, len(unique), _QUERY_KEYS):
-                part = unique[start : start + _QUERY_KEYS]
-                marks = ", ".join("?" * len(part))
+            for start in range(0, len(distinct_keys), _QUERY_KEYS):
+                key_batch = distinct_keys[start : start + _QUERY_KEYS]
+                marks = ", ".join("?" * len(key_batch))
                 for key, rule, predicted, block in connection.execute(
-                    f"SELECT key, rule, predicted, block FROM pending WHERE key IN ({marks})", part
+                    f"SELECT key, rule, predicted, block FROM pending WHERE key IN ({marks})",
+                    key_batch,
                 ).fetchall():
                     result.rules.append(rule)
                     result.predicted.append(json.loads(predicted))
                     result.blocks.append(block)
                     result.labels.append(by_key[key])
                 connection.execute(
-                    f"UPDATE pending SET labeled = ? WHERE key IN ({marks})", (self._update, *part)
+                    f"UPDATE pending SET labeled = ? WHERE key IN ({marks})",
+                    (self._update, *key_batch),
                 )
         n_matched = len(result.rules)
         return PendingLabels(
-            result.rules, result.predicted, result.blocks, result.labels, len(unique) - n_matched
+            result.rules,
+            result.predicted,
+            result.blocks,
+            result.labels,
+            len(distinct_keys) - n_matched,
         )
 
     @property

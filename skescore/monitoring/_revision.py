@@ -217,12 +217,12 @@ def _finite(value: float) -> float | None:
 def _describe(change: RuleChange) -> str:
     """Describe a change without the name of its rule."""
     low, high = change.rate_interval
-    where = f"batch {change.since['batch']}"
+    start = f"batch {change.since['batch']}"
     if change.since["batch"] == _NEW_ROWS:
-        where = f"row {change.since['row']} of the new rows"
+        start = f"row {change.since['row']} of the new rows"
     return (
         f"{change.kind} {change.baseline_rate:.3g} -> {change.rate:.3g} [{low:.3g}, {high:.3g}] "
-        f"since {where}, false alarm probability at most {change.false_alarm_probability:.2g}"
+        f"since {start}, false alarm probability at most {change.false_alarm_probability:.2g}"
     )
 
 

@@ -34,7 +34,7 @@ __all__ = ["decision_boundaries", "decision_boundary"]
 #: Largest number of values in memory at a time.
 _BATCH_NUMBERS = 2_000_000
 #: Number of pixels along each axis for determining which classes are visible in a slice.
-_COARSE = 24
+_COARSE_RESOLUTION = 24
 #: Largest number of fixed features that are listed with their values.
 _MAX_LISTED = 3
 
@@ -63,17 +63,17 @@ def rows_of_plane(
 
     The lowest line of pixels comes first.
     """
-    at = [side.at(side.centers(resolution)) for side in sides]
-    x, y = np.tile(at[0], len(at[1])), np.repeat(at[1], len(at[0]))
+    positions = [side.at(side.centers(resolution)) for side in sides]
+    x, y = np.tile(positions[0], len(positions[1])), np.repeat(positions[1], len(positions[0]))
     size = max(1000, _BATCH_NUMBERS // max(1, len(names)))
-    chosen = {sides[0].feature: x, sides[1].feature: y}
+    plane_columns = {sides[0].feature: x, sides[1].feature: y}
 
     def batches() -> Iterator[Any]:
         for start in range(0, len(x), size):
             rows = slice(start, min(start + size, len(x)))
             n = rows.stop - start
             columns = [
-                chosen[j][rows] if j in chosen else _repeated(fixed[j], n)
+                plane_columns[j][rows] if j in plane_columns else _repeated(fixed[j], n)
                 for j in range(len(names))
             ]
             yield _container(X, columns, names)
@@ -86,10 +86,10 @@ def predictions_of(
 ) -> Predictions:
     """Return the predictions of a model for all pixels, and a mask of covered pixels."""
     predictor = model
-    silent = False
+    is_silent = False
     if isinstance(model, RuleSet) and model.fallback is None and len(model):
         # `predict` requires an output for uncovered rows, which is not drawn.
-        predictor, silent = model.with_arbitrary_fallback(), True
+        predictor, is_silent = model.with_arbitrary_fallback(), True
     predict = predictor.predict if hasattr(predictor, "predict") else predictor
     values, covered = [], []
     for rows in batches():
@@ -102,12 +102,12 @@ def predictions_of(
         values.append(y_pred)
         n = len(rows)
         covered.append(np.ones(n, bool) if rules_known is None else rules_known.covers(rows))
-    joined = np.concatenate(values)
+    predictions = np.concatenate(values)
     covered_mask = np.concatenate(covered)
-    defined_mask = covered_mask.copy() if silent else np.ones(len(covered_mask), bool)
-    if joined.dtype.kind == "f":
-        defined_mask &= ~np.isnan(joined)  # the rule set abstains
-    return Predictions(joined, covered_mask, defined_mask)
+    defined_mask = covered_mask.copy() if is_silent else np.ones(len(covered_mask), bool)
+    if predictions.dtype.kind == "f":
+        defined_mask &= ~np.isnan(predictions)  # the rule set abstains
+    return Predictions(predictions, covered_mask, defined_mask)
 
 
 def _fixed_values(
@@ -161,7 +161,7 @@ def _choose_slice(
     labels = list(dict.fromkeys(predicted.tolist()))
 
     def count_labels(fixed: list[Any]) -> int:
-        rows = rows_of_plane(X, names, sides, fixed, _COARSE)
+        rows = rows_of_plane(X, names, sides, fixed, _COARSE_RESOLUTION)
         return len(predictions_of(first, rows, rules_known=ruleset).labels())
 
     best, most_labels, origin = medians, count_labels(medians), "medians"
@@ -179,9 +179,9 @@ def _slice_text(
     fixed: Sequence[Any], origin: str, names: Sequence[str], sides: Any, rulesets: Any, width: int
 ) -> str:
     """Return a text on the fixed values, in descending order of the numbers of conditions."""
-    drawn = {side.feature for side in sides}
+    plane_features = {side.feature for side in sides}
     counts = sum((feature_counts(rules) for rules in rulesets), np.zeros(len(names)))
-    order = [int(j) for j in np.argsort(-counts, kind="stable") if int(j) not in drawn]
+    order = [int(j) for j in np.argsort(-counts, kind="stable") if int(j) not in plane_features]
     value_texts = [
         f"{shorten(names[j], 22)} = {_value_text(fixed[j])}" for j in order[:_MAX_LISTED]
     ]
@@ -356,41 +356,43 @@ def decision_boundaries(
     >>> axes = decision_boundaries(extractor, X, y)  # doctest: +SKIP
     >>> axes[0].figure.savefig("boundaries.png")  # doctest: +SKIP
     """
-    by_name = _name_models(models)
+    named_models = _name_models(models)
     check_integer("resolution", resolution, 2)
-    rulesets = [rules for model in by_name.values() if (rules := _rules_of(model)) is not None]
+    rulesets = [rules for model in named_models.values() if (rules := _rules_of(model)) is not None]
     names = _feature_names(X, rulesets)
     table = RowTable(X, names)
     if not len(table):
         raise ValueError("X must hold at least one row to find ranges, got 0 rows.")
     pair = two_features(features, names, [r for r in rulesets if r.feature_names == names])
     sides = [side_of(feature, names, table=table) for feature in pair]
-    tasks = {_is_regression(model) for model in by_name.values()}
+    tasks = {_is_regression(model) for model in named_models.values()}
     if len(tasks) > 1:
         raise ValueError(
-            f"models must be all classifiers or all regressors, got {list(by_name)}. Draw "
+            f"models must be all classifiers or all regressors, got {list(named_models)}. Draw "
             "classifiers and regressors separately."
         )
-    fixed, origin = _choose_slice(by_name, X, table, names, (sides[0], sides[1]), fixed_values)
+    fixed, origin = _choose_slice(named_models, X, table, names, (sides[0], sides[1]), fixed_values)
     rows = rows_of_plane(X, names, (sides[0], sides[1]), fixed, resolution)
     predictions_by_model = [
-        predictions_of(model, rows, rules_known=_rules_of(model)) for model in by_name.values()
+        predictions_of(model, rows, rules_known=_rules_of(model)) for model in named_models.values()
     ]
     truth = _checked_truth(y, len(table))
-    all_axes = _axes_for(axes, len(by_name))
+    all_axes = _axes_for(axes, len(named_models))
     shape = (len(sides[1].centers(resolution)), len(sides[0].centers(resolution)))
     centers = [side.centers(resolution) for side in sides]
     positions = [side.scattered(table.column(side.feature), k) for k, side in enumerate(sides)]
-    paint = (_Numbers if tasks == {True} else _Classes)(by_name, predictions_by_model, truth)
+    paint = (_NumberPainter if tasks == {True} else _LabelPainter)(
+        named_models, predictions_by_model, truth
+    )
     for (name, _), predictions, ax in zip(
-        by_name.items(), predictions_by_model, all_axes, strict=True
+        named_models.items(), predictions_by_model, all_axes, strict=True
     ):
         paint.panel(ax, centers, predictions, shape)
         if truth is not None:
             draw_rows(ax, positions[0], positions[1], truth, labels=paint.labels, norm=paint.norm)
-        _hatch(ax, centers, ~predictions.covered.reshape(shape))
-        sides[0].dress(ax.xaxis)
-        sides[1].dress(ax.yaxis)
+        _draw_hatches(ax, centers, ~predictions.covered.reshape(shape))
+        sides[0].label_axis(ax.xaxis)
+        sides[1].label_axis(ax.yaxis)
         ax.set_xlim(sides[0].low, sides[0].high)
         ax.set_ylim(sides[1].low, sides[1].high)
         if axes is None:
@@ -420,7 +422,7 @@ def decision_boundaries(
     return all_axes
 
 
-class _Classes:
+class _LabelPainter:
     """Painter of predicted labels."""
 
     norm = None
@@ -436,8 +438,10 @@ class _Classes:
                 labels[python_value(label)] = None
         true_labels = [] if truth is None else [python_value(v) for v in truth.tolist()]
         self.labels = sorted({*labels, *true_labels}, key=label_order)
-        drawn = {python_value(v) for predictions in all_predictions for v in predictions.labels()}
-        self._unseen = ", ".join(shorten(v, 16) for v in self.labels if v not in drawn)
+        visible_labels = {
+            python_value(v) for predictions in all_predictions for v in predictions.labels()
+        }
+        self._unseen = ", ".join(shorten(v, 16) for v in self.labels if v not in visible_labels)
         self._code = {label: code for code, label in enumerate(self.labels)}
         self.colors = colors_of(len(self.labels))
         self._markers = markers_of(len(self.labels))
@@ -486,7 +490,7 @@ class _Classes:
         legend_beside(axes[-1], None, handles)
 
 
-class _Numbers:
+class _NumberPainter:
     """Painter of predicted numbers."""
 
     labels = None
@@ -500,9 +504,9 @@ class _Numbers:
         ]
         if truth is not None:
             values.append(truth.astype(float))
-        everything = np.concatenate(values)
-        everything = everything[np.isfinite(everything)]
-        ends = (everything.min(), everything.max()) if len(everything) else (0.0, 1.0)
+        numbers = np.concatenate(values)
+        numbers = numbers[np.isfinite(numbers)]
+        ends = (numbers.min(), numbers.max()) if len(numbers) else (0.0, 1.0)
         self.norm = matplotlib_module("colors").Normalize(float(ends[0]), float(ends[1]))
         self._image: Any = None
 
@@ -521,7 +525,7 @@ class _Numbers:
         axes[-1].figure.colorbar(self._image, ax=list(axes), label=label)
 
 
-def _hatch(ax: Any, centers: Any, mask: np.ndarray) -> None:
+def _draw_hatches(ax: Any, centers: Any, mask: np.ndarray) -> None:
     if not mask.any():
         return
     if mask.all():  # there is no boundary line
@@ -539,20 +543,20 @@ def _name_models(models: Any) -> dict[str, Any]:
     if hasattr(extractor, "rules_") and hasattr(extractor, "estimator_"):
         return {"black box": extractor.estimator_, "rules": extractor}
     if isinstance(models, Mapping):
-        by_name = {str(name): model for name, model in models.items()}
+        named_models = {str(name): model for name, model in models.items()}
     elif isinstance(models, (Sequence, np.ndarray)) and not isinstance(models, (RuleSet, Pipeline)):
-        by_name = {f"{i}. {type(model).__name__}": model for i, model in enumerate(models, 1)}
+        named_models = {f"{i}. {type(model).__name__}": model for i, model in enumerate(models, 1)}
     else:
-        by_name = {type(models).__name__: models}
-    if not by_name:
+        named_models = {type(models).__name__: models}
+    if not named_models:
         raise ValueError("models must hold at least one model, got none.")
-    for name, model in by_name.items():
+    for name, model in named_models.items():
         if not (hasattr(model, "predict") or callable(model)) or isinstance(model, type):
             raise TypeError(
                 f"models must have a method predict or be functions of rows, got {model!r} for "
                 f"{name!r}."
             )
-    return by_name
+    return named_models
 
 
 def _rules_of(model: Any) -> RuleSet | None:

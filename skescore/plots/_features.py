@@ -60,22 +60,22 @@ class Side:
         intervals = [(-np.inf, np.inf)]
         for condition in conditions:
             if isinstance(condition, Interval) and condition.feature == self.feature:
-                parts = [(condition.lower, condition.upper)]
+                condition_intervals = [(condition.lower, condition.upper)]
             elif isinstance(condition, Missing) and condition.feature == self.feature:
-                parts = intervals if condition.negated else []
+                condition_intervals = intervals if condition.negated else []
             elif isinstance(condition, OneOf) and condition.feature == self.feature:
                 is_listed = [v in condition.values for v in self.values or ()]
-                chosen = np.array(is_listed, dtype=bool) != condition.negated
-                edges = np.flatnonzero(np.diff(np.r_[False, chosen, False]))
-                parts = [(a - 0.5, b - 0.5) for a, b in edges.reshape(-1, 2).tolist()]
+                is_accepted = np.array(is_listed, dtype=bool) != condition.negated
+                edges = np.flatnonzero(np.diff(np.r_[False, is_accepted, False]))
+                condition_intervals = [(a - 0.5, b - 0.5) for a, b in edges.reshape(-1, 2).tolist()]
             else:
                 continue
-            pairs = [(max(a, c), min(b, d)) for a, b in intervals for c, d in parts]
+            pairs = [(max(a, c), min(b, d)) for a, b in intervals for c, d in condition_intervals]
             # A closed interval may be a point, but categories do not share one.
-            intervals = [(a, b) for a, b in pairs if a < b or (a, b) in parts]
+            intervals = [(a, b) for a, b in pairs if a < b or (a, b) in condition_intervals]
         return intervals
 
-    def dress(self, axis: Any) -> None:
+    def label_axis(self, axis: Any) -> None:
         """Label a matplotlib axis with the name and values of the feature."""
         axis.set_label_text(shorten(self.name, 40))
         if self.values is not None:
@@ -89,8 +89,8 @@ def feature_index(feature: Any, names: Sequence[str]) -> int:
     if isinstance(feature, str):
         if feature in names:
             return list(names).index(feature)
-        few = names if len(names) <= 40 else list(names)[:40]
-        raise ValueError(f"There is no feature {feature!r}. {did_you_mean(feature, few)}")
+        shown_names = names if len(names) <= 40 else list(names)[:40]
+        raise ValueError(f"There is no feature {feature!r}. {did_you_mean(feature, shown_names)}")
     is_whole = isinstance(feature, (int, np.integer)) and not isinstance(feature, bool)
     if is_whole and 0 <= feature < len(names):
         return int(feature)
@@ -168,15 +168,15 @@ def side_of(
             ends += [float(numbers.min()), float(numbers.max())] if len(numbers) else []
     name = str(names[feature])
     if is_category:
-        ordered = tuple(sorted(categories, key=label_order))
-        return Side(feature, name, -0.5, max(len(ordered), 1) - 0.5, ordered)
+        sorted_categories = tuple(sorted(categories, key=label_order))
+        return Side(feature, name, -0.5, max(len(sorted_categories), 1) - 0.5, sorted_categories)
     if not ends:
         ends = [bound for bound in bounds if np.isfinite(bound)]
         margin = 0.25 if ends else margin
         ends = ends or [0.0, 1.0]
     low, high = min(ends), max(ends)
-    extra = margin * (high - low) if high > low else 0.5 * max(1.0, abs(low))
-    return Side(feature, name, low - extra, high + extra)
+    padding = margin * (high - low) if high > low else 0.5 * max(1.0, abs(low))
+    return Side(feature, name, low - padding, high + padding)
 
 
 def has_further_conditions(rule: Rule, features: Sequence[int], *, missing: bool = False) -> bool:

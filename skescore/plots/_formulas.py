@@ -101,18 +101,18 @@ def fire_curves(
     )
     lines = []
     for weight in weights:
-        at = sizes_with_steps(low, high, weight) if of_rules else np.linspace(low, high, 200)
+        x_values = sizes_with_steps(low, high, weight) if of_rules else np.linspace(low, high, 200)
         for value in values:
-            pair = (value, at) if of_rules else (at, value)
-            lines.append((weight, value, at, np.asarray(fire_score(*pair, psi=weight))))
+            arguments = (value, x_values) if of_rules else (x_values, value)
+            lines.append((weight, value, x_values, np.asarray(fire_score(*arguments, psi=weight))))
     ax = axes_or_new(ax)
-    for i, ((weight, value, at, score), color) in enumerate(
+    for i, ((weight, value, x_values, score), color) in enumerate(
         zip(lines, colors_of(len(lines)), strict=True)
     ):
         parts = [f"ψ = {number(weight)}"] if len(weights) > 1 or len(lines) == 1 else []
         if len(values) > 1 or len(lines) == 1:
             parts.append(f"{'p' if of_rules else 'r'} = {number(value)}")
-        ax.plot(at, score, color=color, linestyle=LINE_STYLES[i % 4], label=", ".join(parts))
+        ax.plot(x_values, score, color=color, linestyle=LINE_STYLES[i % 4], label=", ".join(parts))
     ax.set_xlim(low, high)
     ax.set_ylim(bottom=0.0)
     ax.set_xlabel("readability loss r (number of rules)" if of_rules else "predictive loss p")
@@ -182,39 +182,39 @@ def ice_part_curves(
     """
     check_choice("part", part, ("performance", "readability"))
     check_choice("derivative", derivative, (0, 1, 2))
-    checked = checked_weights("weights", weights)
+    checked_values = checked_weights("weights", weights)
     is_performance = part == "performance"
-    name, at_name, sign = ("P", "p", "φ") if is_performance else ("R", "r", "ρ")
+    name, x_name, sign = ("P", "p", "φ") if is_performance else ("R", "r", "ρ")
     low, high = (
         checked_range("over", over, 0.0, 1.0, at_most=1.0)
         if is_performance
         else checked_range("over", over, 1.0, 50.0, at_least=1e-9)
     )
-    at = np.linspace(low, high, 400)
+    x_values = np.linspace(low, high, 400)
     curves = []
-    for weight in checked:
+    for weight in checked_values:
         if is_performance:
-            value, slope = np.asarray(ice_performance(at, phi=weight)), 5.0 * weight
+            value, slope = np.asarray(ice_performance(x_values, phi=weight)), 5.0 * weight
         else:
-            value, slope = np.asarray(ice_readability(at, rho=weight)), -0.3 * weight
+            value, slope = np.asarray(ice_readability(x_values, rho=weight)), -0.3 * weight
         if derivative == 1:
             value = slope * value * (1.0 - value)
         elif derivative == 2:
             value = slope**2 * value * (1.0 - value) * (1.0 - 2.0 * value)
         curves.append(value)
     ax = axes_or_new(ax)
-    for i, (weight, curve) in enumerate(zip(checked, curves, strict=True)):
+    for i, (weight, curve) in enumerate(zip(checked_values, curves, strict=True)):
         ax.plot(
-            at,
+            x_values,
             curve,
-            color=colors_of(len(checked))[i],
+            color=colors_of(len(checked_values))[i],
             linestyle=LINE_STYLES[i % 4],
             label=f"{sign} = {number(weight)}",
         )
     symbol = {
-        0: f"{name}({at_name}, {sign})",
-        1: f"∂{name}/∂{at_name}",
-        2: f"∂²{name}/∂{at_name}²",
+        0: f"{name}({x_name}, {sign})",
+        1: f"∂{name}/∂{x_name}",
+        2: f"∂²{name}/∂{x_name}²",
     }[derivative]
     ax.set_xlim(low, high)
     ax.set_xlabel("predictive performance p" if is_performance else "size r (number of rules)")
@@ -656,7 +656,7 @@ def ice_surface(
     ax = axes_or_new(ax)
     scale = {"cmap": SEQUENTIAL, "vmin": 0.0, "vmax": 1.0}
     if is_3d(ax):
-        mappable = _stack(ax, performances, sizes, layers, grids)
+        mappable = _draw_layers(ax, performances, sizes, layers, grids)
         ax.set_zlim(0.0, 1.0)
         ax.set_zlabel("completeness c")
         positions: tuple[Any, ...] = () if table is None else (p, r, share)
@@ -670,7 +670,7 @@ def ice_surface(
         ax.clabel(lines, fmt=number, fontsize="x-small")
         positions = () if table is None else (p, r)
     if table is not None:
-        _scored_points(ax, table, positions, point_scores, scale)
+        _draw_scored_points(ax, table, positions, point_scores, scale)
     if colorbar:
         ax.figure.colorbar(
             mappable,
@@ -684,8 +684,8 @@ def ice_surface(
     ax.set_xlim(low_p, high_p)
     ax.set_ylim(low_r, high_r)
     whole_ticks(ax.yaxis)
-    at = "" if is_3d(ax) else f", c = {number(float(layers[0]))}"
-    ax.set_title(f"ICE with φ = {number(phi)}, ρ = {number(rho)}{at}")
+    layer_text = "" if is_3d(ax) else f", c = {number(float(layers[0]))}"
+    ax.set_title(f"ICE with φ = {number(phi)}, ρ = {number(rho)}{layer_text}")
     return ax
 
 
@@ -785,7 +785,7 @@ def _layers(completeness: Any, ax: Any) -> np.ndarray:
     return layers
 
 
-def _stack(
+def _draw_layers(
     ax: Any, performances: np.ndarray, sizes: np.ndarray, layers: np.ndarray, grids: list[Any]
 ) -> Any:
     cm, colors = matplotlib_module("cm"), matplotlib_module("colors")
@@ -808,15 +808,15 @@ def _stack(
     return mappable
 
 
-def _scored_points(
+def _draw_scored_points(
     ax: Any, table: Any, positions: Any, point_scores: Any, scale: dict[str, Any]
 ) -> None:
     """Draw points in the colors of their scores, with a marker for each extractor."""
     if is_3d(ax):
         points_above(ax)
-    crowd = len(table) > 60
+    is_crowded = len(table) > 60
     halo = matplotlib_module("patheffects").withStroke(
-        linewidth=1.2 if crowd else 2.5, foreground="white"
+        linewidth=1.2 if is_crowded else 2.5, foreground="white"
     )
     groups = groups_of(table)
     names = list(dict.fromkeys(groups.tolist()))
@@ -826,9 +826,9 @@ def _scored_points(
             *(values[members] for values in positions),
             c=point_scores[members],
             marker=marker,
-            s=16 if crowd else 60,
+            s=16 if is_crowded else 60,
             edgecolors="black",
-            linewidths=0.4 if crowd else 1.0,
+            linewidths=0.4 if is_crowded else 1.0,
             label=shorten(name, 40),
             zorder=4,
             path_effects=[halo],

@@ -133,7 +133,7 @@ def output_number(rule: Rule, ruleset: RuleSet) -> float:
     return float(total)
 
 
-_RASTER = 120
+_RASTER_SIZE = 120
 #: Smallest distance in pixels between the number of a rule and the edges of its box.
 _MIN_EDGE_DISTANCE = 2.5
 
@@ -192,21 +192,23 @@ def rule_boxes(
     table = None if X is None else RowTable(X, ruleset.feature_names)
     names = ruleset.feature_names
     if len(names) == 1 and features is None:
-        return _strips(ruleset, table, y, legend, ax)
+        return _draw_strips(ruleset, table, y, legend, ax)
     pair = two_features(features, names, [ruleset])
     sides = [side_of(feature, names, ruleset=ruleset, table=table) for feature in pair]
     palette = Palette(ruleset, y)
     ax = axes_or_new(ax)
-    _draw(ax, ruleset, sides, palette)
+    _draw_boxes(ax, ruleset, sides, palette)
     if table is not None:
-        at = [side.scattered(table.column(side.feature), k) for k, side in enumerate(sides)]
-        palette.points(ax, at[0], at[1], y)
-    sides[1].dress(ax.yaxis)
+        coordinates = [
+            side.scattered(table.column(side.feature), k) for k, side in enumerate(sides)
+        ]
+        palette.points(ax, coordinates[0], coordinates[1], y)
+    sides[1].label_axis(ax.yaxis)
     _finish(ax, sides, ruleset, palette, legend)
     return ax
 
 
-def _strips(ruleset: RuleSet, table: RowTable | None, y: Any, legend: bool, ax: Any) -> Any:
+def _draw_strips(ruleset: RuleSet, table: RowTable | None, y: Any, legend: bool, ax: Any) -> Any:
     """Draw rules on a single feature as strips."""
     first = side_of(
         feature_index(0, ruleset.feature_names), ruleset.feature_names, ruleset=ruleset, table=table
@@ -214,7 +216,7 @@ def _strips(ruleset: RuleSet, table: RowTable | None, y: Any, legend: bool, ax: 
     sides = [first, Side(-1, "", 0.0, 1.0)]
     palette = Palette(ruleset, y)
     ax = axes_or_new(ax, (6.4, 2.2))
-    _draw(ax, ruleset, sides, palette)
+    _draw_boxes(ax, ruleset, sides, palette)
     if table is not None:
         x = first.scattered(table.column(0), 0)
         palette.points(ax, x, np.random.default_rng(0).uniform(0.1, 0.9, len(x)), y)
@@ -223,16 +225,16 @@ def _strips(ruleset: RuleSet, table: RowTable | None, y: Any, legend: bool, ax: 
     return ax
 
 
-def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> None:
+def _draw_boxes(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> None:
     patches = matplotlib_module("patches")
     drawn_features = [side.feature for side in sides]
     n = len(ruleset)
-    owner = np.full((_RASTER, _RASTER), -1)
-    grid = [np.linspace(s.low, s.high, 2 * _RASTER + 1)[1::2] for s in sides]
+    owner = np.full((_RASTER_SIZE, _RASTER_SIZE), -1)
+    grid = [np.linspace(s.low, s.high, 2 * _RASTER_SIZE + 1)[1::2] for s in sides]
     for i, rule in reversed(list(enumerate(ruleset.rules))):
-        hidden = has_further_conditions(rule, drawn_features)
+        is_projection = has_further_conditions(rule, drawn_features)
         color = palette.face(i)
-        plain = 1.0 if ruleset.ordered or ruleset.disjoint else 0.55
+        alpha = 1.0 if ruleset.ordered or ruleset.disjoint else 0.55
         for x in sides[0].pieces(rule.conditions):
             for y in sides[1].pieces(rule.conditions):
                 left, right = _clip_to_plot(x, sides[0])
@@ -243,7 +245,7 @@ def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> Non
                         right - left,
                         high - low,
                         facecolor=color,
-                        alpha=0.75 if hidden else plain,
+                        alpha=0.75 if is_projection else alpha,
                         linewidth=0,
                         zorder=1 + (n - i) / (n + 1),
                         gid=f"rule {i + 1}",
@@ -258,22 +260,22 @@ def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> Non
                         facecolor="none",
                         edgecolor="black",
                         linewidth=1.0,
-                        linestyle="--" if hidden else "-",
-                        zorder=2 if hidden else 1 + (n - i) / (n + 1),
+                        linestyle="--" if is_projection else "-",
+                        zorder=2 if is_projection else 1 + (n - i) / (n + 1),
                     )
                 )
-                inside = (grid[0] > left) & (grid[0] < right)
-                owner[np.ix_((grid[1] > low) & (grid[1] < high), inside)] = i
-    _number(ax, owner, grid, palette)
+                in_columns = (grid[0] > left) & (grid[0] < right)
+                owner[np.ix_((grid[1] > low) & (grid[1] < high), in_columns)] = i
+    _number_boxes(ax, owner, grid, palette)
 
 
-def _clip_to_plot(piece: tuple[float, float], side: Side) -> tuple[float, float]:
+def _clip_to_plot(interval: tuple[float, float], side: Side) -> tuple[float, float]:
     """Return the ends of a side of a box; unbounded ends are outside of the plot."""
-    beyond = 0.1 * (side.high - side.low)
-    return max(piece[0], side.low - beyond), min(piece[1], side.high + beyond)
+    margin = 0.1 * (side.high - side.low)
+    return max(interval[0], side.low - margin), min(interval[1], side.high + margin)
 
 
-def _number(ax: Any, owner: np.ndarray, grid: list[np.ndarray], palette: Palette) -> None:
+def _number_boxes(ax: Any, owner: np.ndarray, grid: list[np.ndarray], palette: Palette) -> None:
     from scipy.ndimage import distance_transform_edt
 
     for i in np.unique(owner[owner >= 0]).tolist():
@@ -297,7 +299,7 @@ def _number(ax: Any, owner: np.ndarray, grid: list[np.ndarray], palette: Palette
 
 
 def _finish(ax: Any, sides: list[Side], ruleset: RuleSet, palette: Palette, legend: bool) -> None:
-    sides[0].dress(ax.xaxis)
+    sides[0].label_axis(ax.xaxis)
     ax.set_xlim(sides[0].low, sides[0].high)
     ax.set_ylim(sides[1].low, sides[1].high)
     n = len(ruleset)
@@ -377,23 +379,25 @@ def parallel_rules(
     for name, value in (("max_rules", max_rules), ("max_features", max_features)):
         check_integer(name, value, 1)
     names = ruleset.feature_names
-    chosen = _feature_indices(features, ruleset, max_features, max_rules)
+    indices = _feature_indices(features, ruleset, max_features, max_rules)
     table = None if X is None else RowTable(X, names)
-    sides = [side_of(j, names, ruleset=ruleset, table=table, margin=0.0) for j in chosen]
-    drawn = ruleset.rules[:max_rules]
+    sides = [side_of(j, names, ruleset=ruleset, table=table, margin=0.0) for j in indices]
+    drawn_rules = ruleset.rules[:max_rules]
     palette = Palette(ruleset)
-    below = _ROWS_BELOW if any(side.values is not None for side in sides) else 0.2
-    size = (min(15.0, 3.6 + 1.3 * len(sides)), 1.6 + 0.27 * (len(drawn) + below))
+    label_rows = _ROWS_BELOW if any(side.values is not None for side in sides) else 0.2
+    size = (min(15.0, 3.6 + 1.3 * len(sides)), 1.6 + 0.27 * (len(drawn_rules) + label_rows))
     ax = axes_or_new(ax, size)
     rectangle = matplotlib_module("patches").Rectangle
     for k in range(len(sides)):
         ax.add_patch(
-            rectangle((k - 0.5 * _CELL, -0.5), _CELL, len(drawn), facecolor="0.95", lw=0, zorder=0)
+            rectangle(
+                (k - 0.5 * _CELL, -0.5), _CELL, len(drawn_rules), facecolor="0.95", lw=0, zorder=0
+            )
         )
-    ax.hlines(np.arange(len(drawn)), -0.5, len(sides) - 0.5, color="0.85", lw=0.6, zorder=1)
+    ax.hlines(np.arange(len(drawn_rules)), -0.5, len(sides) - 0.5, color="0.85", lw=0.6, zorder=1)
     signs: dict[str, None] = {}
     labels = []
-    for i, rule in enumerate(drawn):
+    for i, rule in enumerate(drawn_rules):
         for k, side in enumerate(sides):
             for low, high in _drawn_pieces(side, rule):
                 ends = [k + _CELL * (_scaled(end, side) - 0.5) for end in (low, high)]
@@ -413,15 +417,19 @@ def parallel_rules(
             if sign := _missing_sign(rule, side.feature):
                 signs[sign] = None
                 _write_sign(ax, k, i, sign)
-        more = "" if not has_further_conditions(rule, chosen, missing=True) else " +"
-        signs |= {"+ has further conditions": None} if more else {}
-        labels.append(f"{_label_of_rule(ruleset, i, 18)}{more}")
-    ax.set_yticks(range(len(drawn)), labels, fontsize="small" if len(drawn) <= 25 else "x-small")
-    _parallel_axes(ax, sides, len(drawn))
-    ax.set_ylim(len(drawn) + below, -0.6)
+        suffix = "" if not has_further_conditions(rule, indices, missing=True) else " +"
+        signs |= {"+ has further conditions": None} if suffix else {}
+        labels.append(f"{_label_of_rule(ruleset, i, 18)}{suffix}")
+    ax.set_yticks(
+        range(len(drawn_rules)), labels, fontsize="small" if len(drawn_rules) <= 25 else "x-small"
+    )
+    _parallel_axes(ax, sides, len(drawn_rules))
+    ax.set_ylim(len(drawn_rules) + label_rows, -0.6)
     ax.set_xlabel(",   ".join(signs), fontsize="small")
     n = len(ruleset)
-    count = f"the first {len(drawn)} of {n} rules" if len(drawn) < n else plural(n, "rule")
+    count = (
+        f"the first {len(drawn_rules)} of {n} rules" if len(drawn_rules) < n else plural(n, "rule")
+    )
     first = ", the first that holds predicts" if ruleset.ordered and n > 1 else ""
     ax.set_title(f"{count}{first}")
     if legend:
@@ -658,18 +666,20 @@ def _common_volume(ruleset: RuleSet, n: int) -> np.ndarray:
             f"domain; got domain={domain!r} and boxes_only={ruleset.boxes_only}. Pass X."
         )
     low, high = np.asarray(domain.lower), np.asarray(domain.upper)
-    wide = high > low  # a constant feature has no length
-    width, missing = np.where(wide, high - low, 1.0), np.asarray(domain.missing)
+    is_varying = high > low  # a constant feature has no length
+    width, missing = np.where(is_varying, high - low, 1.0), np.asarray(domain.missing)
     boxes = ruleset.boxes
     lower, upper = np.clip(boxes.lower[:n], low, high), np.clip(boxes.upper[:n], low, high)
     holds = (boxes.lower < low) | (boxes.lower_closed & (boxes.lower == low))
     holds &= (low < boxes.upper) | (boxes.upper_closed & (boxes.upper == low))
-    gaps, holds = boxes.accepts_missing[:n], holds[:n]
+    accepts_missing, holds = boxes.accepts_missing[:n], holds[:n]
     matrix = np.empty((n, n))
     for i in range(n):
         sides = np.minimum(upper, upper[i]) - np.maximum(lower, lower[i])
-        shares = np.where(wide, np.clip(sides, 0.0, None) / width, holds & holds[i])
-        matrix[i] = np.prod(shares * (1 - missing) + missing * (gaps & gaps[i]), axis=1)
+        shares = np.where(is_varying, np.clip(sides, 0.0, None) / width, holds & holds[i])
+        matrix[i] = np.prod(
+            shares * (1 - missing) + missing * (accepts_missing & accepts_missing[i]), axis=1
+        )
     return matrix
 
 
@@ -705,8 +715,8 @@ def _parallel_axes(ax: Any, sides: list[Side], n_rules: int) -> None:
     style: dict[str, Any] = {"fontsize": "x-small", "color": "0.35", "va": "top"}
     for k, side in enumerate(sides):
         if side.values is None:
-            for end, where, edge in ((side.low, -0.5, "left"), (side.high, 0.5, "right")):
-                ax.text(k + _CELL * where, n_rules - 0.35, _format_end(end, side), ha=edge, **style)
+            for end, x, edge in ((side.low, -0.5, "left"), (side.high, 0.5, "right")):
+                ax.text(k + _CELL * x, n_rules - 0.35, _format_end(end, side), ha=edge, **style)
             continue
         step = 1 + (len(side.values) - 1) // 12
         for code in range(0, len(side.values), step):

@@ -163,16 +163,16 @@ def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | No
     if not legend_handles:
         return
     x_anchor = 1.14 if is_3d(ax) else 1.01
-    where = ax.transAxes
+    transform = ax.transAxes
     if ax.child_axes:  # a color bar, which the legend must not cover
         translation = matplotlib_module("transforms").ScaledTranslation
-        where = where + translation(_SCALE_INCHES, 0.0, ax.figure.dpi_scale_trans)
+        transform = transform + translation(_SCALE_INCHES, 0.0, ax.figure.dpi_scale_trans)
     ax.legend(
         handles=legend_handles,
         title=title,
         loc="upper left",
         bbox_to_anchor=(x_anchor, 1.0),
-        bbox_transform=where,
+        bbox_transform=transform,
         borderaxespad=0.0,
         frameon=False,
         fontsize="small",
@@ -249,8 +249,8 @@ _MAX_COLORED = 8
 
 def groups_of(table: pd.DataFrame) -> np.ndarray:
     """Return the group of each row: its label if there are few, otherwise its extractor."""
-    few = table["label"].nunique() <= _MAX_COLORED
-    if few:
+    has_few_labels = table["label"].nunique() <= _MAX_COLORED
+    if has_few_labels:
         return table["label"].astype(str).to_numpy()
     return np.array([extractor_label(str(name)) for name in table["extractor"]])
 
@@ -258,11 +258,11 @@ def groups_of(table: pd.DataFrame) -> np.ndarray:
 def _ring_sizes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the sizes of points; later points at the same position are smaller."""
     positions = list(zip(x.tolist(), y.tolist(), strict=True))
-    drawn = dict.fromkeys(positions, 0)
+    n_drawn = dict.fromkeys(positions, 0)
     sizes = np.ones(len(positions))
     for i in reversed(range(len(positions))):
-        sizes[i] += 0.9 * drawn[positions[i]]
-        drawn[positions[i]] = min(drawn[positions[i]] + 1, 4)
+        sizes[i] += 0.9 * n_drawn[positions[i]]
+        n_drawn[positions[i]] = min(n_drawn[positions[i]] + 1, 4)
     return sizes
 
 
@@ -281,8 +281,8 @@ def draw_points(
     names = list(dict.fromkeys(groups.tolist()))
     colors = dict(zip(names, colors_of(len(names)), strict=True))
     markers = dict(zip(names, markers_of(len(names)), strict=True))
-    crowd = len(table) > 60
-    sizes = np.full(len(table), 22.0) if crowd else 60.0 * _ring_sizes(x, y)
+    is_crowded = len(table) > 60
+    sizes = np.full(len(table), 22.0) if is_crowded else 60.0 * _ring_sizes(x, y)
     if z is not None:
         points_above(ax)
     for name in names:
@@ -294,8 +294,8 @@ def draw_points(
             c=colors[name],
             marker=markers[name],
             edgecolors="black",
-            linewidths=0.3 if crowd else 0.8,
-            alpha=0.75 if crowd else 1.0,
+            linewidths=0.3 if is_crowded else 0.8,
+            alpha=0.75 if is_crowded else 1.0,
             label=shorten(name, 40),
             zorder=zorder,
         )
@@ -378,8 +378,8 @@ def round_levels(low: float, high: float) -> list[float]:
     if not high > 0:
         return []
     low = max(low, high / 1e4)
-    tens = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
-    levels = np.sort(np.outer(tens, [1.0, 2.0, 5.0]).ravel())
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    levels = np.sort(np.outer(powers, [1.0, 2.0, 5.0]).ravel())
     return [float(level) for level in levels[(levels > low) & (levels < high)][-7:]]
 
 

@@ -384,9 +384,9 @@ def proven_corridor(
             ax.fill_between(edges, low, high, color=color, alpha=0.25, linewidth=0, zorder=2)
             ax.plot(edges, high, linestyle="--", label=f"{name}: proven bound", **style)
         ax.plot(edges, low, **style)
-        aside = frontier.sizes + np.full(len(incumbents), 0.3 * (i - (n_kinds - 1) / 2))
+        shifted_sizes = frontier.sizes + np.full(len(incumbents), 0.3 * (i - (n_kinds - 1) / 2))
         ax.plot(
-            aside,
+            shifted_sizes,
             incumbents,
             color=color,
             marker=marker,
@@ -486,38 +486,40 @@ def score_sensitivity(
     )
     low, high = checked_range("within", within, *varied.within, at_least=1e-9)
     candidates = results_candidates(results)
-    now = all_weights(weights)
+    current_weights = all_weights(weights)
 
     def scores_at(weights: dict[str, float]) -> np.ndarray:
         return candidates.scores(spec.name, completeness=completeness, **weights).mean(axis=1)
 
-    at = np.geomspace(low, high, 241)
-    curves = np.empty((len(candidates), len(at)))
-    for i, value in enumerate(at):
-        curves[:, i] = scores_at(now | {weight: float(value)})
+    grid = np.geomspace(low, high, 241)
+    curves = np.empty((len(candidates), len(grid)))
+    for i, value in enumerate(grid):
+        curves[:, i] = scores_at(current_weights | {weight: float(value)})
     sign = spec.sign
-    current_scores = sign * scores_at(now)
+    current_scores = sign * scores_at(current_weights)
     leads = np.bincount((sign * curves).argmax(axis=0), minlength=len(candidates))
     order = np.lexsort([-current_scores, -leads])
-    highlighted = order[:top]
+    labeled = order[:top]
     ax = axes_or_new(ax, (7.5, 4.4))
-    others = np.setdiff1d(np.arange(len(candidates)), highlighted)
-    for index in others:
+    unnamed = np.setdiff1d(np.arange(len(candidates)), labeled)
+    for index in unnamed:
         ax.plot(
-            at,
+            grid,
             curves[index],
             color="0.8",
             lw=0.7,
             zorder=1,
             label="others" if index == others[0] else "_nolegend_",
         )
-    for i, (index, color) in enumerate(zip(highlighted, colors_of(len(highlighted)), strict=True)):
-        share = leads[index] / len(at)
+    for i, (index, color) in enumerate(zip(labeled, colors_of(len(labeled)), strict=True)):
+        share = leads[index] / len(grid)
         text = f"{index}: {_label_of(candidates[int(index)])}" + (
             f" (leads {share:.0%})" if share else ""
         )
-        ax.plot(at, curves[index], color=color, ls=LINE_STYLES[i % 4], lw=1.8, label=text, zorder=3)
-    ax.axvline(now[weight], color="black", lw=0.8, ls=":", zorder=2, label="weight now")
+        ax.plot(
+            grid, curves[index], color=color, ls=LINE_STYLES[i % 4], lw=1.8, label=text, zorder=3
+        )
+    ax.axvline(current_weights[weight], color="black", lw=0.8, ls=":", zorder=2, label="weight now")
     ax.set_xscale("log")
     if spec.prediction == "loss" and curves.min() > 0:
         ax.set_yscale("log")
@@ -525,7 +527,7 @@ def score_sensitivity(
     log_ticks(ax.xaxis)
     ax.set_xlabel(_axis_of_weight(weight))
     ax.set_ylabel(f"{spec.label} ({'greater' if sign > 0 else 'smaller'} is better)")
-    weight_texts = weights_shown(spec, now, without=weight)
+    weight_texts = weights_shown(spec, current_weights, without=weight)
     ax.set_title(", ".join([f"{spec.label} along {varied.symbol or weight}", *weight_texts]))
     if legend:
         legend_beside(ax, "candidate: extractor, size")

@@ -357,10 +357,10 @@ def reproduce_brex(
     check_integer("network_formulas", network_formulas, 0)
     check_integer("assignments", assignments, 1)
     check_integer("seed", seed, 0)
-    chosen = _methods(methods)
-    absent = missing(chosen)
-    unusable = {method.name for group in absent.values() for method in group}
-    usable = [method for method in chosen if method.name not in unusable]
+    selected = _methods(methods)
+    missing_methods = missing(selected)
+    unusable = {method.name for group in missing_methods.values() for method in group}
+    usable_methods = [method for method in selected if method.name not in unusable]
     settings = {"seed": seed, "assignments": assignments}
     folder = None if output is None else Path(output)
     cells = CellFile(None if folder is None else folder / CELLS_FILE, settings)
@@ -368,7 +368,7 @@ def reproduce_brex(
     steps = [
         (formula, group)
         for formula in benchmark
-        for group in _groups(formula, usable, network_formulas)
+        for group in _groups(formula, usable_methods, network_formulas)
     ]
     for n_done, (formula, group) in enumerate(steps):
         todo = [method for method in group if (*formula.key, method.name) not in cells.values]
@@ -393,8 +393,8 @@ def reproduce_brex(
         pd.DataFrame(map(asdict, rows)).to_csv(folder / ROWS_FILE, index=False)
     return BrexRun(
         rows,
-        tuple(method.name for method in usable),
-        {extra: tuple(m.name for m in group) for extra, group in absent.items()},
+        tuple(method.name for method in usable_methods),
+        {extra: tuple(m.name for m in group) for extra, group in missing_methods.items()},
         settings,
     )
 
@@ -411,12 +411,12 @@ def _numbers(name: str, numbers: Iterable[int], allowed: Sequence[int]) -> list[
 def _methods(names: Iterable[str] | None) -> list[Method]:
     if names is None:
         return [method for method in BREX_METHODS.values() if method.quick]
-    chosen = check_sequence("methods", names, "names")
-    for name in chosen:
+    selected = check_sequence("methods", names, "names")
+    for name in selected:
         check_choice("methods", name, BREX_METHODS)
-    if not chosen:
+    if not selected:
         raise ValueError(f"methods must hold at least one of {', '.join(BREX_METHODS)}, got none.")
-    return [method for name, method in BREX_METHODS.items() if name in chosen]
+    return [method for name, method in BREX_METHODS.items() if name in selected]
 
 
 def _groups(

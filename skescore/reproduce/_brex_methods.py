@@ -75,17 +75,19 @@ class Method:
 _SHAPLEY_BATCH = 1 << 18
 
 
-def shapley_of_tables(worth: Floats) -> Floats:
+def shapley_of_tables(worths: Floats) -> Floats:
     """Compute exact Shapley values from the worths of all coalitions, (n_games, 2**n_players)."""
-    n_players = worth.shape[1].bit_length() - 1
+    n_players = worths.shape[1].bit_length() - 1
     coalitions = np.arange(1 << n_players)
     sizes = np.bitwise_count(coalitions)
-    values = np.empty((len(worth), n_players))
+    values = np.empty((len(worths), n_players))
     for player in range(n_players):
-        without = coalitions[coalitions >> player & 1 == 0]
+        coalitions_without = coalitions[coalitions >> player & 1 == 0]
         # Probability that exactly this coalition precedes the player in a random order.
-        weights = 1 / (n_players * np.array([math.comb(n_players - 1, s) for s in sizes[without]]))
-        gains = worth[:, without | 1 << player] - worth[:, without]
+        weights = 1 / (
+            n_players * np.array([math.comb(n_players - 1, s) for s in sizes[coalitions_without]])
+        )
+        gains = worths[:, coalitions_without | 1 << player] - worths[:, coalitions_without]
         values[:, player] = gains @ weights
     return values
 
@@ -116,14 +118,14 @@ def kleene_shapley(formula: Formula, X: Bits) -> Floats:
     The worth is 1 if the formula has the row's decision, -1 if it has the other, 0 if Unassigned.
     """
     absent = _absent_masks(formula)
-    worth = np.empty((len(X), len(absent)))
+    worths = np.empty((len(X), len(absent)))
     size = max(1, _SHAPLEY_BATCH // len(absent))
     for begin in range(0, len(X), size):
         rows = X[begin : begin + size]
         coded = np.where(rows, 1, -1).astype(np.int8)[:, None, :] * ~absent
         values = formula.evaluate_kleene(coded.reshape(-1, formula.n_inputs))
-        worth[begin : begin + size] = values.reshape(len(rows), -1)
-    return _expand_to_inputs(formula, shapley_of_tables(worth * _signs(formula, X)[:, None]))
+        worths[begin : begin + size] = values.reshape(len(rows), -1)
+    return _expand_to_inputs(formula, shapley_of_tables(worths * _signs(formula, X)[:, None]))
 
 
 def completion_shapley(formula: Formula, X: Bits) -> Floats:
@@ -133,20 +135,23 @@ def completion_shapley(formula: Formula, X: Bits) -> Floats:
     """
     absent = _absent_masks(formula)
     n_players = len(formula.variables)
-    worth = np.empty((len(X), len(absent)))
-    now = formula.evaluate(X)
+    worths = np.empty((len(X), len(absent)))
+    decisions = formula.evaluate(X)
     size = max(1, _SHAPLEY_BATCH // len(absent))
     for begin in range(0, len(X), size):
         rows = X[begin : begin + size]
         flipped = (rows[:, None, :] ^ absent).reshape(-1, formula.n_inputs)
-        same = formula.evaluate(flipped).reshape(len(rows), -1) == now[begin : begin + size, None]
+        same = (
+            formula.evaluate(flipped).reshape(len(rows), -1)
+            == decisions[begin : begin + size, None]
+        )
         # Column m flips the players absent from m; the sum over their subsets is an average.
         total = same.astype(float)
         for player in range(n_players):
             halves = total.reshape(len(rows), -1, 2, 1 << player)
             halves[:, :, 0, :] = (halves[:, :, 0, :] + halves[:, :, 1, :]) / 2
-        worth[begin : begin + size] = total
-    return _expand_to_inputs(formula, shapley_of_tables(worth))
+        worths[begin : begin + size] = total
+    return _expand_to_inputs(formula, shapley_of_tables(worths))
 
 
 def sampled_shapley(
@@ -164,10 +169,10 @@ def sampled_shapley(
         orders = np.argsort(generator.random((n_rows, n_players)), axis=1)
         for order in (orders, orders[:, ::-1]):
             position = np.argsort(order, axis=1)
-            present = position[:, None, :] < np.arange(n_players + 1)[None, :, None]
-            rows = (coded[:, None, :] * present).reshape(-1, n_players)
-            worth = formula.evaluate_kleene(rows).reshape(n_rows, -1) * signs[:, None]
-            np.add.at(values, (np.arange(n_rows)[:, None], order), np.diff(worth, axis=1))
+            is_present = position[:, None, :] < np.arange(n_players + 1)[None, :, None]
+            rows = (coded[:, None, :] * is_present).reshape(-1, n_players)
+            worths = formula.evaluate_kleene(rows).reshape(n_rows, -1) * signs[:, None]
+            np.add.at(values, (np.arange(n_rows)[:, None], order), np.diff(worths, axis=1))
     # The empty and the full coalition are queried once, the others for every order.
     return values / (2 * n_pairs), 2 + 2 * n_pairs * (n_players - 1)
 

@@ -69,21 +69,21 @@ def measure_cells(
     """
     about = {**settings, **{f"{name} version": version(name) for name in _PACKAGES}}
     cells = CellFile(path, json.loads(json.dumps(about)))
-    left = [key for key in keys if key not in cells.values]
-    measured = parallel(n_jobs, return_as="generator_unordered")(
-        delayed(_measure_cell)(measure, key) for key in left
+    missing_keys = [key for key in keys if key not in cells.values]
+    results = parallel(n_jobs, return_as="generator_unordered")(
+        delayed(_measure_cell)(measure, key) for key in missing_keys
     )
-    begin, cost_left, cost_done = time.monotonic(), sum(map(cost, left)), 0.0
+    begin, cost_left, cost_done = time.monotonic(), sum(map(cost, missing_keys)), 0.0
     try:
-        for count, (key, value) in enumerate(measured, start=len(keys) - len(left) + 1):
+        for count, (key, value) in enumerate(results, start=len(keys) - len(missing_keys) + 1):
             cells.add(key, value)
             cost_left, cost_done = cost_left - cost(key), cost_done + cost(key)
             if progress is not None:
                 seconds = (time.monotonic() - begin) / cost_done * max(cost_left, 0.0)
                 progress(key, count, len(keys), seconds)
     finally:
-        if hasattr(measured, "close"):
-            measured.close()
+        if hasattr(results, "close"):
+            results.close()
     return {key: cells.values[key] for key in keys}
 
 

@@ -237,23 +237,23 @@ def _best_verdict(name: str, engines: tuple[str, ...], cells: Mapping[Key, Any])
 
 def _measure(random_state: int, key: Key) -> Any:
     """Measure the black box, or all methods of the table, on one split or on the whole data set."""
-    who, how, split = key
-    if how == "public":
-        if who == "black box":
+    engine, split_kind, split = key
+    if split_kind == "public":
+        if engine == "black box":
             return measure_black_box()
-        return {name: _measure_on_public_split(name, who, random_state) for name in FIRE_ROWS}
+        return {name: _measure_on_public_split(name, engine, random_state) for name in FIRE_ROWS}
     data = load_dataset("iris")
     train = test = (data.X, data.y)
-    if how == "half":
+    if split_kind == "half":
         left, right, y_left, y_right = train_test_split(
             data.X, data.y, test_size=0.5, stratify=data.y, random_state=random_state + split
         )
         train, test = (left, y_left), (right, y_right)
     black_box = KNeighborsClassifier(9)
-    if who == "black box":
+    if engine == "black box":
         return {"accuracy": float(accuracy_score(test[1], black_box.fit(*train).predict(test[0])))}
     return {
-        name: _measure_row(name, who, black_box, train, test, random_state) for name in FIRE_ROWS
+        name: _measure_row(name, engine, black_box, train, test, random_state) for name in FIRE_ROWS
     }
 
 
@@ -416,14 +416,14 @@ def _measured_text(printed: Any, measured: Mapping[str, Any], halves: Mapping[st
             "differ."
         )
     if low <= accuracy["max"] and accuracy["min"] < high:
-        inside = "within the range measured on halves"
+        comparison = "within the range measured on halves"
     else:
         side = "above" if high <= accuracy["min"] else "below"
         if side == "below":
-            inside = "above the range measured on halves, so the measured rules are worse"
+            comparison = "above the range measured on halves, so the measured rules are worse"
         else:
-            inside = "below the range measured on halves, so the measured rules are better"
-    text = f"The printed accuracy is {inside}."
+            comparison = "below the range measured on halves, so the measured rules are better"
+    text = f"The printed accuracy is {comparison}."
     if not rules["min"] <= printed.n_rules <= rules["max"]:
         text += " The printed number of rules is outside the range measured on halves."
     elif measured["n_rules"] != printed.n_rules:

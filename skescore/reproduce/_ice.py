@@ -373,9 +373,9 @@ def _table_row(
     }
 
 
-def _verdict(inside: Mapping[str, Any], fixed: Mapping[str, Any], printed: Any) -> str:
+def _verdict(in_sample: Mapping[str, Any], at_settings: Mapping[str, Any], printed: Any) -> str:
     """Return the verdict on a row: reproduced if one experiment gives all its scores and rules."""
-    if any(_meets_all(cell, printed) for cell in (inside, *fixed.values())):
+    if any(_meets_all(cell, printed) for cell in (in_sample, *at_settings.values())):
         # The paper does not state any parameter.
         return "reproduced with stated settings"
     return "not reproduced"

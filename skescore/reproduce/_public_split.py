@@ -137,14 +137,14 @@ def measure_public_row(
         params["importances"] = _importances(np.asarray(halves.rows, dtype=float), X_train, y_train)
     model = make_extractor(extractor, KNeighborsClassifier(9))
     model.set_params(random_state=random_state, **params).fit(X_train[:, order], y_train)
-    counted = np.asarray(model.covers(X_test[:, order]))
+    is_counted = np.asarray(model.covers(X_test[:, order]))
     if not row.is_tree:
         ignored = _importances(X_train, X_train, y_train) < params.get("ignore_threshold", 0.0)
         lower, upper = X_train.min(axis=0), X_train.max(axis=0)
-        inside = (X_test >= lower) & (X_test <= upper)
-        counted &= (inside | ignored).all(axis=1)
-    n_errors = int((np.asarray(model.predict(X_test[:, order])) != y_test)[counted].sum())
-    n_counted, n_rules = int(counted.sum()), len(model.rules_)
+        is_inside = (X_test >= lower) & (X_test <= upper)
+        is_counted &= (is_inside | ignored).all(axis=1)
+    n_errors = int((np.asarray(model.predict(X_test[:, order])) != y_test)[is_counted].sum())
+    n_counted, n_rules = int(is_counted.sum()), len(model.rules_)
     loss = n_errors / n_counted
     return {
         "accuracy": 1 - loss,

@@ -13,7 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skescore._text import did_you_mean
 from skescore._validation import row_weights
 from skescore.metrics.attribution import FAITHFULNESS, PLAUSIBILITY, faithfulness, plausibility
-from skescore.scorers._routing import AsksForWeights
+from skescore.scorers._routing import AcceptsWeights
 
 __all__ = ["AttributionReport", "AttributionScorer", "make_attribution_scorer"]
 
@@ -36,7 +36,7 @@ class AttributionReport(NamedTuple):
     n_undefined: int
 
 
-class AttributionScorer(AsksForWeights):
+class AttributionScorer(AcceptsWeights):
     """A measure of attributions as a scorer for scikit-learn's searches and validations.
 
     Created by :func:`make_attribution_scorer`.

@@ -267,7 +267,7 @@ class Unwrapped(NamedTuple):
 
 
 def unwrap(estimator: Any) -> Unwrapped:
-    """Find the model with rules in a pipeline, search, frozen or target-transformed model."""
+    """Return the model with rules inside a pipeline, search, frozen or target-transformed model."""
     row_steps: list[Callable[[Any], Any]] = []
     output_steps: list[Callable[[Any], Any]] = []
     model = estimator

@@ -22,12 +22,12 @@ from skescore.metrics import (
 )
 from skescore.metrics._catalog import find_metric
 from skescore.scorers._evaluation import REFERENCES, evaluate_rules
-from skescore.scorers._routing import AsksForWeights
+from skescore.scorers._routing import AcceptsWeights
 
 __all__ = ["PERFORMANCE_SCORERS", "PerformanceScorer", "make_performance_scorer"]
 
 
-class PerformanceScorer(AsksForWeights):
+class PerformanceScorer(AcceptsWeights):
     """A measure of predictions as a scorer for scikit-learn's searches and Optuna objectives.
 
     Created by :func:`make_performance_scorer`.
@@ -181,7 +181,7 @@ class FidelityScorer(PerformanceScorer):
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Score a fitted estimator on rows; `y` is ignored."""
-        metric = _own_metric({"r2": _r2}) if _classes(estimator) is None else "accuracy"
+        metric = _user_metric({"r2": _r2}) if _classes(estimator) is None else "accuracy"
         scorer = PerformanceScorer(metric, "black_box", self.settings)
         return scorer(estimator, X, None, sample_weight)
 
@@ -226,7 +226,7 @@ class _UserFunction:
         return float(self.function(y_true, y_pred, **weights))
 
 
-def _own_metric(named_function: Mapping[str, Any]) -> PerformanceMetric:
+def _user_metric(named_function: Mapping[str, Any]) -> PerformanceMetric:
     if len(named_function) != 1 or not all(
         isinstance(k, str) and callable(v) for k, v in named_function.items()
     ):
@@ -305,7 +305,7 @@ def make_performance_scorer(
     -0.039
     """
     checked_metric = find_metric(
-        _own_metric(metric) if isinstance(metric, Mapping) else metric, options
+        _user_metric(metric) if isinstance(metric, Mapping) else metric, options
     )
     if checked_metric.kind == "survival":
         raise ValueError(

@@ -8,7 +8,7 @@ from typing import Any, Self
 from sklearn.utils.metadata_routing import MetadataRequest
 
 
-class AsksForWeights:
+class AcceptsWeights:
     """Mixin of scorers that have a ``name`` and accept ``sample_weight``."""
 
     _requests: dict[str, Any]

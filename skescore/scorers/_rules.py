@@ -45,7 +45,7 @@ from skescore.metrics import (
 )
 from skescore.scorers._evaluation import REFERENCES, SIZES, RuleEvaluation, Size, evaluate_rules
 from skescore.scorers._predictions import PERFORMANCE_SCORERS, FidelityScorer
-from skescore.scorers._routing import AsksForWeights
+from skescore.scorers._routing import AcceptsWeights
 from skescore.scorers._set_measures import (
     SET_MEASURES,
     SetMeasure,
@@ -85,7 +85,7 @@ if sys.version_info >= (3, 12):
     _AT_CALLER = {"skip_file_prefixes": (str(Path(__file__).parents[1]),)}
 
 
-class RuleScorer(AsksForWeights):
+class RuleScorer(AcceptsWeights):
     """A score of rule sets as a scorer for scikit-learn's searches and Optuna objectives.
 
     Created by :func:`make_score_scorer`, :func:`make_knowledge_scorer` and
@@ -159,11 +159,11 @@ def _setting_text(value: Any) -> str:
     return str(getattr(value, "__name__", repr(value)))
 
 
-def _undefined(value: float, why: str) -> float:
+def _undefined(value: float, reason: str) -> float:
     """Return the value of an undefined score; warn if it is NaN."""
     if math.isnan(value):
         warnings.warn(
-            f"{why} Pass undefined=... to choose another value.",
+            f"{reason} Pass undefined=... to choose another value.",
             UndefinedMetricWarning,
             **_AT_CALLER,
         )
@@ -186,17 +186,17 @@ def _predicted(e: RuleEvaluation, spec: ScoreSpec, settings: Mapping[str, Any]) 
 
 def _score(e: RuleEvaluation, spec: ScoreSpec, settings: Mapping[str, Any]) -> float:
     """Compute the score of an evaluation; greater is better."""
-    measured = _predicted(e, spec, settings)
+    prediction = _predicted(e, spec, settings)
     if not len(e.ruleset):
-        why = f"There are no rules, so {spec.label} is undefined."
-        return _undefined(settings["undefined"], why)
-    if math.isnan(measured):
+        reason = f"There are no rules, so {spec.label} is undefined."
+        return _undefined(settings["undefined"], reason)
+    if math.isnan(prediction):
         covered, n_rows = e.n_rows
         rows = f"{n_rows} rows, {covered} covered by the {len(e.ruleset)} rules"
-        why = f"{spec.label} is undefined on these rows ({rows})."
-        return _undefined(settings["undefined"], why)
+        reason = f"{spec.label} is undefined on these rows ({rows})."
+        return _undefined(settings["undefined"], reason)
     share = e.completeness(settings["completeness"]) if spec.uses_completeness else None
-    return float(spec.signed(spec.value(measured, e.size(settings["size"]), share, settings)))
+    return float(spec.signed(spec.value(prediction, e.size(settings["size"]), share, settings)))
 
 
 def _check_metric(spec: ScoreSpec, value: Any) -> None:
@@ -490,7 +490,7 @@ def make_ice_scorer(
 
 @dataclass(frozen=True)
 class _Knowledge:
-    """Function that returns all scores of an evaluation and their parts."""
+    """Measure that returns all scores of an evaluation and their parts."""
 
     specs: tuple[ScoreSpec, ...]
 
@@ -595,7 +595,7 @@ def make_knowledge_scorer(
     return RuleScorer("knowledge", _Knowledge(tuple(specs.values())), reference, settings)
 
 
-def _quality_of(
+def _aggregate_quality(
     e: RuleEvaluation,
     *,
     measure: str | RuleMeasure,
@@ -617,7 +617,7 @@ def _quality_of(
     if aggregate == "weighted":
         # Rules without rows have no weight, even if the measure is undefined.
         values, weights = values[counts.covered > 0], counts.covered[counts.covered > 0]
-    without = int(np.isnan(values).sum())
+    n_undefined = int(np.isnan(values).sum())
     values = np.where(np.isnan(values), undefined, values)
     if weights is not None:
         result: Any = np.average(values, weights=weights) if len(values) else math.nan
@@ -629,7 +629,7 @@ def _quality_of(
             f"{_setting_text(aggregate)} returned {result!r}."
         )
     if math.isnan(result):
-        rules = f"{without} of {len(e.ruleset)} rules have no value on these {e.n_rows[1]} rows"
+        rules = f"{n_undefined} of {len(e.ruleset)} rules have no value on these {e.n_rows[1]} rows"
         if weights is not None and not len(values):
             rules = f"no rule covers any of these {e.n_rows[1]} rows"
         return _undefined(undefined, f"{rule_measure.name} is undefined: {rules}.")
@@ -693,7 +693,7 @@ def make_rule_scorer(
     0.907
     """
     if isinstance(measure, Mapping):
-        measure = _own_measure(measure)
+        measure = _user_measure(measure)
     if not isinstance(rule_quality(measure, 1, 1, 2, 2, **parameters), float):
         raise TypeError(f"Parameters of {measure!r} must be single numbers, got {parameters!r}.")
     rule_measure = measure if isinstance(measure, RuleMeasure) else RULE_MEASURES[measure]
@@ -713,10 +713,12 @@ def make_rule_scorer(
     }
     sign = "" if rule_measure.greater_is_better else "neg_"
     how = aggregate if isinstance(aggregate, str) else _setting_text(aggregate)
-    return RuleScorer(f"{sign}{how}_rule_{rule_measure.name}", _quality_of, reference, settings)
+    return RuleScorer(
+        f"{sign}{how}_rule_{rule_measure.name}", _aggregate_quality, reference, settings
+    )
 
 
-def _of_set(
+def _measure_set(
     e: RuleEvaluation, *, measure: str | SetMeasure, undefined: float, options: dict[str, Any]
 ) -> float:
     """Compute a measure of the rule set of an evaluation; greater is better."""
@@ -725,8 +727,8 @@ def _of_set(
     if len(e.ruleset) and e.ruleset.task in set_measure.tasks:
         value = float(set_measure.function(e, **options))
     if math.isnan(value):
-        why = f"{len(e.ruleset)} rules of {e.ruleset.task} and {e.n_rows[1]} rows"
-        return _undefined(undefined, f"{set_measure.name} is undefined for {why}.")
+        scope = f"{len(e.ruleset)} rules of {e.ruleset.task} and {e.n_rows[1]} rows"
+        return _undefined(undefined, f"{set_measure.name} is undefined for {scope}.")
     return value if set_measure.greater_is_better else 0.0 - value
 
 
@@ -797,11 +799,11 @@ def make_set_scorer(
         "undefined": float(undefined),
         "options": options,
     }
-    return RuleScorer(set_measure.scorer_name, _of_set, reference, settings)
+    return RuleScorer(set_measure.scorer_name, _measure_set, reference, settings)
 
 
-class _OfCounts(NamedTuple):
-    """Adapter that calls a function of p, n, P and N with the counts of a RuleMeasure."""
+class _CountsFunction(NamedTuple):
+    """Measure of a user: a function of p, n, P and N, called with the counts of a rule."""
 
     function: Callable[..., Any]
 
@@ -813,13 +815,13 @@ def _no_limits(P: Any, N: Any) -> tuple[float, float]:
     return -math.inf, math.inf
 
 
-def _own_measure(measure: Mapping[str, Any]) -> RuleMeasure:
+def _user_measure(measure: Mapping[str, Any]) -> RuleMeasure:
     names = list(measure)
     if len(names) != 1 or not isinstance(names[0], str) or not callable(measure[names[0]]):
         raise TypeError(
             f"measure must be {{'name': function(p, n, P, N)}} with one name, got {measure!r}."
         )
-    formula: Any = _OfCounts(measure[names[0]])
+    formula: Any = _CountsFunction(measure[names[0]])
     return RuleMeasure(names[0], formula, names[0], "(-inf, inf)", _no_limits)
 
 
@@ -921,17 +923,17 @@ def register_installed_scores() -> tuple[str, ...]:
     names = []
     for entry in sorted(entry_points(group=SCORE_ENTRY_POINTS), key=lambda entry: entry.name):
         package = getattr(entry.dist, "name", "without a name")
-        who = f"The score {entry.name!r} of the package {package!r} ({entry.value!r})"
+        label = f"The score {entry.name!r} of the package {package!r} ({entry.value!r})"
         try:
             spec = entry.load()
         except Exception as error:  # the import of a package may raise anything
             raise ImportError(
-                f"{who} cannot be imported ({type(error).__name__}: {error}). Reinstall, upgrade "
+                f"{label} cannot be imported ({type(error).__name__}: {error}). Reinstall, upgrade "
                 "or uninstall that package."
             ) from error
         if not isinstance(spec, ScoreSpec):
             raise TypeError(
-                f"{who} must be a skescore.scorers.ScoreSpec, got {spec!r}. Upgrade or uninstall "
+                f"{label} must be a skescore.scorers.ScoreSpec, got {spec!r}. Upgrade or uninstall "
                 "that package."
             )
         register_score(spec)

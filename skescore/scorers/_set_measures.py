@@ -187,8 +187,8 @@ def _group_gap(column: str, e: RuleEvaluation) -> float:
 
 
 def _features_per_rule(e: RuleEvaluation) -> float:
-    used = [{f for c in rule.conditions for f in c.features} for rule in e.ruleset.rules]
-    return float(np.mean([len(features) for features in used])) if used else math.nan
+    counts = [len({f for c in rule.conditions for f in c.features}) for rule in e.ruleset.rules]
+    return float(np.mean(counts)) if counts else math.nan
 
 
 def _terms(e: RuleEvaluation) -> list[int]:
@@ -267,7 +267,7 @@ def _black_box(e: RuleEvaluation) -> Callable[[Any], Any]:
     return e.black_box
 
 
-def _faithful(where: str) -> Callable[..., float]:
+def _fidelity_on(where: str) -> Callable[..., float]:
     def measure(
         e: RuleEvaluation, n_rows: int = 1000, scale: float = 0.1, random_state: Any = 0
     ) -> float:
@@ -334,7 +334,9 @@ def _stability_of(
             order = rng.permutation(len(e.y_true))
             half = len(order) // 2
             try:
-                halves = [_extract_again(e, np.sort(part)) for part in (order[:half], order[half:])]
+                halves = [
+                    _extract_again(e, np.sort(indices)) for indices in (order[:half], order[half:])
+                ]
             except ValueError as error:  # few rows may give no rules
                 warnings.warn(
                     f"Half of the {len(order)} rows gives no rules: {error}",
@@ -346,9 +348,11 @@ def _stability_of(
         return stabilities
 
     # A generator yields other halves in each call, so only results of an integer seed are cached.
-    fixed = isinstance(random_state, int | np.integer)
+    is_fixed = isinstance(random_state, int | np.integer)
     return (
-        e.compute_once((Stability, n_splits, n_bins, random_state), compute) if fixed else compute()
+        e.compute_once((Stability, n_splits, n_bins, random_state), compute)
+        if is_fixed
+        else compute()
     )
 
 
@@ -497,28 +501,28 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
             ),
             SetMeasure(
                 "fidelity_jittered",
-                _faithful("jittered"),
+                _fidelity_on("jittered"),
                 f"{_AGREES} slightly perturbed rows",
                 **_BOX,
                 source=_GUIDOTTI,
             ),
             SetMeasure(
                 "fidelity_interpolated",
-                _faithful("interpolated"),
+                _fidelity_on("interpolated"),
                 f"{_AGREES} points between pairs of rows",
                 **_BOX,
                 source=_GUIDOTTI,
             ),
             SetMeasure(
                 "fidelity_uniform",
-                _faithful("uniform"),
+                _fidelity_on("uniform"),
                 f"{_AGREES} points drawn uniformly from the domain",
                 **_BOX,
                 source="M. Craven, J. Shavlik 1995",
             ),
             SetMeasure(
                 "fidelity_boundary",
-                _faithful("boundary"),
+                _fidelity_on("boundary"),
                 f"{_AGREES} points near its decision boundary",
                 tasks=("classification",),
                 **_BOX,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skescore.metrics import RuleCounts
-from skescore.metrics._rule_counts import BORDER, Groups, reach
+from skescore.metrics._rule_counts import BORDER, Groups, positive_range
 from skescore.rules import Fallback, RuleSet
 from skescore.rules.exporters._sql import translate
 from skescore.sources._batch_reader import BatchReader
@@ -323,10 +323,10 @@ class RuleQueries:
             summands, indices = [], []
             for kind in range(len(stds)):
                 for rule in rules:
-                    near = self._near(stds[kind], rule)
+                    near_condition = self._near_condition(stds[kind], rule)
                     condition = self._condition(kind, rule)
                     hit, miss = (
-                        f"CASE WHEN {near} THEN {a} ELSE {b} END"
+                        f"CASE WHEN {near_condition} THEN {a} ELSE {b} END"
                         for a, b in ((weight, "0"), ("0", weight))
                     )
                     covered = [
@@ -338,7 +338,7 @@ class RuleQueries:
             result[tuple(np.transpose(indices))] = self._sum_all(expressions, summands)
         return result
 
-    def _near(self, std: Floats, rule: int) -> str:
+    def _near_condition(self, std: Floats, rule: int) -> str:
         """Return the condition that a label is within a standard deviation of the prediction."""
         if math.isnan(std[rule]):
             return "1 = 0"
@@ -347,7 +347,7 @@ class RuleQueries:
             line, width = f"line{rule}", number(float(std[rule]))
             border = f"{width} + {number(float(BORDER))} * (abs({line}) + {width})"
             return f"{self._parts.is_number(line)} AND abs(label - {line}) <= {border}"
-        low, high = (float(bounds[rule]) for bounds in reach(self._ruleset, std))
+        low, high = (float(bounds[rule]) for bounds in positive_range(self._ruleset, std))
         return f"label >= {number(low)} AND label <= {number(high)}"
 
 

@@ -141,9 +141,9 @@ class Target:
             if grid.is_category[j] or box.missing[0, j]:
                 return -math.inf, math.inf
             start, stop = grid.bounds(j, box, 0)
-            ends = coefficient * start, coefficient * min(stop, float(grid.upper[j]))
-            low, high = low + min(ends), high + max(ends)
-            rounding += max(map(abs, ends))
+            bounds = coefficient * start, coefficient * min(stop, float(grid.upper[j]))
+            low, high = low + min(bounds), high + max(bounds)
+            rounding += max(map(abs, bounds))
         return low - _ROUNDING * rounding, high + _ROUNDING * rounding
 
     def outputs(self, points: np.ndarray) -> Any:
@@ -355,9 +355,9 @@ class BranchAndBound:
         parts.words[1, position] = words & ~shared[leaf]
         return parts
 
-    def point_in(self, node: Node, near: np.ndarray | None = None) -> np.ndarray:
+    def point_in(self, node: Node, reference: np.ndarray | None = None) -> np.ndarray:
         """Return a point in the box of a node, as close to another point as possible."""
-        return nearest_point(self.grid, node.box, 0, near)
+        return nearest_point(self.grid, node.box, 0, reference)
 
     def decide_final(self, node: Node) -> None:
         """Query the model in a box in which its score is constant.
@@ -372,10 +372,12 @@ class BranchAndBound:
 
 
 def nearest_point(
-    grid: CellGrid, boxes: CellBoxes, i: int, near: np.ndarray | None = None
+    grid: CellGrid, boxes: CellBoxes, i: int, reference: np.ndarray | None = None
 ) -> np.ndarray:
     """Return the point of a box that is nearest to another point, column by column."""
-    point = np.full(grid.n_features, np.nan) if near is None else near.astype(float).copy()
+    point = (
+        np.full(grid.n_features, np.nan) if reference is None else reference.astype(float).copy()
+    )
     for j in range(grid.n_features):
         is_missing = np.isnan(point[j])
         if grid.is_category[j]:
@@ -466,9 +468,9 @@ def partition_region(
     roots = [search.root(region, i) for i in range(len(region))]
     roots = [node for node in roots if node.volume > 0 or len(node.rows)]
     volume = math.fsum(node.volume for node in roots) or 1.0
-    near = math.fsum(node.near for node in roots) or 1.0
-    order = priority or (lambda node: node.volume / volume + node.near / near)
-    closed_nodes: list[Node] = []
+    near_mass = math.fsum(node.near for node in roots) or 1.0
+    order = priority or (lambda node: node.volume / volume + node.near / near_mass)
+    closed: list[Node] = []
     heap: list[tuple[float, int, Node]] = []
     for number, node in enumerate(roots):
         heapq.heappush(heap, (-order(node), number, node))

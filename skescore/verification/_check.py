@@ -457,7 +457,7 @@ class _Checker:
 
     def _check_pooled(self, measure: str) -> None:
         """Check the joint interval of all rules against the intervals of single rules."""
-        stated = self.data[f"{measure}_disagreement"]
+        stated_interval = self.data[f"{measure}_disagreement"]
         key = "volume" if measure == "volume" else "near_rows"
         pairs = [
             (record[f"{measure}_disagreement"], record[key])
@@ -466,26 +466,26 @@ class _Checker:
         ]
         total = math.fsum(mass for _, mass in pairs)
         n_samples = sum(interval["n_samples"] for interval, _ in pairs)
-        expected: dict[str, Any] = dict.fromkeys(_BOUNDS)
+        expected_interval: dict[str, Any] = dict.fromkeys(_BOUNDS)
         if total:
             for bound in _BOUNDS:
                 weighted = math.fsum((interval[bound] or 0) * mass for interval, mass in pairs)
-                expected[bound] = weighted / total
-        is_same = (stated["method"], stated["n_samples"]) == (
+                expected_interval[bound] = weighted / total
+        is_same = (stated_interval["method"], stated_interval["n_samples"]) == (
             "sampled" if n_samples else "proven",
             n_samples,
         )
-        expected["confidence"] = self.data["confidence"] if n_samples else 1.0
-        for bound, value in expected.items():
-            is_same &= _same(value, stated[bound])
+        expected_interval["confidence"] = self.data["confidence"] if n_samples else 1.0
+        for bound, value in expected_interval.items():
+            is_same &= _same(value, stated_interval[bound])
         self._expect(is_same, f"{measure}_disagreement differs from the disagreement of its rules.")
 
     def _check_range_of_rows(self, record: Any, own: np.ndarray) -> None:
         """Check the range of outputs against the rule's rows."""
-        stated, name = record["output_range"], f"{_name(record)}: output_range"
-        proven = stated["lower"], stated["upper"]
-        observed = stated["observed_lower"], stated["observed_upper"]
-        for low, high in (proven, observed):
+        stated_range, name = record["output_range"], f"{_name(record)}: output_range"
+        proven = stated_range["lower"], stated_range["upper"]
+        observed_bounds = stated_range["observed_lower"], stated_range["observed_upper"]
+        for low, high in (proven, observed_bounds):
             if not self._expect((low is None) == (high is None), f"{name} has only one bound."):
                 return
             if low is not None and not self._expect(low <= high, f"{name} is no range."):
@@ -511,16 +511,16 @@ class _Checker:
         outputs = self._outputs_of_rows(record, own)
         if not len(outputs):
             return
-        if not self._expect(observed[0] is not None, f"{name}: observed bounds are absent."):
+        if not self._expect(observed_bounds[0] is not None, f"{name}: observed bounds are absent."):
             return
         low, high = float(outputs.min()), float(outputs.max())
         for bound, stated_bound, value in zip(
-            ("observed_lower", "observed_upper"), observed, (low, high), strict=True
+            ("observed_lower", "observed_upper"), observed_bounds, (low, high), strict=True
         ):
             if not _is_close(stated_bound, value):
                 self._leave(record, f"output_range.{bound}", "its row is not stored")
         self._expect(
-            observed[0] <= low + _margin(low) and high <= observed[1] + _margin(high),
+            observed_bounds[0] <= low + _margin(low) and high <= observed_bounds[1] + _margin(high),
             f"{name}: the rows have outputs from {low} to {high}.",
         )
 
@@ -569,18 +569,18 @@ class _Checker:
 
     def _trusted_conditions(self, record: Any) -> list[Any] | None:
         """Return the conditions of a trusted part; None if it is not a part of the rule."""
-        stated = record["trusted"]["rules"]
+        stated_rules = record["trusted"]["rules"]
         try:
-            part = RuleSet.from_json(json.dumps(stated))
+            trusted_rules = RuleSet.from_json(json.dumps(stated_rules))
         except (KeyError, TypeError, ValueError):
-            part = None
-        if part is None or len(part) != 1:
+            trusted_rules = None
+        if trusted_rules is None or len(trusted_rules) != 1:
             return None
         output = self._output(record)
         if isinstance(output, LinearOutput):
             terms = [(self._positions[feature], value) for feature, value in output.terms]
             output = LinearOutput(output.intercept, tuple(terms))
-        conditions = part.rules[0].conditions
+        conditions = trusted_rules.rules[0].conditions
         expected = RuleSet(
             [Rule(conditions, output)],
             list(self.rows.columns),
@@ -588,7 +588,7 @@ class _Checker:
             classes=self.rules.classes,
         )
         is_box = all(self._suits_column(condition) for condition in conditions)
-        is_same = _as_text(json.loads(expected.to_json())) == _as_text(stated)
+        is_same = _as_text(json.loads(expected.to_json())) == _as_text(stated_rules)
         return list(conditions) if is_box and is_same else None
 
     def _suits_column(self, condition: Any) -> bool:
@@ -859,13 +859,14 @@ class _Checker:
             outputs = np.asarray(predictions, dtype=float)
         else:
             outputs = self._probabilities_of(record, table)
-        stated, name = record["output_range"], f"{_name(record)}: output_range"
+        stated_range, name = record["output_range"], f"{_name(record)}: output_range"
         if not len(outputs):
             return outputs
         low, high = float(outputs.min()), float(outputs.max())
-        if None not in (stated["lower"], stated["upper"]):
+        if None not in (stated_range["lower"], stated_range["upper"]):
             self._expect(
-                stated["lower"] <= low + _margin(low) and high <= stated["upper"] + _margin(high),
+                stated_range["lower"] <= low + _margin(low)
+                and high <= stated_range["upper"] + _margin(high),
                 f"{name} does not include {low:.6g} to {high:.6g}.",
             )
         if record["max_deviation"] is not None and self.rules.task == "regression":
@@ -891,14 +892,14 @@ class _Checker:
         """Check that all cells of a trusted part agree, and check its volume."""
         name = f"{_name(record)}: the trusted part"
         conditions = self._trusted_conditions(record) or []
-        inside = own & cells.meets(conditions)
-        self._expect(not (inside & wrong).any(), f"{name} has disagreements.")
+        is_trusted = own & cells.meets(conditions)
+        self._expect(not (is_trusted & wrong).any(), f"{name} has disagreements.")
         self._expect(self._follows_cuts(cells, conditions), f"{name} does not end at cuts.")
         total = float(cells.volume[own].sum())
-        share = float(cells.volume[inside].sum()) / total if total else 0.0
+        share = float(cells.volume[is_trusted].sum()) / total if total else 0.0
         error = _ROUNDING + _SUM_ROUNDING / max(total, _SUM_ROUNDING)
-        stated = record["trusted"]["volume_share"]
-        self._expect(abs(stated - share) <= error, f"{name}: volume_share is {share:.6g}.")
+        stated_share = record["trusted"]["volume_share"]
+        self._expect(abs(stated_share - share) <= error, f"{name}: volume_share is {share:.6g}.")
 
     def _follows_cuts(self, cells: Cells, conditions: Sequence[Any]) -> bool:
         """Return whether conditions include whole cells, up to the rounding of their bounds.
@@ -935,13 +936,13 @@ class _Checker:
         key, scale = ("volume", 1) if measure == "volume" else ("near_rows", len(self.rows))
         self._check_count(f"{name}: {key}", record[key] / scale, record[key] / scale, n, len(own))
         if record["trusted"]:
-            inside = own & self._in_trusted(record, table)
-            bad = (inside & wrong).any()
-            self._expect(not bad, f"{name}: the trusted part has disagreements.")
+            is_trusted = own & self._in_trusted(record, table)
+            has_disagreement = (is_trusted & wrong).any()
+            self._expect(not has_disagreement, f"{name}: the trusted part has disagreements.")
             if measure == "volume":
                 share = record["trusted"]["volume_share"]
                 label = f"{name}: volume_share of the trusted part"
-                self._check_count(label, share, share, int(inside.sum()), n)
+                self._check_count(label, share, share, int(is_trusted.sum()), n)
         interval = record[f"{measure}_disagreement"]
         if None in (interval[bound] for bound in _BOUNDS) or not n:
             return
@@ -968,22 +969,24 @@ class _Checker:
             if column.kind == "category":
                 listed_values = np.empty(len(column.categories), dtype=object)
                 listed_values[:] = column.categories
-                drawn = values[origin]
+                column_values = values[origin]
                 if not near and len(listed_values):
-                    drawn = listed_values[rng.integers(0, len(listed_values), n)]
+                    column_values = listed_values[rng.integers(0, len(listed_values), n)]
             else:
                 numbers = values.astype(float)
                 low, high = np.full(n, column.lower), np.full(n, column.upper)
                 if near:
                     ranges = column.ranges(numbers, self.data["radius"])
                     low, high = (bound[origin] for bound in ranges)
-                drawn = low + rng.random(n) * (high - low)
+                column_values = low + rng.random(n) * (high - low)
                 if column.kind == "integer":
-                    drawn = np.minimum(low + np.floor(rng.random(n) * (high - low + 1)), high)
-                drawn = drawn.astype(object)
+                    column_values = np.minimum(
+                        low + np.floor(rng.random(n) * (high - low + 1)), high
+                    )
+                column_values = column_values.astype(object)
             if not near:
-                drawn = np.where(rng.random(n) < column.missing, np.nan, drawn)
-            table[column.name] = drawn
+                column_values = np.where(rng.random(n) < column.missing, np.nan, column_values)
+            table[column.name] = column_values
         return pd.DataFrame(table)
 
 

@@ -290,8 +290,8 @@ def _number_cells(
         weight = max(min(end, upper) - max(start, lower), 0) / length if length else is_point
         overlap = np.maximum(np.minimum(end, high) - np.maximum(start, low), 0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            inside = (start <= low) & (low < stop)
-            near = np.where(high > low, overlap / (high - low), inside * 1.0)
+            is_inside = (start <= low) & (low < stop)
+            near = np.where(high > low, overlap / (high - low), is_inside * 1.0)
         last = min(math.nextafter(stop, -math.inf), top)
         cells.append((start, last, share * weight, np.nan_to_num(near)))
     return cells

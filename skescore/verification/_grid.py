@@ -92,10 +92,10 @@ class CellGrid:
         self.lower = np.minimum(codes.lower, domain.lower)
         self.upper = np.maximum(codes.upper, domain.upper)
         self.domain_lower, self.domain_upper = np.array(domain.lower), np.array(domain.upper)
-        whole = codes.is_whole
+        is_whole = codes.is_whole
         for low, high in ((self.lower, self.upper), (self.domain_lower, self.domain_upper)):
             # Bounds of the domain have a margin for rounding, which includes no further integer.
-            low[whole], high[whole] = np.ceil(low[whole]), np.floor(high[whole])
+            low[is_whole], high[is_whole] = np.ceil(low[is_whole]), np.floor(high[is_whole])
         is_missing = np.isnan(codes.matrix).any(axis=0)
         self.missing_share = np.array(domain.missing)
         self.has_missing = is_missing | (self.missing_share > 0)
@@ -110,8 +110,8 @@ class CellGrid:
             return np.zeros(1)
         if self.codes.is_whole[j]:
             cuts = np.ceil(cuts)
-        inside = cuts[(cuts > self.lower[j]) & (cuts <= self.upper[j])]
-        return np.concatenate([[self.lower[j]], np.unique(inside)])
+        inner_cuts = cuts[(cuts > self.lower[j]) & (cuts <= self.upper[j])]
+        return np.concatenate([[self.lower[j]], np.unique(inner_cuts)])
 
     def _layout_words(self) -> None:
         """Assign words of bits to the categorical columns."""
@@ -358,8 +358,8 @@ class CellGrid:
                 result &= bits[codes]
                 continue
             start, stop = self.bounds(j, boxes, i)
-            inside = (values >= start) & (values < stop)
-            result &= np.where(is_missing, boxes.missing[i, j], inside)
+            is_inside = (values >= start) & (values < stop)
+            result &= np.where(is_missing, boxes.missing[i, j], is_inside)
         return result
 
     def bounds(self, j: int, boxes: CellBoxes, i: int) -> tuple[float, float]:

@@ -72,10 +72,10 @@ def _rule_section(result: Verification, rule: RuleVerification) -> list[str]:
     """Return the bars, the trusted part and the witness of a rule."""
     from skescore.verification._result import rule_title
 
-    near = rule.near_proven.agreeing if rule.near_proven else 0.0
+    near_share = rule.near_proven.agreeing if rule.near_proven else 0.0
     volume = rule.volume_proven.agreeing if rule.volume_proven else 0.0
     rows = [
-        _bar_row("near the data", rule.near_disagreement, near),
+        _bar_row("near the data", rule.near_disagreement, near_share),
         _bar_row("by volume", rule.volume_disagreement, volume),
     ]
     title = rule_title(result.ruleset, rule.index).partition("   [")[0]

@@ -44,8 +44,8 @@ class Neighborhoods:
         scales = column_scales(grid)
         low = np.maximum(points - radius * scales, grid.codes.lower)
         high = np.minimum(points + radius * scales, grid.codes.upper)
-        whole = grid.codes.is_whole
-        low[:, whole], high[:, whole] = np.ceil(low[:, whole]), np.floor(high[:, whole])
+        is_whole = grid.codes.is_whole
+        low[:, is_whole], high[:, is_whole] = np.ceil(low[:, is_whole]), np.floor(high[:, is_whole])
         low[:, grid.is_category] = high[:, grid.is_category] = np.nan
         return cls(grid, points, low, high)
 
@@ -61,8 +61,8 @@ class Neighborhoods:
             codes = np.where(is_missing, len(bits) - 1, values).astype(np.intp)
             return bits[codes].astype(float)
         start, stop = self.grid.bounds(j, boxes, i)
-        inside = self.grid.lengths(j, self.low[rows, j], self.high[rows, j])(start, stop)
-        return np.where(is_missing, float(boxes.missing[i, j]), inside)
+        overlap = self.grid.lengths(j, self.low[rows, j], self.high[rows, j])(start, stop)
+        return np.where(is_missing, float(boxes.missing[i, j]), overlap)
 
     def masses(self, boxes: CellBoxes, i: int, rows: np.ndarray | None = None) -> np.ndarray:
         """Return the share of each row's neighborhood that is in box `i`."""
@@ -80,11 +80,11 @@ class Neighborhoods:
         points = self.points[rows].copy()
         for j in np.flatnonzero(~self.grid.is_category).tolist():
             start, stop = self.grid.bounds(j, boxes, i)
-            observed = ~np.isnan(points[:, j])
+            is_observed = ~np.isnan(points[:, j])
             low = np.maximum(self.low[rows, j], start)
             high = self.high[rows, j]
-            drawn = _uniform(low, high, stop, whole=bool(self.grid.codes.is_whole[j]), rng=rng)
-            points[observed, j] = drawn[observed]
+            values = _uniform(low, high, stop, is_whole=bool(self.grid.codes.is_whole[j]), rng=rng)
+            points[is_observed, j] = values[is_observed]
         return points
 
 
@@ -94,19 +94,19 @@ def column_scales(grid: CellGrid) -> np.ndarray:
     result = np.ones(grid.n_features)
     for j in np.flatnonzero(~grid.is_category).tolist():
         values = matrix[~np.isnan(matrix[:, j]), j]
-        spread = float(values.std()) if len(values) else 0.0
-        result[j] = spread if spread > 0 and math.isfinite(spread) else 1.0
+        std = float(values.std()) if len(values) else 0.0
+        result[j] = std if std > 0 and math.isfinite(std) else 1.0
     return result
 
 
 def _uniform(
-    low: np.ndarray, high: np.ndarray, stop: float, *, whole: bool, rng: np.random.Generator
+    low: np.ndarray, high: np.ndarray, stop: float, *, is_whole: bool, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw numbers from `low` to `high`, all of them less than `stop`."""
     shares = rng.random(len(low))
     if stop == -math.inf:  # the box contains only missing values
         return np.full(len(low), np.nan)
-    if whole:
+    if is_whole:
         first = np.ceil(low)
         last = np.minimum(np.floor(high), math.ceil(stop) - 1 if stop < math.inf else np.inf)
         return np.asarray(np.minimum(first + np.floor(shares * (last - first + 1)), last))
@@ -146,16 +146,16 @@ def draw_in_domain(
             continue
         total = grid.cumulative[j]
         low, high = int(boxes.low[i, j]), int(boxes.high[i, j])
-        observed = total[high] - total[low] if low < high else 0.0
+        observed_share = total[high] - total[low] if low < high else 0.0
         missing = grid.missing_share[j] if boxes.missing[i, j] else 0.0
-        is_missing = rng.random(n_points) * (observed + missing) >= observed
+        is_missing = rng.random(n_points) * (observed_share + missing) >= observed_share
         start, stop = grid.bounds(j, boxes, i)
-        drawn = _uniform(
+        values = _uniform(
             np.full(n_points, max(start, grid.domain_lower[j])),
             np.full(n_points, grid.domain_upper[j]),
             stop,
-            whole=bool(grid.codes.is_whole[j]),
+            is_whole=bool(grid.codes.is_whole[j]),
             rng=rng,
         )
-        points[:, j] = np.where(is_missing, np.nan, drawn)
+        points[:, j] = np.where(is_missing, np.nan, values)
     return points

@@ -204,7 +204,7 @@ class _Repair:
                 proposal = self._exception(i, conditions, rule_sample)
                 if proposal is not None:
                     proposals.append((*proposal, i))
-        proposals.sort(key=lambda scored: -scored[0])
+        proposals.sort(key=lambda pair: -pair[0])
         held_out_assigned = ruleset.assign(held_out.rows)
         for gain, exception, i in proposals[:5]:
             n_fixed, n_broken = self._changes(i, exception, held_out.take(held_out_assigned == i))
@@ -273,8 +273,8 @@ class _Repair:
             orders[j] = order
             rank_of = np.empty(len(codes))
             rank_of[np.array(order, dtype=np.intp)] = np.arange(len(codes))
-            observed = ~np.isnan(points[:, j])
-            ranks[observed, j] = rank_of[points[observed, j].astype(np.intp)]
+            is_observed = ~np.isnan(points[:, j])
+            ranks[is_observed, j] = rank_of[points[is_observed, j].astype(np.intp)]
         return ranks, orders
 
     def _exception(
@@ -290,10 +290,10 @@ class _Repair:
             exception = Rule((*rule.conditions, *own_conditions), rule.output)
         except ValueError:  # the conditions contradict the rule
             return None
-        inside = self._covered(exception, sample)
-        if inside.sum() < max(1, _MIN_SHARE * len(inside)):
+        is_covered = self._covered(exception, sample)
+        if is_covered.sum() < max(1, _MIN_SHARE * len(is_covered)):
             return None
-        output = self._new_output(rule, sample.take(inside))
+        output = self._new_output(rule, sample.take(is_covered))
         classes = self.ruleset.classes
         is_unknown = classes is not None and output not in classes
         if is_unknown or output == rule.output:
@@ -318,9 +318,11 @@ class _Repair:
 
     def _changes(self, i: int, exception: Rule, sample: _Sample) -> tuple[int, int]:
         """Return the numbers of disagreements that an exception removes and adds."""
-        inside = sample.take(self._covered(exception, sample))
-        before = self._target(self.rules[i]).agrees(inside.predictions, inside.points)
-        after = self._target(exception).agrees(inside.predictions, inside.points)
+        covered_sample = sample.take(self._covered(exception, sample))
+        before = self._target(self.rules[i]).agrees(
+            covered_sample.predictions, covered_sample.points
+        )
+        after = self._target(exception).agrees(covered_sample.predictions, covered_sample.points)
         return int((after & ~before).sum()), int((before & ~after).sum())
 
 
@@ -416,14 +418,14 @@ class WitnessSampling:
         return codes.decode(np.concatenate([points[: n_rows - len(wrong)], wrong]))
 
 
-def densest_center(values: np.ndarray, reach: float) -> float:
+def densest_center(values: np.ndarray, half_width: float) -> float:
     """Return the center of an interval of given width that contains the most values.
 
     Parameters
     ----------
     values : ndarray of float
         The values, at least one; NaN are not counted.
-    reach : float
+    half_width : float
         Half the width of the interval.
 
     Returns
@@ -434,7 +436,7 @@ def densest_center(values: np.ndarray, reach: float) -> float:
     values = np.sort(values[~np.isnan(values)])
     if not len(values):
         return 0.0
-    stops = np.searchsorted(values, values + 2 * reach, side="right")
+    stops = np.searchsorted(values, values + 2 * half_width, side="right")
     first = int((stops - np.arange(len(values))).argmax())
     return float(values[first] + values[stops[first] - 1]) / 2
 
@@ -484,8 +486,8 @@ def _rounded(condition: Condition, codes: RowCodes) -> Condition:
     j = condition.features[0]
     if not isinstance(condition, Interval) or j in codes.categories:
         return condition
-    reach = 1e-3 * float(codes.upper[j] - codes.lower[j])
-    n_digits = -math.floor(math.log10(reach)) if reach > 0 else 0
+    precision = 1e-3 * float(codes.upper[j] - codes.lower[j])
+    n_digits = -math.floor(math.log10(precision)) if precision > 0 else 0
     lower, upper = round(condition.lower, n_digits), round(condition.upper, n_digits)
     return replace(condition, lower=lower, upper=upper) if lower < upper else condition
 
@@ -510,5 +512,5 @@ def _in_categories(
 
 
 def _with_feature(condition: Any, feature: int) -> Condition:
-    changed: Condition = replace(condition, feature=feature)
-    return changed
+    result: Condition = replace(condition, feature=feature)
+    return result

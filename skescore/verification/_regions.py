@@ -131,14 +131,14 @@ def premise_boxes(grid: CellGrid, rule: Rule, columns: Sequence[int]) -> RuleReg
         If a condition is oblique, or an M-of-N condition has too many combinations.
     """
     simple = [c for c in rule.conditions if not isinstance(c, AtLeast)]
-    counted = [c for c in rule.conditions if isinstance(c, AtLeast)]
-    if math.prod(math.comb(len(c.conditions), c.m) for c in counted) > _MAX_BOXES:
+    m_of_n_conditions = [c for c in rule.conditions if isinstance(c, AtLeast)]
+    if math.prod(math.comb(len(c.conditions), c.m) for c in m_of_n_conditions) > _MAX_BOXES:
         raise UnreadableModelError(f"The rule `{rule}` has more than {_MAX_BOXES} combinations.")
-    choices = [itertools.combinations(c.conditions, c.m) for c in counted]
+    choices = [itertools.combinations(c.conditions, c.m) for c in m_of_n_conditions]
     premise = _conjunction(grid, simple, columns)
     boxes = premise.take(slice(0, 0))
-    for chosen in itertools.product(*choices):
-        conditions = [*simple, *itertools.chain.from_iterable(chosen)]
+    for combination in itertools.product(*choices):
+        conditions = [*simple, *itertools.chain.from_iterable(combination)]
         part = _conjunction(grid, conditions, columns)
         part = part.take(~grid.are_empty(part))
         for i in range(len(boxes)):
@@ -176,8 +176,11 @@ def rule_regions(
     list of RuleRegion
         One region per rule, and one for the uncovered cells if requested.
     """
-    whole = grid.whole_space()
-    wanted_regions = [*premises, *([RuleRegion(whole, whole)] if with_uncovered else [])]
+    whole_space = grid.whole_space()
+    wanted_regions = [
+        *premises,
+        *([RuleRegion(whole_space, whole_space)] if with_uncovered else []),
+    ]
     regions = []
     for i, region in enumerate(wanted_regions):
         boxes = region.boxes

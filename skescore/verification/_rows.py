@@ -70,8 +70,8 @@ class RowCodes:
             values = np.unique(matrix[~np.isnan(matrix[:, j]), j])
             self._numeric_codes[j] = values
             self.categories[j] = tuple(values.tolist())
-            observed = ~np.isnan(matrix[:, j])
-            matrix[observed, j] = np.searchsorted(values, matrix[observed, j])
+            is_observed = ~np.isnan(matrix[:, j])
+            matrix[is_observed, j] = np.searchsorted(values, matrix[is_observed, j])
         self.matrix = matrix
         kinds = RowGenerator(matrix, self.categories, 0).kinds
         self.lower, self.upper = np.nan_to_num(kinds.lower), np.nan_to_num(kinds.upper)
@@ -103,8 +103,8 @@ class RowCodes:
         """
         points = np.array(points, dtype=float)
         for j, values in self._numeric_codes.items():
-            observed = ~np.isnan(points[:, j])
-            points[observed, j] = values[points[observed, j].astype(np.intp)]
+            is_observed = ~np.isnan(points[:, j])
+            points[is_observed, j] = values[points[is_observed, j].astype(np.intp)]
         return self._encoder.decode(points) if hasattr(self.rows, "columns") else points
 
     def encode(self, rows: Any) -> np.ndarray:
@@ -155,7 +155,8 @@ def column_positions(feature_names: Sequence[str], column_names: Sequence[str]) 
             return [positions[name] for name in feature_names]
     if len(feature_names) == len(column_names):
         return list(range(len(column_names)))
-    absent = [name for name in feature_names if name not in position_of]
+    absent_names = [name for name in feature_names if name not in position_of]
     raise ValueError(
-        f"X lacks the columns {absent} of the rules or the model. Pass the columns that both use."
+        f"X lacks the columns {absent_names} of the rules or the model. "
+        "Pass the columns that both use."
     )

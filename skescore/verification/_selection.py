@@ -182,11 +182,11 @@ def _candidate_rows(search: ExtractorSearchCV, only_winner: bool) -> Iterator[pd
     """Yield rows of the leaderboard that may win, the winner first."""
     board = search.leaderboard_
     yield board.iloc[0]
-    allowed = board[(board["state"] == "complete") & board["same_as"].isna()]
-    if "within_limits" in allowed and allowed["within_limits"].any():
-        allowed = allowed[allowed["within_limits"].astype(bool)]
+    candidates = board[(board["state"] == "complete") & board["same_as"].isna()]
+    if "within_limits" in candidates and candidates["within_limits"].any():
+        candidates = candidates[candidates["within_limits"].astype(bool)]
     if not only_winner:
-        for _, row in allowed.drop(index=0, errors="ignore").iterrows():
+        for _, row in candidates.drop(index=0, errors="ignore").iterrows():
             yield row
 
 

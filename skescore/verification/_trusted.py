@@ -1,12 +1,11 @@
 """Trusted parts of rules: large boxes in which a model provably agrees with a rule.
 
-Two searches produce candidates. The first search ("carving") starts from the region of a rule.
-Branch and bound splits the region. A part in which agreement cannot be proven is excluded by the
-cut that loses the fewest rows, until agreement is proven in the remaining box. The second search
-("hulls") starts from single rows. The box around a row grows to include its nearest rows, as long
-as it contains no known point of disagreement. Further points are drawn in the box with the most
-rows, and parts without a proof are excluded as in the first search. The resulting boxes are then
-extended column by column.
+Two searches produce candidates. The first search starts from the region of a rule. Branch and bound
+splits the region. A part in which agreement cannot be proven is peeled off by the cut that loses
+the fewest rows, until agreement is proven in the remaining box. The second search starts from
+single rows. The bounding box of a row and its nearest rows grows as long as it contains no known
+point of disagreement. Further points are drawn in the box with the most rows, and parts without a
+proof are peeled off as in the first search. The resulting boxes are then extended column by column.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from skescore.verification._regions import RuleRegion
 _DEPTHS = (8, 12, 16)
 #: Share of the time for the first search, and share of the remaining time for the second one; the
 #: rest is for extending the boxes.
-_CARVING_TIME, _HULL_TIME = 0.35, 0.6
+_PEELING_SHARE, _BOUNDING_BOX_SHARE = 0.35, 0.6
 #: Second search: number of initial rows, number of points drawn in a box, maximum number of stored
 #: points, and maximum number of boxes.
-_N_SEEDS, _N_DRAWN, _N_ADDED, _N_HULLS = 6, 4000, 200, 300
+_N_SEEDS, _N_DRAWN, _N_ADDED, _MAX_BOXES = 6, 4000, 200, 300
 #: Largest number of splits of a search, as a multiple of the limit for proving one extension.
-_GROWTH_EFFORT = 30
+_EXTENSION_EFFORT = 30
 
 
 @dataclass(frozen=True, order=True)
@@ -50,7 +49,7 @@ def _gap(search: BranchAndBound, node: Node) -> float:
     return search.target.gap(node.lower, node.upper)
 
 
-class _Carving:
+class _Peeling:
     """A box that shrinks until agreement is proven everywhere in it.
 
     Parameters
@@ -193,9 +192,9 @@ def cuts_between(grid: CellGrid, box: CellBoxes, part: CellBoxes, points: np.nda
         for kind, remaining in _remaining_boxes(grid, j, box, part):
             if grid.are_empty(remaining)[0]:
                 continue
-            inside = _contained(grid, j, remaining, points)
+            is_inside = _contained(grid, j, remaining, points)
             lost_volume = 1 - float(grid.volumes(remaining)[0]) / volume if volume else 0.0
-            cost = float((~inside).sum()) + 0.5 * lost_volume
+            cost = float((~is_inside).sum()) + 0.5 * lost_volume
             cuts.append(_Cut(cost, j, kind, remaining))
     return cuts
 
@@ -235,8 +234,8 @@ def _remaining_boxes(
     return result
 
 
-class _Hulls:
-    """Boxes around rows that contain no known point of disagreement.
+class _BoundingBoxes:
+    """Bounding boxes of neighboring rows that contain no known point of disagreement.
 
     Parameters
     ----------
@@ -246,7 +245,7 @@ class _Hulls:
         Region in which the rule predicts.
     points : ndarray of shape (n_rows, n_features)
         Rows of the rule with which the model agrees.
-    obstacles : ndarray of shape (n_points, n_features)
+    excluded_points : ndarray of shape (n_points, n_features)
         Points that the box must not include.
     """
 
@@ -255,43 +254,43 @@ class _Hulls:
         search: BranchAndBound,
         region: RuleRegion,
         points: np.ndarray,
-        obstacles: np.ndarray,
+        excluded_points: np.ndarray,
     ) -> None:
         self.search = search
         self.region = region
         self.points = points
         self.rows = CellPoints.of(search.grid, points)
-        self.obstacles = CellPoints.of(search.grid, obstacles)
+        self.excluded_points = CellPoints.of(search.grid, excluded_points)
         seeds = np.unique(np.linspace(0, len(points) - 1, _N_SEEDS).astype(np.intp)).tolist()
-        self._hulls = {seed: self._hull_around(seed) for seed in seeds}
+        self._boxes = {seed: self._box_around(seed) for seed in seeds}
         self._rng = np.random.default_rng(0)
 
     def run(self, deadline: Deadline, max_steps: int, n_required: int) -> CellBoxes | None:
         """Return the proven box with the most rows; None unless it has more than `n_required`."""
         result = None
-        for _ in range(_N_HULLS):
+        for _ in range(_MAX_BOXES):
             n_rows, seed = max(
-                ((n_rows, seed) for seed, (n_rows, _) in self._hulls.items()), default=(0, -1)
+                ((n_rows, seed) for seed, (n_rows, _) in self._boxes.items()), default=(0, -1)
             )
             if n_rows <= n_required or deadline.is_over():
                 break
-            box = self._hulls[seed][1].to_box()
+            box = self._boxes[seed][1].to_box()
             if self._has_disagreement(box):
                 continue
-            del self._hulls[seed]
-            carving = _Carving(self.search, self.region, self.points, _DEPTHS[-1], box)
-            if carving.run(deadline, max_steps) and len(carving.points) > n_required:
-                result, n_required = carving.box, len(carving.points)
+            del self._boxes[seed]
+            peeling = _Peeling(self.search, self.region, self.points, _DEPTHS[-1], box)
+            if peeling.run(deadline, max_steps) and len(peeling.points) > n_required:
+                result, n_required = peeling.box, len(peeling.points)
         return result
 
-    def _hull_around(self, seed: int) -> tuple[int, CellPoints]:
+    def _box_around(self, seed: int) -> tuple[int, CellPoints]:
         """Return a box that includes a row and as many of the next rows as possible."""
-        hull = self.rows.take([seed])
+        box = self.rows.take([seed])
         for i in self.rows.order_from(seed):
-            grown = hull.joined(self.rows.take([i]))
-            if not grown.contains(self.obstacles).any():
-                hull = grown
-        return int(hull.contains(self.rows).sum()), hull
+            grown = box.joined(self.rows.take([i]))
+            if not grown.contains(self.excluded_points).any():
+                box = grown
+        return int(box.contains(self.rows).sum()), box
 
     def _has_disagreement(self, box: CellBoxes) -> bool:
         """Draw points of a box; store points in the region whose rule the model contradicts."""
@@ -310,12 +309,12 @@ class _Hulls:
         return bool(wrong.any())
 
     def _add(self, points: np.ndarray) -> None:
-        """Add obstacles, and replace the boxes that include one."""
+        """Add points to the excluded ones, and replace the boxes that include such a point."""
         added = CellPoints.of(self.search.grid, points)
-        self.obstacles = self.obstacles.append(added)
-        for seed, (_, hull) in self._hulls.items():
-            if hull.contains(added).any():
-                self._hulls[seed] = self._hull_around(seed)
+        self.excluded_points = self.excluded_points.append(added)
+        for seed, (_, box) in self._boxes.items():
+            if box.contains(added).any():
+                self._boxes[seed] = self._box_around(seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,9 +387,9 @@ class CellPoints:
 
     def contains(self, points: CellPoints) -> np.ndarray:
         """Return a mask of the points that the single box contains."""
-        inside = (points.low >= self.low) & (points.low < self.high) & ~points.missing
-        inside |= points.missing & self.missing
-        result = inside.all(axis=1)
+        is_inside = (points.low >= self.low) & (points.low < self.high) & ~points.missing
+        is_inside |= points.missing & self.missing
+        result = is_inside.all(axis=1)
         for position in self.grid.word_slices.values():
             result &= (points.words[:, position] & self.words[:, position]).any(axis=1)
         return np.asarray(result)
@@ -417,8 +416,8 @@ class CellPoints:
         )
 
 
-class _Growth:
-    """A proven box that is extended column by column, as long as extensions can be proven.
+class _ProvenBox:
+    """Proven box that is extended column by column, as long as extensions can be proven.
 
     Parameters
     ----------
@@ -460,8 +459,8 @@ class _Growth:
             ]
             if not extensions:
                 return
-            _, j, side, grown, slab = max(extensions, key=lambda extension: extension[:3])
-            if self.is_proven(slab, deadline, max_splits):
+            _, j, side, grown, added = max(extensions, key=lambda extension: extension[:3])
+            if self.is_proven(added, deadline, max_splits):
                 self.box = grown
                 failures.clear()
             elif not self._extend_partly(j, grown, deadline, max_splits):
@@ -479,35 +478,35 @@ class _Growth:
             grown = self.box.copy()
             grown.low[0, j] -= max(below, 0)
             grown.high[0, j] += max(above, 0)
-            if self.is_proven(self._slab(j, grown), deadline, max_splits):
+            if self.is_proven(self._added_cells(j, grown), deadline, max_splits):
                 self.box = grown
                 return True
         return False
 
-    def _slab(self, j: int, grown: CellBoxes) -> CellBoxes:
+    def _added_cells(self, j: int, grown: CellBoxes) -> CellBoxes:
         """Return the cells that an extension in a column adds."""
-        slab = grown.copy()
+        added = grown.copy()
         if self.grid.is_category[j]:
             position = self.grid.word_slices[j]
-            slab.words[0, position] &= ~self.box.words[0, position]
-            return slab
+            added.words[0, position] &= ~self.box.words[0, position]
+            return added
         if grown.low[0, j] < self.box.low[0, j]:
-            slab.high[0, j] = self.box.low[0, j]
+            added.high[0, j] = self.box.low[0, j]
         elif grown.high[0, j] > self.box.high[0, j]:
-            slab.low[0, j] = self.box.high[0, j]
+            added.low[0, j] = self.box.high[0, j]
         else:
-            slab.high[0, j] = slab.low[0, j]
-        slab.missing[0, j] = grown.missing[0, j] and not self.box.missing[0, j]
-        return slab
+            added.high[0, j] = added.low[0, j]
+        added.missing[0, j] = grown.missing[0, j] and not self.box.missing[0, j]
+        return added
 
     def _extensions(self) -> list[tuple[int, int, int, CellBoxes, CellBoxes]]:
         """Return the largest extension on each side of each column, with the rows it gains."""
         result = []
         for j in range(self.grid.n_features):
             for side, grown in enumerate(self._grown_boxes(j)):
-                slab = self._slab(j, grown)
-                gain = int(self.grid.contains(slab, 0, self.points).sum())
-                result.append((gain, j, side, grown, slab))
+                added = self._added_cells(j, grown)
+                gain = int(self.grid.contains(added, 0, self.points).sum())
+                result.append((gain, j, side, grown, added))
         return result
 
     def _grown_boxes(self, j: int) -> list[CellBoxes]:
@@ -542,14 +541,14 @@ class _Growth:
         grown.words[0, self.grid.word_slices[j]] = self.grid.pack(j, bits)
         return grown
 
-    def is_proven(self, slab: CellBoxes, deadline: Deadline, max_splits: int) -> bool:
+    def is_proven(self, box: CellBoxes, deadline: Deadline, max_splits: int) -> bool:
         """Return whether the model provably agrees in all cells of a slab in the region."""
-        if self.grid.contains(slab, 0, self.counterexamples).any():
+        if self.grid.contains(box, 0, self.counterexamples).any():
             return False
         heap: list[tuple[float, int, Node]] = []
         number = 0
         for i in range(len(self.region.boxes)):
-            part = clip(self.grid, self.region.boxes.take([i]), slab)
+            part = clip(self.grid, self.region.boxes.take([i]), box)
             if not self.grid.are_empty(part)[0]:
                 number += 1
                 heapq.heappush(heap, (0.0, number, self.search.root(part, 0)))
@@ -611,28 +610,28 @@ def trusted_box(
     """
     max_rows = 0
     starts: list[CellBoxes] = []
-    carving_end = deadline.part(_CARVING_TIME)
+    peeling_end = deadline.part(_PEELING_SHARE)
     for max_depth in _DEPTHS:
-        carving = _Carving(search, region, points, max_depth)
-        if carving.run(carving_end, max_steps) and len(carving.points) >= max(max_rows, 1):
-            max_rows, starts = len(carving.points), [carving.box]
-    max_splits = max_steps // _GROWTH_EFFORT
+        peeling = _Peeling(search, region, points, max_depth)
+        if peeling.run(peeling_end, max_steps) and len(peeling.points) >= max(max_rows, 1):
+            max_rows, starts = len(peeling.points), [peeling.box]
+    max_splits = max_steps // _EXTENSION_EFFORT
     if len(points):
-        hulls = _Hulls(search, region, points, counterexamples)
-        hull = hulls.run(deadline.part(_HULL_TIME), max_steps, max_rows)
-        starts += [] if hull is None else [hull]
+        boxes = _BoundingBoxes(search, region, points, counterexamples)
+        box = boxes.run(deadline.part(_BOUNDING_BOX_SHARE), max_steps, max_rows)
+        starts += [] if box is None else [box]
         cell = cell_around(search.grid, points[len(points) // 2])
-        growth = _Growth(search, region, cell, points, counterexamples)
+        proven_box = _ProvenBox(search, region, cell, points, counterexamples)
         # A linear output may deviate in other places of the cell than at the row.
         if not starts and (
-            not search.target.is_linear or growth.is_proven(cell, deadline, max_splits)
+            not search.target.is_linear or proven_box.is_proven(cell, deadline, max_splits)
         ):
             starts = [cell]
     results = []
     for i, start in enumerate(starts):
-        growth = _Growth(search, region, start, points, counterexamples)
-        growth.run(deadline.part(1 / (len(starts) - i)), max_splits)
-        results.append(growth.box)
+        proven_box = _ProvenBox(search, region, start, points, counterexamples)
+        proven_box.run(deadline.part(1 / (len(starts) - i)), max_splits)
+        results.append(proven_box.box)
 
     def size(box: CellBoxes) -> tuple[int, float]:
         n_rows = int(search.grid.contains(box, 0, points).sum())

@@ -185,8 +185,8 @@ def _checked_confidence(confidence: Any) -> float:
 def _tolerance(tolerance: float | None, problem: _Problem) -> float:
     """Return the largest deviation that counts as agreement."""
     if tolerance is None:
-        spread = float(problem.predictions.astype(float).std())
-        return 0.5 * spread if spread > 0 else 1e-9
+        std = float(problem.predictions.astype(float).std())
+        return 0.5 * std if std > 0 else 1e-9
     return check_number("tolerance", tolerance, 0.0, finite=True)
 
 
@@ -280,9 +280,9 @@ class _Problem:
     @classmethod
     def of(cls, rules: RuleSet, black_box: Any, X: Any, radius: float) -> _Problem:
         """Read rules and model."""
-        plain = RowCodes(X, names=rules.feature_names)
-        columns = column_positions(rules.feature_names, plain.names)
-        read, reason = _read(black_box, plain)
+        row_codes = RowCodes(X, names=rules.feature_names)
+        columns = column_positions(rules.feature_names, row_codes.names)
+        read, reason = _read(black_box, row_codes)
         parts = [(rules, columns)] + ([(read.ruleset, read.columns)] if read else [])
         conditions = [
             (condition, part_columns)
@@ -297,8 +297,8 @@ class _Problem:
         }
         codes = (
             RowCodes(X, code_columns, rules.feature_names)
-            if code_columns - plain.categories.keys()
-            else plain
+            if code_columns - row_codes.categories.keys()
+            else row_codes
         )
         cuts = [
             cuts_of(
@@ -373,15 +373,19 @@ def rows_domain(rules: RuleSet, columns: Sequence[int], codes: RowCodes) -> Doma
     Domain
         Domain of the rules; the range of the rows for other columns.
     """
-    around = Domain.around(codes.matrix, categories=codes.categories)
+    observed_domain = Domain.around(codes.matrix, categories=codes.categories)
     if rules.domain is None:
-        return around
-    lower, upper, missing = list(around.lower), list(around.upper), list(around.missing)
+        return observed_domain
+    lower, upper, missing = (
+        list(observed_domain.lower),
+        list(observed_domain.upper),
+        list(observed_domain.missing),
+    )
     for feature, j in enumerate(columns):
         missing[j] = rules.domain.missing[feature]
         if j not in codes.categories and rules.domain.values_of(feature) is None:
             lower[j], upper[j] = rules.domain.lower[feature], rules.domain.upper[feature]
-    return replace(around, lower=tuple(lower), upper=tuple(upper), missing=tuple(missing))
+    return replace(observed_domain, lower=tuple(lower), upper=tuple(upper), missing=tuple(missing))
 
 
 class _Verifier:
@@ -597,9 +601,9 @@ class _RuleTask:
         nodes = []
         for i in range(len(self.region.boxes)):
             masses = neighborhoods.masses(self.region.boxes, i, own_rows)
-            box, used = self.region.boxes.take([i]), masses > 0
-            if used.any():
-                nodes.append(Node(box, np.empty(0), 0.0, own_rows[used], masses[used]))
+            box, is_used = self.region.boxes.take([i]), masses > 0
+            if is_used.any():
+                nodes.append(Node(box, np.empty(0), 0.0, own_rows[is_used], masses[is_used]))
         if not nodes:
             return np.empty((0, self.problem.grid.n_features))
         sampler = PointSampler(self.problem.grid, nodes, neighborhoods)
@@ -659,17 +663,19 @@ class _RuleTask:
         """Return the range of the probability of the rule's class, or of the predicted number."""
         if self.target.tolerance is not None:
             own_predictions = self.problem.predictions[self.is_own].astype(float)
-            ends = (
+            ranges = (
                 [(float(own_predictions.min()), float(own_predictions.max()))]
                 if len(own_predictions)
                 else []
             )
-            ends += self._outputs
-            observed = (min(low for low, _ in ends), max(high for _, high in ends)) if ends else ()
+            ranges += self._outputs
+            observed_bounds = (
+                (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else ()
+            )
         else:
-            observed = self._observed_probabilities()
+            observed_bounds = self._observed_probabilities()
         lower, upper = self._proven_range()
-        low, high = observed or (None, None)
+        low, high = observed_bounds or (None, None)
         return OutputRange(lower, upper, low, high)
 
     def _observed_probabilities(self) -> Any:
@@ -799,15 +805,15 @@ def _inner_bound(grid: CellGrid, j: int, bound: float, direction: int) -> float:
     """
     if math.isinf(bound):
         return bound
-    reach = 1e-6 * float(grid.upper[j] - grid.lower[j])
+    max_shift = 1e-6 * float(grid.upper[j] - grid.lower[j])
     values = direction * grid.codes.matrix[:, j]
-    size = math.floor(math.log10(reach)) if reach > 0 else 0
+    size = math.floor(math.log10(max_shift)) if max_shift > 0 else 0
     for n_digits in range(-size - 2, -size + 8):
-        rounded = round(bound, n_digits)
-        if direction * rounded < direction * bound:
-            rounded = round(rounded + direction * 10.0**-n_digits, n_digits)
-        low, high = direction * bound, direction * rounded
+        result = round(bound, n_digits)
+        if direction * result < direction * bound:
+            result = round(result + direction * 10.0**-n_digits, n_digits)
+        low, high = direction * bound, direction * result
         is_crossed = ((values >= low) & (values < high)).any()
-        if low <= high <= low + reach and not is_crossed:
-            return rounded
+        if low <= high <= low + max_shift and not is_crossed:
+            return result
     return bound

@@ -58,16 +58,16 @@ class Witness:
         probability_text = (
             "" if self.probability is None else f" (probability {self.probability:.3g})"
         )
-        where = f"row {self.nearest_row} of the data"
+        location = f"row {self.nearest_row} of the data"
         if self.changes:
-            changed = ", ".join(
+            changes_text = ", ".join(
                 f"{name} {_value_text(self.row[name])} instead of {_value_text(value)}"
                 for name, value in self.changes.items()
             )
-            where = f"like row {self.nearest_row} of the data, with {changed}"
+            location = f"like row {self.nearest_row} of the data, with {changes_text}"
         return (
             f"For {values} the model predicts {_value_text(self.prediction)}{probability_text} and "
-            f"the rules {_value_text(self.rule_output)} ({where})."
+            f"the rules {_value_text(self.rule_output)} ({location})."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,10 +160,10 @@ class WitnessSearch:
             if best_distance == 0:
                 break
             origin = self.rows[int(distances[i].argmin())]
-            moved = self._towards(points[i], origin, target, rule)
-            distance = float(self.distances(moved[None])[0].min())
+            moved_point = self._towards(points[i], origin, target, rule)
+            distance = float(self.distances(moved_point[None])[0].min())
             if distance < best_distance:
-                best, best_distance = moved, distance
+                best, best_distance = moved_point, distance
         return np.asarray(best)
 
     def _towards(
