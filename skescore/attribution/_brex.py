@@ -558,10 +558,8 @@ def _read_rows(X: Any) -> tuple[Any, tuple[str, ...]]:
         )
     if isinstance(rows, pd.DataFrame):
         if not rows.columns.is_unique:
-            repeated = rows.columns[rows.columns.duplicated()][0]
-            raise ValueError(
-                f"X must have distinct column names, got {repeated!r} twice. Rename one."
-            )
+            name = rows.columns[rows.columns.duplicated()][0]
+            raise ValueError(f"X must have distinct column names, got {name!r} twice. Rename one.")
         return rows.reset_index(drop=True), tuple(map(str, rows.columns))
     return rows, tuple(f"x{i + 1}" for i in range(rows.shape[1]))
 

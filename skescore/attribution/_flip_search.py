@@ -118,8 +118,7 @@ class FlipSearch:
         if len(self.open) < 2:
             self.complete = self.n_features
             return
-        everything = sum(self.open)
-        yield from self._test_and_reduce(everything, 0)
+        yield from self._test_and_reduce(sum(self.open), 0)
         yield from self._find_any(_COLD_TRIES)
         yield from self._pairs()
         if self.complete == len(self.open):

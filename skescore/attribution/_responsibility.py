@@ -355,18 +355,16 @@ def _from_table(
         spread = _spread(np.arange(1 << len(active_bits)), active_bits)
         columns = [relevant[bit] for bit in active_bits]
         for block in _blocks(len(members), len(active_bits)):
-            block_codes = small_codes[members[block]]
+            base = small_codes[members[block]]
 
             def changes(
-                part: slice,
-                block_codes: NDArray[np.int64] = block_codes,
-                spread: NDArray[np.int64] = spread,
+                part: slice, base: NDArray[np.int64] = base, spread: NDArray[np.int64] = spread
             ) -> NDArray[np.bool_]:
-                return np.asarray(small[block_codes ^ spread[part, None]] != small[block_codes])
+                return np.asarray(small[base ^ spread[part, None]] != small[base])
 
-            part_sizes, part_sets = _from_changes(changes, len(block_codes), len(active_bits), sets)
+            part_sizes, part_sets = _from_changes(changes, len(base), len(active_bits), sets)
             rows = np.full(len(keys), -1)
-            rows[members[block]] = np.arange(len(block_codes))
+            rows[members[block]] = np.arange(len(base))
             index = rows[inverse]
             covered = np.flatnonzero(index >= 0)
             sizes[np.ix_(covered, np.array(columns))] = part_sizes[index[covered]]
@@ -469,14 +467,12 @@ class _Row:
 
     def candidates(self, size: int, budget: int) -> NDArray[np.int64] | None:
         """Return the sets of this size that contain no flip set; None if there are too many."""
-        open_features = self._open()
-        count = math.comb(len(open_features), size)
+        features = self._open()
+        count = math.comb(len(features), size)
         if count > budget - self.queries:
             return None
         flat = np.fromiter(
-            chain.from_iterable(combinations(open_features, size)),
-            dtype=np.int64,
-            count=count * size,
+            chain.from_iterable(combinations(features, size)), dtype=np.int64, count=count * size
         )
         sets = flat.reshape(count, size)
         keep = np.ones(count, dtype=np.bool_)

@@ -216,13 +216,10 @@ def _written_out(
             n_premises = 0
             choices: list[Premise] = []
             for subset in combinations(condition.conditions, condition.m):
-                alternatives = _written_out(subset, cells, index_of)
-                if (
-                    alternatives is None
-                    or (n_premises := n_premises + len(alternatives)) > _MAX_PREMISES
-                ):
+                options = _written_out(subset, cells, index_of)
+                if options is None or (n_premises := n_premises + len(options)) > _MAX_PREMISES:
                     return None
-                choices += alternatives
+                choices += options
         else:
             j = index_of[condition.feature]
             values = cells[j].numbers()
@@ -231,7 +228,8 @@ def _written_out(
         if len(result) * len(choices) > _MAX_PREMISES:
             return None
         conjunctions = (_conjoin(one, two) for one, two in product(result, choices))
-        result = _distinct(premise for premise in conjunctions if premise is not None)
+        distinct = {tuple(sorted(p.items())): p for p in conjunctions if p is not None}
+        result = list(distinct.values())
     return result
 
 
@@ -243,10 +241,6 @@ def _conjoin(one: Premise, other: Premise) -> Premise | None:
         if not result[j]:
             return None
     return result
-
-
-def _distinct(premises: Iterator[Premise]) -> list[Premise]:
-    return list({tuple(sorted(premise.items())): premise for premise in premises}.values())
 
 
 def _as_bits(flags: np.ndarray) -> int:

@@ -78,7 +78,8 @@ class Comparison:
             return "There is only one extractor, so there is nothing to compare."
         if n_data < 2:
             return "There is only one data set, so the ranks cannot be generalized to others."
-        test = f"Friedman's test over {n_data} data sets, p = {_p_value_text(self.p_value)}"
+        p_value = "0.0001" if self.p_value <= 0.0001 else f"{self.p_value:.2g}"
+        test = f"Friedman's test over {n_data} data sets, p = {p_value}"
         if not self.significant:
             return (
                 f"No extractor is significantly better than another: chance alone can explain such "
@@ -125,10 +126,6 @@ class Comparison:
             f"With only {n_data} data sets, only large differences are significant (average ranks "
             f"that differ by {self.critical_difference:.2f} or more); smaller ones may be real."
         )
-
-
-def _p_value_text(p_value: float) -> str:
-    return "0.0001" if p_value <= 0.0001 else f"{p_value:.2g}"
 
 
 def _join_names(names: Sequence[str]) -> str:

@@ -163,8 +163,8 @@ def lies_elsewhere(data: str) -> bool:
     """Return whether data are a data source: a table of a database, or a Parquet folder or glob."""
     if data.startswith(FETCHED):
         return False
-    several = any(sign in data for sign in "*?[") and not _is_there(Path(data))
-    return "://" in data or several or expand_home(data).is_dir()
+    is_pattern = any(sign in data for sign in "*?[") and not _is_there(Path(data))
+    return "://" in data or is_pattern or expand_home(data).is_dir()
 
 
 def _missing_source(data: str) -> str:
@@ -173,8 +173,8 @@ def _missing_source(data: str) -> str:
 
 def _missing_model(model: str) -> str:
     path = expand_home(model)
-    is_name = model.startswith(COMMAND) or path.suffix.lower() not in MODEL_KINDS
-    return "" if is_name or _is_there(path) else no_model_text(path, model)
+    is_not_file = model.startswith(COMMAND) or path.suffix.lower() not in MODEL_KINDS
+    return "" if is_not_file or _is_there(path) else no_model_text(path, model)
 
 
 #: Actions of options whose values a shell can complete.
@@ -225,8 +225,8 @@ def integer(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
         except ValueError:
             value = minimum - 1
         if value < minimum or (maximum is not None and value > maximum):
-            span = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-            raise argparse.ArgumentTypeError(f"must be an integer {span}, got {text!r}")
+            limits = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+            raise argparse.ArgumentTypeError(f"must be an integer {limits}, got {text!r}")
         return value
 
     return read
@@ -757,13 +757,13 @@ def constraints_from(
     for name in ("together", "apart"):
         changes[name] = {}
         for feature, groups in getattr(constraints, name).items():
-            known = _categories(columns, feature, domain)
-            matched = changes[name][feature] = [_matched(group, known) for group in groups]
-            unknown = [v for group in matched for v in group if v not in known]
-            if unknown and any(isinstance(v, str) for v in known):
+            categories = _categories(columns, feature, domain)
+            matched = changes[name][feature] = [_matched(group, categories) for group in groups]
+            unknown = [v for group in matched for v in group if v not in categories]
+            if unknown and any(isinstance(v, str) for v in categories):
                 raise ValueError(
                     f"--{name}: {feature} has no value {unknown[0]!r}. "
-                    f"{did_you_mean(str(unknown[0]), list(map(str, known)))}"
+                    f"{did_you_mean(str(unknown[0]), list(map(str, categories)))}"
                 )
     return constraints.replace(**changes)
 

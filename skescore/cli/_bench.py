@@ -80,11 +80,11 @@ def rows_folder(
         return
     _delete_old_folders(cache)
     folders = [cache / f"{digest}-{number}" for number in range(1, _MAX_SIMULTANEOUS_RUNS + 1)]
-    free = [folder for folder in folders if not is_in_use(folder)]
-    if not free:
+    free_folders = [folder for folder in folders if not is_in_use(folder)]
+    if not free_folders:
         raise ValueError("Too many runs of this command at the same time. Name a folder: --output.")
-    yield free[0]
-    shutil.rmtree(free[0], ignore_errors=True)
+    yield free_folders[0]
+    shutil.rmtree(free_folders[0], ignore_errors=True)
 
 
 def _delete_old_folders(cache: Path) -> None:
@@ -207,8 +207,8 @@ def _describe_run(result: BenchResult) -> str:
         plural(len(config.extractors), "extractor"),
     ]
     failed = f", {run['rows_failed']} failed" if run["rows_failed"] else ""
-    measured = plural(len(result.rows), "row")
-    return f"{config.name}: {' × '.join(parts)}, {_describe_folds(result)}: {measured}{failed}"
+    row_count = plural(len(result.rows), "row")
+    return f"{config.name}: {' × '.join(parts)}, {_describe_folds(result)}: {row_count}{failed}"
 
 
 def _describe_folds(result: BenchResult) -> str:
@@ -244,16 +244,15 @@ def _print_means(
     quality_text = "-" if math.isnan(quality) else quality_text
     printer.heading(f"{data} ({rows} rows, {columns}); {box}: {quality_text}")
     sign = -1 if ranked_columns()[options.rank_by] else 1
-    further = ((name, 3) for name in options.measures)
-    measured = (*((name, 3) for name in SCORE_SPECS), *_COLUMNS, *further)
+    further_measures = ((name, 3) for name in options.measures)
+    measures = (*((name, 3) for name in SCORE_SPECS), *_COLUMNS, *further_measures)
     order = part.assign(
         _without=(part["failed"] + part["undefined"]) / part["runs"],
         _score=sign * part[f"{options.rank_by}_mean"],
     ).sort_values(["_without", "_score"], kind="stable", na_position="last")
     failed = bool(part["failed"].any())
-    undefined = bool(part["undefined"].any())
-    more = ["failed"] * failed + ["undefined"] * undefined
-    head = ["extractor", *[_label(name) for name, _ in measured], *more]
+    count_columns = ["failed"] * failed + ["undefined"] * bool(part["undefined"].any())
+    header = ["extractor", *[_label(name) for name, _ in measures], *count_columns]
     table = [
         [
             extractor_label(row["extractor"]),
@@ -261,19 +260,19 @@ def _print_means(
                 _mean_and_deviation(
                     row[f"{name}_mean"], row[f"{name}_std"] if row["runs"] > 1 else math.nan, digits
                 )
-                for name, digits in measured
+                for name, digits in measures
             ],
-            *[f"{row[name]} of {row['runs']}" for name in more],
+            *[f"{row[name]} of {row['runs']}" for name in count_columns],
         ]
         for row in order.to_dict(orient="records")
     ]
-    if _fits_terminal(printer, [head, *table]):
-        printer.table(head, table, left=("extractor",))
+    if _fits_terminal(printer, [header, *table]):
+        printer.table(header, table, left=("extractor",))
         return
     first = 1 + len(SCORE_SPECS) + 1  # the scores and the number of rules
     for part_of in (slice(1, first), slice(first, None)):
         printer.table(
-            [head[0], *head[part_of]],
+            [header[0], *header[part_of]],
             [[row[0], *row[part_of]] for row in table],
             left=("extractor",),
         )
@@ -309,28 +308,28 @@ def _print_ranks(
     name = _label(options.rank_by)
     data = plural(n_data, "data set")
     printer.heading(f"{ranking.task}: ranks by {name} over {data}")
-    also = [score for score in SCORE_SPECS if score != options.rank_by]
+    others = [score for score in SCORE_SPECS if score != options.rank_by]
     ranks_by_score = {
         score: next(
             other for other in rank_extractors(result.rows, score) if other.task == ranking.task
         ).comparison.average_ranks
-        for score in also
+        for score in others
     }
     holm = ranking.comparison.against_best.set_index("extractor")["p_value_holm"]
     tested = ranking.comparison.significant  # otherwise single comparisons are not valid
-    head = ["extractor", "average rank", "wins", *[f"by {_label(score)}" for score in also]]
-    head += ["against the best, p"] if tested else []
+    header = ["extractor", "average rank", "wins", *[f"by {_label(score)}" for score in others]]
+    header += ["against the best, p"] if tested else []
     rows = [
         [
             extractor_label(row["extractor"]),
             f"{row['rank']:.2f}",
             str(row["wins"]),
-            *[f"{ranks_by_score[score][row['extractor']]:.2f}" for score in also],
+            *[f"{ranks_by_score[score][row['extractor']]:.2f}" for score in others],
             *([output.number(holm.get(row["extractor"]), 2)] if tested else []),
         ]
         for row in ranking.table.to_dict(orient="records")
     ]
-    printer.table(head, rows, left=("extractor",))
+    printer.table(header, rows, left=("extractor",))
     printer.line(ranking.comparison.verdict)
     if ranking.comparison.caveat:
         printer.line(ranking.comparison.caveat)
@@ -698,8 +697,8 @@ def _make_config(options: argparse.Namespace) -> BenchConfig:
         changes["extractors"] = (*changes.get("extractors", base.extractors), *added.extractors)
     if options.time_limit is not None:
         changes["time_limit"] = options.time_limit
-    changed = base.with_changes(**changes)
-    return _reduce(changed) if options.quick else changed
+    config = base.with_changes(**changes)
+    return _reduce(config) if options.quick else config
 
 
 def _reduce(config: BenchConfig) -> BenchConfig:

@@ -70,8 +70,8 @@ def _functions(shell: str) -> Iterator[str]:
 
     if shell not in _FUNCTIONS:  # tcsh has none
         return
-    form, words_template, *paths = _FUNCTIONS[shell]
-    for kind, names, where in (
+    template, word_template, *paths = _FUNCTIONS[shell]
+    for kind, names, path_index in (
         ("file", (), 0),
         ("folder", (), 1),
         ("data", DATA_SET_TASKS, 0),
@@ -80,6 +80,6 @@ def _functions(shell: str) -> Iterator[str]:
         ("scoring", scorings(), None),
     ):
         words = " ".join(name.replace(":", "\\:") if shell == "zsh" else name for name in names)
-        parts = [words_template % words] if words else []
-        parts += [] if where is None else [paths[where]]
-        yield form % (kind, (" " if shell == "zsh" else "; ").join(parts))
+        parts = [word_template % words] if words else []
+        parts += [] if path_index is None else [paths[path_index]]
+        yield template % (kind, (" " if shell == "zsh" else "; ").join(parts))

@@ -61,10 +61,10 @@ def run(options: argparse.Namespace) -> str:
 
     try:
         about = metadata.metadata("skescore")
-        stated = about.get_all("Requires-Dist")
-        if stated is None:
+        requirement_lines = about.get_all("Requires-Dist")
+        if requirement_lines is None:
             raise ValueError("it names no dependencies")
-        needed = [Requirement(line) for line in stated]
+        requirements = [Requirement(line) for line in requirement_lines]
     except Exception as error:  # damaged metadata can fail in any way
         options.exit_code = 1
         return (
@@ -78,10 +78,10 @@ def run(options: argparse.Namespace) -> str:
         text = f"Python {python} is too old or too new: skescore needs {required}"
         packages.append(State(text, name="python"))
         options.exit_code = 1
-    packages += [_package(requirement) for requirement in needed if requirement.marker is None]
+    packages += [_package(r) for r in requirements if r.marker is None]
     if any(package.command for package in packages):
         options.exit_code = 1
-    extras = list(_extras(about.get_all("Provides-Extra") or [], needed))
+    extras = list(_extras(about.get_all("Provides-Extra") or [], requirements))
     plugins = list(_plugins())
     if options.format == "json":
         from skescore.cli._output import json_for_stdout

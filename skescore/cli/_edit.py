@@ -158,8 +158,7 @@ def run(options: argparse.Namespace) -> str:
     if options.rules is None or options.data is None:
         options.parser.error("RULES.json and DATA are required, or --replay LOG.json")
     editor = _editor(options)
-    refitted = _make_edits(options, editor)
-    result = _Result(options, editor, refitted)
+    result = _Result(options, editor, _make_edits(options, editor))
     if options.log is not None:
         write_output(options.log, editor.log_.to_json() + "\n")
     if options.output is not None:
@@ -204,11 +203,11 @@ def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimizati
     """Apply all edits in their order, and refit the other rules on request."""
     from skescore.editing import WrittenEdits
 
-    written = WrittenEdits(editor.rules_)
+    parser = WrittenEdits(editor.rules_)
     for number in options.keep:
-        written.pin(int(number) if number.isdecimal() else 0)
+        parser.pin(int(number) if number.isdecimal() else 0)
     for option, text in options.edits or ():
-        edit = written.read(option, text, editor.rules_)
+        edit = parser.read(option, text, editor.rules_)
         try:
             editor.apply(edit, because=options.because)
         except ValueError as error:
@@ -216,7 +215,7 @@ def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimizati
             raise ValueError(
                 f"--{option} {text}: {error}{note if editor.log_.records else ''}"
             ) from error
-        written.record(edit)
+        parser.record(edit)
     for feature in () if editor.constraints is None else editor.constraints.forbidden:
         index = editor.rules_.feature_names.index(feature)
         if index not in editor.rules_.used_features:
@@ -226,7 +225,7 @@ def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimizati
         except ValueError:  # combined with other features
             if not options.reoptimize:
                 raise
-    touched = written.touched
+    touched = parser.touched
     if options.repair:  # may change and drop rules
         unchanged = {(r.conditions, r.output) for r in (editor.rules_[i - 1] for i in touched)}
         editor.repair(because=options.because)

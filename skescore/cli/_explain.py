@@ -43,10 +43,10 @@ def run(options: argparse.Namespace) -> str:
     ruleset = read_rules(options.rules)
     rows = read_rows(options, ruleset, options.data)
     output.Notes().add_drift(*differences_from_training(options.rules, ruleset, rows))
-    beyond = [number for number in options.row if number > len(rows)]
-    if beyond:
+    missing_rows = [number for number in options.row if number > len(rows)]
+    if missing_rows:
         raise ValueError(
-            f"--row {beyond[0]}: {options.data} has {plural(len(rows), 'row')}. Pass a "
+            f"--row {missing_rows[0]}: {options.data} has {plural(len(rows), 'row')}. Pass a "
             f"number from 1 to {len(rows)}."
         )
     explanations = [ruleset.explain(rows.iloc[[number - 1]]) for number in options.row]

@@ -453,8 +453,8 @@ def _text(
         domain = f"from {options.data}" if is_of_data else "in the rules"
     printer.line(f"domain: {domain}")
     printer.heading("rules")
-    many = len(ruleset) > _SHOWN_RULES
-    printer.verbatim(ruleset.to_text(_SHOWN_RULES if many else None))
+    is_long = len(ruleset) > _SHOWN_RULES
+    printer.verbatim(ruleset.to_text(_SHOWN_RULES if is_long else None))
     return printer.text()
 
 

@@ -156,11 +156,11 @@ def unlabeled_data_from(
             **reading,
         )
     X, n_rows = table.frame, len(table.frame)
-    absent = [name for name in features or () if name not in X]
-    if absent:
+    missing = [name for name in features or () if name not in X]
+    if missing:
         raise ValueError(
-            f"{data} lacks {plural(len(absent), 'feature')} of the rules, {listed(absent)}. Pass a "
-            "table with the columns from which the rules were extracted."
+            f"{data} lacks {plural(len(missing), 'feature')} of the rules, {listed(missing)}. Pass "
+            "a table with the columns from which the rules were extracted."
         )
     if options.missing == "keep":  # as `load_dataset` reads them
         X = X.replace([np.inf, -np.inf], np.nan)

@@ -134,10 +134,10 @@ class Printer:
         widths = [max(map(cell_len, cells)) for cells in zip(*grid, strict=True)]
         room = math.inf if self.width is None else self.width
         if sum(widths[:-1]) + 2 * (len(widths) - 2) > room:
-            named_cells = [zip(columns, row, strict=True) for row in grid[1:]]
+            labeled_rows = [zip(columns, row, strict=True) for row in grid[1:]]
             self._blocks += [
                 self._filled(", ".join(f"{name} {cell}".strip() for name, cell in row))
-                for row in named_cells
+                for row in labeled_rows
             ]
             return
         fits = sum(widths) + 2 * (len(widths) - 1) <= room
@@ -250,14 +250,14 @@ def _merge_alike(findings: Sequence[str]) -> list[str]:
         column = getattr(finding, "column", name and name[1][1:-1])
         pattern = _N_CELLS.sub("", finding.replace(repr(column), ""))
         groups.setdefault(position if column is None else pattern, []).append((finding, column))
-    merged: list[str] = []
+    messages: list[str] = []
     for (first, _), *others in groups.values():
         if len(others) < _MAX_ALIKE:
-            merged += [first, *(finding for finding, _ in others)]
+            messages += [first, *(finding for finding, _ in others)]
         else:
             names = listed([column for _, column in others], 5)
-            merged.append(f"{first}; likewise in {len(others)} other columns: {names}")
-    return merged
+            messages.append(f"{first}; likewise in {len(others)} other columns: {names}")
+    return messages
 
 
 def check_encoding(text: str, form: str) -> None:

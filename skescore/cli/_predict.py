@@ -141,8 +141,8 @@ def _write_json(options: argparse.Namespace, table: pd.DataFrame, notes: Notes) 
     """Write one record per row, with rules as numbers and sets of labels as lists."""
     records: list[dict[str, Any]] = table.astype(object).to_dict("records")  # type: ignore[assignment]
     for record in records:
-        gaps = [name for name, value in record.items() if _is_missing_cell(value)]
-        record.update(dict.fromkeys(gaps))
+        empty_names = [name for name, value in record.items() if _is_missing_cell(value)]
+        record.update(dict.fromkeys(empty_names))
         record["rule"] = int(record["rule"]) if record["rule"] else None
     result = {"rules": str(options.rules), "notes": notes.texts, "predictions": records}
     text = json_for_stdout(result) if options.output is None else to_json(result)

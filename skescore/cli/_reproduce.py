@@ -347,7 +347,7 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
         ["", "half, seed 0", number(box["public"]["accuracy"]), *["-"] * 5],
         ["", "halves", _range_text(half), *["-"] * 5],
     ]
-    several = len({row["engine"] for row in table["rows"]}) > 1
+    has_both_engines = len({row["engine"] for row in table["rows"]}) > 1
     for row in table["rows"]:
         printed, measured, halves = row["printed"], row["all"], row["half"]
         if row["engine"] == "ours":
@@ -357,13 +357,13 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
             )
             scores = [number(row["recomputed"][str(psi)], 2) for psi in _printed.PSI]
             rows.append(["", "recomputed", "", "", *scores, ""])
-        label = ("PSyKE, " if row["engine"] == "psyke" else "ours, ") if several else ""
+        label = ("PSyKE, " if row["engine"] == "psyke" else "ours, ") if has_both_engines else ""
         fire = [f"fire_{psi}" for psi in _printed.PSI]
-        for where, cell in (("all rows", measured), ("half, seed 0", row["public"])):
+        for row_kind, cell in (("all rows", measured), ("half, seed 0", row["public"])):
             rows.append(
                 [
                     "",
-                    f"{label}{where}",
+                    f"{label}{row_kind}",
                     number(cell["accuracy"]),
                     str(cell["n_rules"]),
                     *(number(cell[name], 2) for name in fire),
@@ -387,7 +387,7 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
     printer.table(
         ["row", "difference"],
         [
-            [row["row"] + (f" ({row['engine']})" if several else ""), row["difference"]]
+            [row["row"] + (f" ({row['engine']})" if has_both_engines else ""), row["difference"]]
             for row in table["rows"]
         ],
         left=("row", "difference"),
@@ -483,8 +483,8 @@ def _ice_lines(row: Mapping[str, Any]) -> list[list[str]]:
         row["held_out"],
     )
     mean = {key: value["mean"] for key, value in held_out.items() if key != "params"}
-    several = len(held_out["params"]) > 1
-    f1 = number(mean["f1"]) + (f" ± {held_out['f1']['std']:.3f}" if several else "")
+    has_splits = len(held_out["params"]) > 1
+    f1 = number(mean["f1"]) + (f" ± {held_out['f1']['std']:.3f}" if has_splits else "")
     fixed = {"at settings": "at_settings", "PSyKE, at settings": "psyke"}
     return [
         [

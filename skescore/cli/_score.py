@@ -100,11 +100,11 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
         if result["data"]["task"] == "classification"
         else "whose number is within a standard deviation of the prediction"
     )
-    counted = "all rows that it covers, including those that another rule predicts"
+    row_text = "all rows that it covers, including those that another rule predicts"
     if result["assigned_rows"]:
-        counted = "the rows assigned to it"
+        row_text = "the rows assigned to it"
     printer.line(
-        f"(Each rule is evaluated separately, on {counted}. Right: number of these rows {right}. "
+        f"(Each rule is evaluated separately, on {row_text}. Right: number of these rows {right}. "
         "Overlap: share of its rows that other rules cover as well. Alone: number of its rows that "
         "no other rule covers. FDR and FWER: the p-value corrected for the false discovery rate "
         "and for the family-wise error rate. Significant: FDR is at most 0.05.)"
@@ -315,11 +315,11 @@ def run(options: argparse.Namespace) -> str:
         scores = arguments.knowledge_scorer_from(options).score(evaluation)
         prediction = _predictions(evaluation)
         rule_evaluations = _evaluate_each_rule(options, ruleset, X, y) if options.measures else {}
-        more = {}
+        further_measures = {}
         if in_place and model is not None:
-            more["fidelity"] = _fidelity_in_place(options, ruleset, model)
+            further_measures["fidelity"] = _fidelity_in_place(options, ruleset, model)
         elif options.more or model is not None:
-            more = _measure_more(evaluation, groups)
+            further_measures = _measure_more(evaluation, groups)
     if unknown:
         total = sum(unknown.values())  # weights may be fractions
         rows = plural(int(total), "row") if total == int(total) else f"{total:g} rows"
@@ -340,7 +340,7 @@ def run(options: argparse.Namespace) -> str:
         "rows_covered": evaluation.n_rows[0],
         "prediction": prediction,
         **rule_evaluations,
-        **more,
+        **further_measures,
         "notes": notes.texts,
     }
     return output.json_for_stdout(result) if options.format == "json" else _text(options, result)
@@ -511,11 +511,11 @@ def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
     """Return every measure of predictions, on covered rows and on all rows with a penalty."""
     from skescore.metrics import PREDICTION_METRICS, RuleCounts
 
-    summed = isinstance(evaluation.X, RuleCounts) and evaluation.ruleset.classes is None
+    is_summed = isinstance(evaluation.X, RuleCounts) and evaluation.ruleset.classes is None
     task = evaluation.ruleset.task
     result = {}
     for name, metric in PREDICTION_METRICS.items():
-        if task in metric.tasks and not (summed and metric.of_sums is None):
+        if task in metric.tasks and not (is_summed and metric.of_sums is None):
             measure = evaluation.performance if metric.greater_is_better else evaluation.loss
             result[name] = {
                 "covered_rows": measure(name, "ignore"),

@@ -205,7 +205,7 @@ def kept_trials(
         try:
             yield trial_storage
         except BaseException:
-            if not count_finished(trial_storage, options.extractors, scored=True):
+            if not count_finished(trial_storage, options.extractors, with_score=True):
                 path.unlink(missing_ok=True)  # nothing to resume
             raise
         _save_finished(options, _finished_path(options, digest), path)
@@ -272,7 +272,7 @@ def study_name(options: argparse.Namespace, dataset: Dataset) -> str:
 
 
 def count_finished(
-    trial_storage: TrialStorage, extractors: Sequence[str], *, scored: bool = False
+    trial_storage: TrialStorage, extractors: Sequence[str], *, with_score: bool = False
 ) -> int:
     """Count the finished trials, except those that will be repeated."""
     from skescore.tuning import open_storage
@@ -281,31 +281,34 @@ def count_finished(
     if trial_storage.storage is None:
         return 0
     storage = open_storage(trial_storage.storage)
-    return call_with_retries(lambda: _count_in(storage, trial_storage, extractors, scored), storage)
+    return call_with_retries(
+        lambda: _count_in(storage, trial_storage, extractors, with_score), storage
+    )
 
 
 def _count_in(
-    storage: BaseStorage, trial_storage: TrialStorage, extractors: Sequence[str], scored: bool
+    storage: BaseStorage, trial_storage: TrialStorage, extractors: Sequence[str], with_score: bool
 ) -> int:
     import optuna
 
     study_names = set(optuna.get_all_study_names(storage))
     return sum(
         _count(
-            optuna.load_study(study_name=name, storage=storage).get_trials(deepcopy=False), scored
+            optuna.load_study(study_name=name, storage=storage).get_trials(deepcopy=False),
+            with_score,
         )
         for name in (f"{trial_storage.study}/{extractor}" for extractor in extractors)
         if name in study_names
     )
 
 
-def _count(trials: Sequence[FrozenTrial], scored: bool) -> int:
+def _count(trials: Sequence[FrozenTrial], with_score: bool) -> int:
     from optuna.trial import TrialState
 
     from skescore.tuning.runner import is_counted
 
     return sum(
-        (trial.state == TrialState.COMPLETE if scored else trial.state.is_finished())
+        (trial.state == TrialState.COMPLETE if with_score else trial.state.is_finished())
         and is_counted(trial)
         for trial in trials
     )
@@ -423,7 +426,7 @@ def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[Tr
         try:
             yield trial_storage
         except BaseException:
-            if not count_finished(trial_storage, options.extractors, scored=True):
+            if not count_finished(trial_storage, options.extractors, with_score=True):
                 path.unlink(missing_ok=True)
             raise
         if not options.exit_code:

@@ -391,8 +391,8 @@ def use_earlier_options(options: argparse.Namespace) -> None:
         return
     data = options.data
     earlier = _earlier_options(options.parser, options.from_run)
-    merged = options.parser.parse_args(options.command_line[2:], namespace=earlier)
-    vars(options).update({k: v for k, v in vars(merged).items() if k != "command_line"})
+    merged_options = options.parser.parse_args(options.command_line[2:], namespace=earlier)
+    vars(options).update({k: v for k, v in vars(merged_options).items() if k != "command_line"})
     options.data = earlier.earlier_data if data is None else data
     del options.earlier_data
 

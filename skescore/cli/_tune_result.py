@@ -74,12 +74,14 @@ def tune_text(
         f"{metric_label(name)} {output.number(value)}"
         for name, value in search.black_box_quality_.items()
     )
-    how = f"held-out rows, {options.cv} folds{_split_text(dataset)}"
+    method = f"held-out rows, {options.cv} folds{_split_text(dataset)}"
     if not result["black_box"]["trained_here"]:
-        how = f"mean of {options.cv} parts of these rows, on which the model may have been trained"
+        method = (
+            f"mean of {options.cv} parts of these rows, on which the model may have been trained"
+        )
     if options.class_weight is not None:
-        how += "; all classes have the same total weight"
-    printer.line(f"model {options.black_box}: {quality} ({how})")
+        method += "; all classes have the same total weight"
+    printer.line(f"model {options.black_box}: {quality} ({method})")
     compared = bool((result.get("all_rows") or {}).get("finalists"))
     _print_leaderboard(printer, options, dataset, search, are_finalists_compared=compared)
     best, name = result["best"], score_label(options)
@@ -180,15 +182,15 @@ def _print_leaderboard(
         f"{first}{plural(len(different), 'different outcome')} by {name}, "
         f"{search.search_seconds_:.1f} s"
     )
-    listed = list(itertools.islice(different.items(), _MAX_ROWS))
-    rows = [[str(position), *start, *end] for position, (start, (end, _)) in enumerate(listed, 1)]
+    outcomes = list(itertools.islice(different.items(), _MAX_ROWS))
+    rows = [[str(position), *start, *end] for position, (start, (end, _)) in enumerate(outcomes, 1)]
     printer.table(columns, rows, left=("extractor", "parameters"))
     _print_leaderboard_notes(
         printer, options, dataset, search, are_finalists_compared=are_finalists_compared
     )
-    beyond = [str(k) for k, (_, (_, is_within)) in enumerate(listed, 1) if not is_within]
-    if beyond:
-        subject = f"row {beyond[0]}" if len(beyond) == 1 else f"rows {', '.join(beyond)}"
+    positions = [str(k) for k, (_, (_, is_within)) in enumerate(outcomes, 1) if not is_within]
+    if positions:
+        subject = f"row {positions[0]}" if len(positions) == 1 else f"rows {', '.join(positions)}"
         printer.line(f"(Beyond {stated_limits(options)}: {subject}.)")
 
 
@@ -372,9 +374,9 @@ def _trade_off(
     truth = _describe_reference(options, dataset)
     weighted = "" if search.data_.row_weights is None else "; rows are weighted"
     loss = "errors" if dataset.task == "classification" else "mean absolute error"
-    scored = "held-out rows"
+    row_text = "held-out rows"
     if _compares_on_generated_rows(options, search):
-        scored, weighted = "rows generated from held-out rows", ""
+        row_text, weighted = "rows generated from held-out rows", ""
     overwrite = "" if options.output is None or options.overwrite else " and --overwrite"
     rows = [
         [
@@ -392,7 +394,7 @@ def _trade_off(
     columns = ["rules", loss, space, "", "pick", "extractor", "parameters"]
     printer.table(columns, rows, left=("extractor", "parameters"))
     printer.line(
-        f"({loss.capitalize()}: on {scored}, compared with {truth}{weighted}. To show the "
+        f"({loss.capitalize()}: on {row_text}, compared with {truth}{weighted}. To show the "
         f"rules of a row, repeat the command with --pick N (1 to {len(front)}){overwrite}; it uses "
         "the stored trials.)"
     )
@@ -688,9 +690,9 @@ def choice_record(choice: VerifiedChoice) -> dict[str, Any]:
 def choice_text(choice: VerifiedChoice) -> str:
     """Describe the verification in a sentence."""
     result = choice.verification
-    how = "proofs and samples" if result.engine == "leaf boxes" else "samples only"
+    method = "proofs and samples" if result.engine == "leaf boxes" else "samples only"
     return (
-        f"verified ({how}): disagreement of rules and model near the data: "
+        f"verified ({method}): disagreement of rules and model near the data: "
         f"{result.near_disagreement}; by volume, in the whole domain: {result.volume_disagreement}"
     )
 
@@ -764,8 +766,8 @@ def print_alternatives(
     if not alternatives:
         _print_best_larger_list(printer, search, record)
         return
-    several = "another rule list" if len(alternatives) == 1 else "other rule lists"
-    printer.heading(f"{several} to choose from, by correctness or by fidelity:")
+    noun = "another rule list" if len(alternatives) == 1 else "other rule lists"
+    printer.heading(f"{noun} to choose from, by correctness or by fidelity:")
     for alternative, figures in alternatives:
         _print_list(printer, options, alternative, figures, record)
     if all(one.is_constant for one, _ in alternatives):
@@ -801,11 +803,11 @@ def _print_best_larger_list(
     if not lists or not all(one["is_constant"] for one in lists):
         return
     board = search.leaderboard_
-    larger = board[(board["state"] == "complete") & (board["n_rules"] > 1.5)]
-    if not len(larger):
+    larger_candidates = board[(board["state"] == "complete") & (board["n_rules"] > 1.5)]
+    if not len(larger_candidates):
         printer.line("(The rules predict the same for all rows, and no candidate has more rules.)")
         return
-    row = larger.iloc[0]
+    row = larger_candidates.iloc[0]
     figures = {
         name: None if row[name] != row[name] else float(row[name])
         for name in ("correctness", "fidelity")
@@ -856,23 +858,23 @@ def _gain_text(figures: Mapping[str, Any], measure: str) -> str:
     n_more = round(following["n_rules"] - figures["n_rules"])
     parts = []
     for noun, name in (("right for", "correctness"), ("agrees with the model on", "fidelity")):
-        now, then = figures[name], following[name]
-        if now is None or then is None:
+        value, following_value = figures[name], following[name]
+        if value is None or following_value is None:
             continue
         if measure == "accuracy":
-            parts.append(f"{noun} {_pair_of_percentages(then, now)}")
+            parts.append(f"{noun} {_pair_of_percentages(following_value, value)}")
         else:
             label = "R² (data)" if name == "correctness" else "R² (model)"
-            parts.append(f"{label} {then:.3f} instead of {now:.3f}")
+            parts.append(f"{label} {following_value:.3f} instead of {value:.3f}")
     if not parts:
         return ""
     return f"with {plural(n_more, 'more rule')}: {', '.join(parts)}"
 
 
-def _pair_of_percentages(then: float, now: float) -> str:
+def _pair_of_percentages(old: float, new: float) -> str:
     """Return two shares with as many digits as are needed to distinguish them."""
     for digits in (0, 1, 2):
-        texts: Sequence[str] = [percentage(value, digits=digits) for value in (then, now)]
+        texts: Sequence[str] = [percentage(value, digits=digits) for value in (old, new)]
         if texts[0] != texts[1]:
             return f"{texts[0]} instead of {texts[1]}"
     return f"{texts[0]} as before"

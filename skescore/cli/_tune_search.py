@@ -443,7 +443,7 @@ def _search(
     # Rare classes are reported in a separate note with their names.
     # A constant is reported by its shortcomings, and the alternatives are printed.
     ignored = ("The least populated class", "The best candidate by .* is a constant")
-    with notes.instead_of_warnings(*ignored) as further:
+    with notes.instead_of_warnings(*ignored) as messages:
         warnings.simplefilter("ignore", SuspiciousDataWarning)  # reported before the notes
         try:
             with WorkerProcesses(options, trial_storage, notes), progress:
@@ -468,7 +468,7 @@ def _search(
                 "Use more rows, or another --black-box."
             ) from error
         if options.workers:
-            further += _find_warnings_of_winner(search)
+            messages += _find_warnings_of_winner(search)
     _note_search(options, dataset, search, notes)
     return search
 

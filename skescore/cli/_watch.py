@@ -348,8 +348,7 @@ def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Not
     if "error" not in monitor.kinds:
         notes.add("errors are not monitored, because there are no labels; use --target")
     state = WatchState(options.state, monitor)
-    pending = options.state.with_name(options.state.name + ".pending")
-    pending.unlink(missing_ok=True)
+    options.state.with_name(options.state.name + ".pending").unlink(missing_ok=True)
     state.write()
     return state
 
@@ -590,7 +589,7 @@ def _print_status(printer: output.Printer, frame: pd.DataFrame, kinds: tuple[str
     for name, line in frame.iterrows():
         cells = []
         for kind in shown_kinds:
-            before, now = line[f"baseline_{kind}"], line[kind]
-            cells.append("-" if now != now else f"{output.number(before)} -> {output.number(now)}")
+            old, new = line[f"baseline_{kind}"], line[kind]
+            cells.append("-" if new != new else f"{output.number(old)} -> {output.number(new)}")
         rows.append([str(name), *cells, str(line["status"])])
     printer.table(["rule", *shown_kinds, "status"], rows, left=("rule", "status"))

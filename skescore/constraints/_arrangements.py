@@ -27,7 +27,7 @@ def arrangements(pinned: Sequence[PinnedRule]) -> list[Arrangement] | None:
     -------
     list of Arrangement or None
         None if there are too many. Rules that are not pinned may also be inserted behind the last
-        position; they change the rows of no pinned rule.
+        position; they do not change the rows of any pinned rule.
 
     Examples
     --------

@@ -167,13 +167,9 @@ class CellSpace:
         else:
             cells = _merged(self._ranges(feature, atoms), atoms)
         n_ordered = 0 if any(isinstance(cell.value, str) for cell in cells) else len(cells)
-        if self._may_be_missing(feature):
+        if self.domain is None or self.domain.missing[feature] > 0:
             cells = [*cells, Cell(math.nan, math.nan, None)]
         return FeatureCells(cells, n_ordered)
-
-    def _may_be_missing(self, feature: int) -> bool:
-        """Return whether a feature may have missing values; always True without a domain."""
-        return self.domain is None or self.domain.missing[feature] > 0
 
     @staticmethod
     def _categories(atoms: list[Any], categories: Sequence[Any] | None) -> list[Cell]:

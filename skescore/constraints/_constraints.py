@@ -409,12 +409,10 @@ def unknown_name(owner: str, kind: str, name: str, names: Iterable[str]) -> Valu
     """Return the error for a name that does not exist, with a suggestion."""
     name_texts = [str(n) for n in names]
     suggestion = nearest(name, name_texts)
-    question = f" Did you mean {suggestion!r}?" if suggestion else ""
-    shown_names = ", ".join(name_texts[:20]) + (", ..." if len(name_texts) > 20 else "")
+    hint = f" Did you mean {suggestion!r}?" if suggestion else ""
+    shown = ", ".join(name_texts[:20]) + (", ..." if len(name_texts) > 20 else "")
     plural = "classes" if kind == "class" else f"{kind}s"
-    return ValueError(
-        f"{owner} names the {kind} {name!r}, but the {plural} are {shown_names}.{question}"
-    )
+    return ValueError(f"{owner} names the {kind} {name!r}, but the {plural} are {shown}.{hint}")
 
 
 def _check_name(name: str, value: Any) -> str:

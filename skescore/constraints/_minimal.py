@@ -38,7 +38,7 @@ _MAX_BALANCING_RULES = 80
 def minimal_lists(
     source: RuleSet, constraints: Constraints, rows: LabeledRows
 ) -> Iterator[RuleSet]:
-    """Yield simple lists; often one of them satisfies constraints without contradictions.
+    """Yield simple lists; constraints without contradictions often accept one of them.
 
     Parameters
     ----------
@@ -214,8 +214,7 @@ class _Builder:
             return
         for rule in self.pinned:
             mask = self.rows.mask(rule.conditions) & open_rows
-            counts = self.rows.counts(mask)
-            n_label = int(counts[self.rows.classes.index(rule.output)])
+            n_label = int(self.rows.counts(mask)[self.rows.classes.index(rule.output)])
             smallest = int(mask.sum()) - n_label - math.floor(n_label * (1 / precision - 1) + 1e-9)
             if rule in before or smallest <= 0:
                 continue
@@ -327,8 +326,7 @@ class _Builder:
         """Return a rule without bounds in the direction of increasing (or decreasing) outputs."""
         conditions: list[Condition] = []
         for condition in rule.conditions:
-            feature = condition.features[0]
-            direction = self.constraints.monotone.get(self.names[feature])
+            direction = self.constraints.monotone.get(self.names[condition.features[0]])
             if direction is None or not isinstance(condition, Interval):
                 conditions.append(condition)
             elif (direction == "+") == (sign > 0):
@@ -341,8 +339,7 @@ class _Builder:
         self, pending: list[int], open_rows: np.ndarray, output: Any, n_rules: int
     ) -> list[Rule] | None:
         """Return rules that use all required features; None if they would be too weak."""
-        limit = self._condition_limit(output)
-        n_chunks = max(n_rules, math.ceil(len(pending) / limit))
+        n_chunks = max(n_rules, math.ceil(len(pending) / self._condition_limit(output)))
         if n_chunks > len(pending):
             return None
         chunks = [pending[i::n_chunks] for i in range(n_chunks)]

@@ -185,8 +185,7 @@ def monotonicity_breaches(
     decisions = DecisionRegions(ruleset, [feature])
     cells = decisions.space.cells[decisions.space.index[feature]]
     check_ordered(cells, ruleset.feature_names[feature])
-    finder = _BreachFinder(decisions, feature, direction, ranked_classes)
-    yield from finder.breaches()
+    yield from _BreachFinder(decisions, feature, direction, ranked_classes).breaches()
 
 
 def check_ordered(cells: FeatureCells, name: str) -> None:
@@ -287,8 +286,7 @@ class _BreachFinder:
             if slope == 0:
                 row[feature] = values[feature]
                 continue
-            ends = self._ends(i, region[i])
-            row[feature] = max(ends, key=lambda end: slope * end)
+            row[feature] = max(self._ends(i, region[i]), key=lambda end: slope * end)
             difference += slope * row[feature]
             size += abs(slope * row[feature])
         slopes = self.sign * a.get(self.feature, 0.0), self.sign * b.get(self.feature, 0.0)

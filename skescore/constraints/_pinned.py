@@ -135,8 +135,7 @@ class PinnedRule:
         """Return the pinned rule as JSON data, with features by name."""
         task = "regression" if isinstance(self.rule.output, LinearOutput) else "classification"
         names = self.feature_names or ("x0",)
-        ruleset = RuleSet([self.rule], names, task=task)
-        data = json.loads(ruleset.to_json())["rules"][0]
+        data = json.loads(RuleSet([self.rule], names, task=task).to_json())["rules"][0]
         data = _renamed(data, lambda index: names[index])
         return data if self.position is None else data | {"position": self.position}
 

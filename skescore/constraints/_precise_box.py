@@ -123,7 +123,7 @@ class PreciseBoxSearch:
                 yield (condition, *start)
 
     def _weakest(self, feature: int) -> list[Condition]:
-        """Return the conditions on a feature whose rows no other condition includes."""
+        """Return the conditions on a feature that no other condition covers completely."""
         weakest = [chain.widest for chain in self.chains(feature)]
         weakest.sort(key=lambda pair: -int(pair[1].sum()))
         return [condition for condition, _ in _undominated(weakest)]

@@ -130,9 +130,12 @@ class _Repair:
             self._move_pinned()
             self._update_fallback()
             self._relabel()
-            if not self._tighten_or_drop():
+            if self.rows.classes is None:
                 break
-        self._add_missing_rule()
+            if not self._improve_precision() and not self._drop_of_class():
+                break
+        if not self.drafts:
+            self.drafts = [DraftRule(Rule((), self.fallback.output))]
         return self.result()
 
     def result(self) -> RuleSet:
@@ -216,8 +219,7 @@ class _Repair:
             bounds = {b for rule in self.rules for b in bounds_on(rule, feature)}
             if allowed is None or all(map(allowed.allows, bounds)):
                 continue
-            values = self.rows.column(feature)
-            nearest = nearest_bounds(sorted(bounds), allowed, values)
+            nearest = nearest_bounds(sorted(bounds), allowed, self.rows.column(feature))
             new_bounds |= {(feature, bound): target for bound, target in nearest.items()}
         return new_bounds
 
@@ -326,7 +328,7 @@ class _Repair:
     # --- required features ------------------------------------------------------------------------
 
     def _require_feature(self, feature: int) -> None:
-        """Add the condition or rule on a feature that loses the least agreement."""
+        """Add the condition or rule on a feature that lowers the agreement least."""
         if any(feature in rule_features(rule) for rule in self.rules):
             return
         cuts = self.rows.cuts(feature, self.constraints)
@@ -370,11 +372,6 @@ class _Repair:
         error = sum(self.rows.error(m, r.output) for m, r in zip(masks, rules, strict=True))
         error += self.rows.error(assigned < 0, self.fallback.output)
         return error, min((int(m.sum()) for m in masks), default=0)
-
-    def _add_missing_rule(self) -> None:
-        """Add a rule without conditions if no rule is left."""
-        if not self.drafts:
-            self.drafts = [DraftRule(Rule((), self.fallback.output))]
 
     # --- outputs ----------------------------------------------------------------------------------
 
@@ -509,12 +506,6 @@ class _Repair:
             self._set_output(rule, _shrink_output(output, center, factor))
 
     # --- precision and classes --------------------------------------------------------------------
-
-    def _tighten_or_drop(self) -> bool:
-        """Tighten or drop rules that violate a limit of their class; return whether any did."""
-        if self.rows.classes is None:
-            return False
-        return self._improve_precision() or self._drop_of_class()
 
     def _improve_precision(self) -> bool:
         precision = self.constraints.min_precision

@@ -101,8 +101,7 @@ class Cutoffs:
         position = int(np.searchsorted(self.values, value))
         if position < len(self.values) and self.values[position] == value:
             return value, value
-        sides = self.values[max(position - 1, 0) : position + 1]
-        return tuple(sides)
+        return tuple(self.values[max(position - 1, 0) : position + 1])
 
 
 #: Numbers that conditions on a feature may use as bounds.

@@ -320,7 +320,7 @@ def _check_pinned(context: _Context, label: str, part: Constraints) -> Iterator[
 
 
 def _rules_that_preempt(context: _Context, index: int) -> list[int]:
-    """Return the rules with priority over a rule and rows in common, without pinned ones."""
+    """Return the rules that precede a rule and share rows with it, except pinned ones."""
     order = [int(i) for i in context.ruleset.assignment_order]
     before = [i for i in order[: order.index(index)] if not _is_pinned(context, context.rules[i])]
     return [i for i in before if overlap(context.ruleset, i, index)]

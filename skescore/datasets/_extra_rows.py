@@ -117,7 +117,7 @@ def find_extra_rows(rows: Sequence[Sequence[str]], names: Sequence[str]) -> Extr
     header = [name.strip() for name in names] + [""] * (width - len(names))
     repeated = [i for i, row in enumerate(cells) if row == header]
     labels = _total_labels(cells)
-    lone_words = {i for i, row in enumerate(cells) if _has_one_word(row)}
+    lone_words = {i for i, row in enumerate(cells) if row and is_word(row[0]) and not any(row[1:])}
     table = _CellTable(cells, {*labels, *repeated, *lone_words})
     first_below, texts_below = _rows_below(table, labels)
     totals = [i for i in labels if i < first_below and table.is_total(i, labels[i])]
@@ -308,10 +308,6 @@ class _CellTable:
             counts = np.concatenate([[0], np.cumsum(is_number)])
             self._sums[j] = np.where(np.isfinite(values), values, 0.0), sums, counts
         return self._sums[j]
-
-
-def _has_one_word(row: Sequence[str]) -> bool:
-    return bool(row) and is_word(row[0]) and not any(row[1:])
 
 
 def _find_headings(table: _CellTable, lone_words: set[int], end: int) -> list[int]:

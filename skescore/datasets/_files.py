@@ -279,8 +279,7 @@ def read_file(
     stem = path.name.lower().removesuffix(".gz")
     suffix, compressed = Path(stem).suffix, stem != path.name.lower()
     if suffix in TEXT_KINDS:
-        kind = TEXT_KINDS[suffix]
-        text_format = _TextFormat(kind, compressed, separator, encoding)
+        text_format = _TextFormat(TEXT_KINDS[suffix], compressed, separator, encoding)
         return _read_text(path, where, checksum, text_format, layout)
     if suffix in (*PARQUET_KINDS, *SHEET_KINDS) and not compressed:
         for option, argument in (("sep", separator), ("encoding", encoding)):
@@ -332,8 +331,7 @@ def _read_parquet(path: Path, where: str, start: bytes) -> pd.DataFrame:
     # Pass an open file: given a path, pyarrow would also derive columns from folder names.
     with path.open("rb") as raw:
         try:
-            names = list(parquet.read_schema(raw).names)
-            check_unique(names, where)
+            check_unique(list(parquet.read_schema(raw).names), where)
             raw.seek(0)
             table = pd.read_parquet(raw, engine="pyarrow")
         except DatasetError:
@@ -623,8 +621,7 @@ def _records_below(
         records, ends = _grid(lines[start:], separator)
     except csv.Error:
         return [], []  # the reader reports the error
-    bounds = [start, *(start + end for end in ends)]
-    return records, list(pairwise(bounds))
+    return records, list(pairwise([start, *(start + end for end in ends)]))
 
 
 def _separator_of_grid(lines: Sequence[str], text_format: _TextFormat) -> str | None:

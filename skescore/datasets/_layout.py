@@ -297,8 +297,8 @@ def _names_groups(rows: list[list[str]], start: int, first_row: int, merged: Mer
     if first_row - start > 1:
         return len(set(filter(None, upper))) > 1
     repeats = len(set(names)) < len(names)
-    joined = _joined_names(rows, range(start - 1, first_row), merged)
-    return repeats and len(set(joined)) == len(joined)
+    joined_names = _joined_names(rows, range(start - 1, first_row), merged)
+    return repeats and len(set(joined_names)) == len(joined_names)
 
 
 def _is_group_name(cell: str) -> bool:

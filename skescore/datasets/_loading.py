@@ -192,12 +192,13 @@ def _without_missing(
     ]
     more = f" and {len(counts) - _MAX_LISTED} more columns" if len(counts) > _MAX_LISTED else ""
     summary = f"missing values in {', '.join(columns)}{more} {ROW_NOTE}."
-    fewer = "pass other features" if has_features else f"leave out columns with {DROP}"
+    alternative = "pass other features" if has_features else f"leave out columns with {DROP}"
     if missing == "error":
         problems.add(
             f"{summary} Empty cells and NA, NaN, null or None count as missing. Fill them in, or "
             f"pass {_remedy('missing', 'keep')} to keep them, or {_remedy('missing', 'drop')} to "
-            f"leave out the {int(rows.sum())} of {len(table)} rows that have one, or {fewer}.",
+            f"leave out the {int(rows.sum())} of {len(table)} rows that have one, or "
+            f"{alternative}.",
             "--missing",
             "keep",
         )
@@ -206,7 +207,8 @@ def _without_missing(
     if len(complete_rows) < 2:
         problems.add(
             f"{summary} missing='drop' would leave {len(complete_rows)} of {len(table)} rows, but "
-            f"at least 2 are needed. Fill cells in, pass {_remedy('missing', 'keep')}, or {fewer}.",
+            f"at least 2 are needed. Fill cells in, pass {_remedy('missing', 'keep')}, or "
+            f"{alternative}.",
             "--missing",
             "keep",
         )
@@ -272,17 +274,17 @@ def _rename_classes(
         )
     texts = y.map(lambda label: str(label))
     classes = list(texts.unique())
-    by_old = {}
+    new_names = {}
     for old, new in names.items():
-        known = old if old in classes else old.strip()
-        if known in classes:
-            by_old[known] = new
+        class_name = old if old in classes else old.strip()
+        if class_name in classes:
+            new_names[class_name] = new
         elif is_training and old != new:  # later rows may lack rare classes
             raise DatasetError(
                 f"The target {y.name!r} has no class {old!r} that labels could rename (on the "
                 f"command line: --labels). {did_you_mean(old, classes)}"
             )
-    renamed = texts.map(lambda text: by_old.get(text, text)).astype(object)
+    renamed = texts.map(lambda text: new_names.get(text, text)).astype(object)
     if is_training and renamed.nunique() < 2:
         raise DatasetError(
             f"labels gives all classes of {y.name!r} the name {renamed.iloc[0]!r}, but at least 2 "
@@ -329,14 +331,15 @@ def _target_numbers(column: pd.Series, subject: str) -> pd.Series:
     """Return float64 or int64; the error names the first cell that is not a finite number."""
     as_classes = _remedy("task", "classification")
     numbers = _parse_numbers(column)
-    bad = numbers.isna().to_numpy()
-    if bad.any():
-        cell, value = _first_cell(column, bad)
-        words = sorted({str(word) for word in column[bad]})
+    is_invalid = numbers.isna().to_numpy()
+    if is_invalid.any():
+        cell, value = _first_cell(column, is_invalid)
+        words = sorted({str(word) for word in column[is_invalid]})
         raise DatasetError(
-            f"{subject} should be numbers but has text in {int(bad.sum())} of {len(bad)} rows, "
-            f"first {cell}.{_cell_hint(value)} Correct the file, pass na_values to read it as "
-            f"missing (on the command line: --na-values), or pass {as_classes}.",
+            f"{subject} should be numbers but has text in {int(is_invalid.sum())} of "
+            f"{len(is_invalid)} rows, first {cell}.{_cell_hint(value)} Correct the file, pass "
+            "na_values to read it as missing (on the command line: --na-values), or pass "
+            f"{as_classes}.",
             [f"--na-values={word}" for word in words]
             if len(words) < _MAX_LISTED
             else ["--task", "classification"],
@@ -438,9 +441,9 @@ def _refuse_dates(column: pd.Series, subject: str) -> None:
         )
 
 
-def _first_cell(column: pd.Series, where: np.ndarray) -> tuple[str, object]:
+def _first_cell(column: pd.Series, mask: np.ndarray) -> tuple[str, object]:
     """Return a description of the first marked cell, and its value."""
-    first = int(where.argmax())
+    first = int(mask.argmax())
     value = column.iloc[first]
     value = value.item() if isinstance(value, np.generic) else value
     return f"{value!r} in data row {column.index[first] + 1} {ROW_NOTE}", value
@@ -709,10 +712,10 @@ def load_dataset(
     if len(raw.frame) < 2 and len(names) > 1 and (target is None or target in names):
         content = "a header but no data rows" if raw.frame.empty else "one data row only"
         raise DatasetError(f"{where} has {content}: at least 2 rows are needed.")
-    table_name = where
+    displayed_name = where
     if len(raw.sheets) > 1:
-        table_name = f"{where}, sheet {raw.sheets[0]!r} (the first of {len(raw.sheets)})"
-    target = _check_names(names, table_name, target, reading)
+        displayed_name = f"{where}, sheet {raw.sheets[0]!r} (the first of {len(raw.sheets)})"
+    target = _check_names(names, displayed_name, target, reading)
     problems = Problems(where)
     table = prepare(raw, where, reading, target=target, problems=problems)
     findings = list(table.findings)

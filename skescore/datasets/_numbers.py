@@ -28,7 +28,7 @@ _STYLES = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"
 EITHER_SIGN = (".,", " ")
 _MONEY = re.compile(_CURRENCY)
 #: Minimum number of amounts for which three digits after each point are no coincidence.
-_MIN_PARTED = 3
+_MIN_WITH_POINT = 3
 #: The same minimum for numbers without a currency.
 _MIN_THOUSANDS = 10
 #: Maximum number of texts that are used to detect the style.
@@ -106,13 +106,13 @@ def _are_thousands_of_money(texts: Sequence[str]) -> bool:
 
     Money has no third decimal, so the point separates thousands.
     """
-    cores = [_MONEY.sub("", text).strip(" +-()\u00a0\u202f") for text in texts]
-    parted = [core for core in cores if "." in core]
+    numbers = [_MONEY.sub("", text).strip(" +-()\u00a0\u202f") for text in texts]
+    with_point = [number for number in numbers if "." in number]
     is_money = sum(map(bool, map(_MONEY.search, texts))) > len(texts) / 2
     return (
         is_money
-        and len(parted) >= _MIN_PARTED
-        and all(re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", core) for core in parted)
+        and len(with_point) >= _MIN_WITH_POINT
+        and all(re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", number) for number in with_point)
     )
 
 
@@ -122,15 +122,15 @@ def _mix_grouped_and_small_integers(texts: Sequence[str]) -> bool:
     Of 7.996, 1.204 and 631 the last would be by far the largest if points were decimal signs. As
     thousands separators, they occur in all numbers from 1,000 on and in no others.
     """
-    cores = [text.strip(" +-\u00a0\u202f") for text in texts]
-    parted = [core for core in cores if "." in core]
-    whole = [core for core in cores if re.fullmatch(r"\d{1,3}", core)]
-    if len(parted) < _MIN_THOUSANDS or not whole or len(parted) + len(whole) < len(cores):
+    numbers = [text.strip(" +-\u00a0\u202f") for text in texts]
+    pointed = [number for number in numbers if "." in number]
+    small = [number for number in numbers if re.fullmatch(r"\d{1,3}", number)]
+    if len(pointed) < _MIN_THOUSANDS or not small or len(pointed) + len(small) < len(numbers):
         return False
-    if not all(re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", core) for core in parted):
+    if not all(re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", number) for number in pointed):
         return False
-    largest = max(int(core.partition(".")[0]) for core in parted)
-    return float(np.median([int(core) for core in whole])) > largest
+    largest = max(int(number.partition(".")[0]) for number in pointed)
+    return float(np.median([int(number) for number in small])) > largest
 
 
 def as_numbers(texts: Sequence[str], decimal: str = ".", thousands: str = ",") -> np.ndarray:

@@ -728,10 +728,10 @@ def _has_thousands(raw: FileTable) -> bool:
     for name, column in raw.frame.select_dtypes("float").items():
         values = np.abs(column.dropna().to_numpy())
         is_whole = values == np.round(values)
-        whole, parted = values[is_whole], values[~is_whole]
+        whole, others = values[is_whole], values[~is_whole]
         # If points separate thousands, 1204 was read as 1.204, next to larger numbers such as 631.
         # Other columns are not read again, because that takes time.
-        if not len(whole) or not len(parted) or parted.min() < 1 or whole.max() < parted.max():
+        if not len(whole) or not len(others) or others.min() < 1 or whole.max() < others.max():
             continue
         if np.allclose(1000 * values, np.round(1000 * values)):
             candidates.append(str(name))
@@ -1100,46 +1100,48 @@ class _Reader:
                 self.findings.append(f"column {name!r} holds groups of rows and is not a feature")
             elif features is None and _is_copy(self.frame, name):
                 self.leave(name, "copies under the same name")
-            elif (result := self.read(name, chosen=features is not None)) is not None:
+            elif (result := self.read(name, is_requested=features is not None)) is not None:
                 results.append(result)
         if not results:  # if no feature is left, read identifiers
-            restored = (self.read(name, chosen=True) for name in self.restore_left_out())
+            restored = (self.read(name, is_requested=True) for name in self.restore_left_out())
             results = [result for result in restored if result is not None]
         self.note_left_out()
         features_by_name = {name: c for _, made_of in results for name, c in made_of.items()}
         return tuple(reading for reading, _ in results), features_by_name
 
-    def read(self, name: str, *, chosen: bool) -> _Read:
+    def read(self, name: str, *, is_requested: bool) -> _Read:
         """Read a column; return None if it is dropped, such as numbers that order the rows."""
-        result = self._read_column(name, chosen=chosen)
-        if result is None or chosen or name != self.options.time:
+        result = self._read_column(name, is_requested=is_requested)
+        if result is None or is_requested or name != self.options.time:
             return result
         if result[0].kind == "date":
             return result
         self.findings.append(f"column {name!r} holds the time of the rows and is not a feature")
         return None
 
-    def _read_column(self, name: str, *, chosen: bool) -> _Read:
+    def _read_column(self, name: str, *, is_requested: bool) -> _Read:
         """Detect the type of a column and read it; return None if it is dropped."""
         column = _convert_cells(self.frame[name])
         self._note_cells(name)
-        forced = name in self.options.numeric or name in self.options.categories
+        has_stated_type = name in self.options.numeric or name in self.options.categories
         if name in self.options.categories:
             return self._category(name, column, _Cells.of(column, self.options.na_values), True)
-        is_order = name == self.options.time and not chosen
+        is_order = name == self.options.time and not is_requested
         if _is_dates(column):
             return self._date(name, _convert_dates(column, None, None), None, is_order=is_order)
         if pd.api.types.is_numeric_dtype(column.dtype):
-            return self._number(name, column, chosen or forced)
+            return self._number(name, column, is_requested or has_stated_type)
         cells = _Cells.of(column, self.options.na_values)
         if not len(cells.texts):
-            return self._number(name, pd.Series(np.nan, index=column.index), chosen or forced)
+            return self._number(
+                name, pd.Series(np.nan, index=column.index), is_requested or has_stated_type
+            )
         reading = self._number_reading(name, cells)
         values = _parse_numbers(cells.texts.tolist(), reading)
         number_mask = ~np.isnan(values)
         if name in self.options.numeric or self._is_numeric(name, cells, number_mask):
             numbers = _number_series(cells.per_row(values, np.nan), column.index)
-            if not (chosen or forced) and _is_identifier(name, numbers):
+            if not (is_requested or has_stated_type) and _is_identifier(name, numbers):
                 return self.leave(name, "identifiers")
             self._note_strays(name, cells, number_mask)
             _note_padded(name, cells.texts[number_mask], self.findings)
@@ -1150,7 +1152,7 @@ class _Reader:
         date_format = _detect_date_format(cells.texts[~words])
         if date_format is None:
             date_format = _detect_mixed_formats(cells.texts[~words])
-        if date_format is None and not chosen:
+        if date_format is None and not is_requested:
             date_format = self._date_format_with_strays(name, cells, ~words)
         if date_format is not None:
             _note_words(name, cells, words, self.findings)
@@ -1158,7 +1160,7 @@ class _Reader:
             dates = _convert_dates(column, cells, date_format)
             return self._date(name, dates, date_format, is_order=is_order)
         self._note_ambiguous_signs(name, cells)
-        return self._category(name, column, cells, chosen)
+        return self._category(name, column, cells, is_requested)
 
     def note_conversion(self, column: str, kind: str, text: str) -> None:
         """Add a finding about the cells of a column that are converted."""
@@ -1388,7 +1390,7 @@ class _Reader:
         if not keep:
             if values.isna().all():
                 return self.leave(name, "without any value")
-            if _UNNAMED.fullmatch(name) and (_all_different(values) or _counts_rows(values)):
+            if _UNNAMED.fullmatch(name) and (values.dropna().is_unique or _counts_rows(values)):
                 return self.leave(name, "row numbers")
             if _is_identifier(name, values):
                 return self.leave(name, "identifiers")
@@ -1421,9 +1423,9 @@ class _Reader:
         if not keep:
             if not n_values:
                 return self.leave(name, "without any value")
-            unique = n_values == n_rows >= _MIN_ROWS_OF_UNIQUE
-            unique |= _is_repeated_identifier(name, n_values, n_rows)
-            if unique or (n_values > _MAX_REPEATED_VALUES and n_values > n_rows / 2):
+            is_unique = n_values == n_rows >= _MIN_ROWS_OF_UNIQUE
+            is_unique |= _is_repeated_identifier(name, n_values, n_rows)
+            if is_unique or (n_values > _MAX_REPEATED_VALUES and n_values > n_rows / 2):
                 return self.leave(name, "identifiers")
         self._note_spellings(name, counts)
         self._note_altered_texts(name, column, cells)
@@ -1453,9 +1455,9 @@ class _Reader:
             cells = _Cells.of(column, self.options.na_values)
             words = _null_texts(cells.texts)
             # Later tables that are not text files, such as data frames, may contain the text None.
-            lost = ~words & cells.texts.isin(NULL_CELLS).to_numpy()
-            self.words_of_file += [f"{name}={word}" for word in cells.texts[lost]]
-            words = words | lost
+            is_null_cell = ~words & cells.texts.isin(NULL_CELLS).to_numpy()
+            self.words_of_file += [f"{name}={word}" for word in cells.texts[is_null_cell]]
+            words = words | is_null_cell
         _note_words(name, cells, words, self.findings)
         n_padded = sum(isinstance(cell, str) and cell != cell.strip() for cell in column)
         if 0 < n_padded <= _MAX_PADDED_SHARE * len(column):  # more is the style of the file
@@ -1535,10 +1537,10 @@ class _Reader:
             columns = "; ".join(
                 f"{listed(names)} ({reason})" for reason, names in self.left_out.items()
             )
-            ways = "--category NAME or --numeric NAME"
+            options = "--category NAME or --numeric NAME"
             if self.has_only_texts(self.left_out):
-                ways = "--category NAME"
-            self.findings.append(f"left out: {columns}; to keep one: {ways}")
+                options = "--category NAME"
+            self.findings.append(f"left out: {columns}; to keep one: {options}")
 
     def has_only_texts(self, left_out: Mapping[str, Sequence[str]]) -> bool:
         """Return whether no cell of the dropped columns is a number."""
@@ -1603,28 +1605,23 @@ def _note_day_order(name: str, cells: _Cells, date_format: str, findings: list[s
         return
 
 
-def _all_different(values: pd.Series) -> bool:
-    observed = values.dropna()
-    return len(observed) > 0 and observed.is_unique
-
-
 def _is_whole(values: pd.Series) -> bool:
-    observed = values.dropna()
-    return bool(np.isfinite(observed).all()) and bool((observed == np.floor(observed)).all())
+    present = values.dropna()
+    return bool(np.isfinite(present).all()) and bool((present == np.floor(present)).all())
 
 
 def _is_identifier(name: str, values: pd.Series) -> bool:
     """Return whether a column with a name such as "id" has integers that rarely repeat."""
-    observed = values.dropna()
-    if len(observed) < _MIN_ROWS_OF_UNIQUE or not _is_whole(observed):
+    present = values.dropna()
+    if len(present) < _MIN_ROWS_OF_UNIQUE or not _is_whole(present):
         return False
-    n_values = observed.nunique()
-    if _is_repeated_identifier(name, n_values, len(observed)):
+    n_values = present.nunique()
+    if _is_repeated_identifier(name, n_values, len(present)):
         return True
     if not _ID_NAME.search(name):
         return False
-    return n_values == len(observed) or (
-        n_values > _MAX_REPEATED_VALUES and n_values > len(observed) / 2
+    return n_values == len(present) or (
+        n_values > _MAX_REPEATED_VALUES and n_values > len(present) / 2
     )
 
 
@@ -1636,11 +1633,11 @@ def _is_repeated_identifier(name: str, n_values: int, n_rows: int) -> bool:
 
 def _counts_rows(values: pd.Series) -> bool:
     """Return whether integers are consecutive and unique, in any order; some may be missing."""
-    observed = values.dropna()
-    if len(observed) < max(_MIN_ROWS_OF_UNIQUE, 0.95 * len(values)) or not _is_whole(observed):
+    present = values.dropna()
+    if len(present) < max(_MIN_ROWS_OF_UNIQUE, 0.95 * len(values)) or not _is_whole(present):
         return False
-    n_values = observed.max() - observed.min() + 1
-    return bool(len(observed) <= n_values <= len(values)) and bool(observed.is_unique)
+    n_values = present.max() - present.min() + 1
+    return bool(len(present) <= n_values <= len(values)) and bool(present.is_unique)
 
 
 def note_equal(frame: pd.DataFrame) -> list[str]:

@@ -453,12 +453,10 @@ def _has_lower_point(one: Sequence[Condition], other: Sequence[Condition], featu
             return False  # rows without the feature are not compared
         intervals.append(on_feature[0] if on_feature else Interval(feature))
     low, high = intervals
-    other_conditions = [
-        [c for c in premise if feature not in c.features] for premise in (one, other)
-    ]
+    others = [[c for c in premise if feature not in c.features] for premise in (one, other)]
     assert isinstance(low, Interval)
     assert isinstance(high, Interval)
-    return low.lower < high.upper and not are_disjoint(*other_conditions)
+    return low.lower < high.upper and not are_disjoint(*others)
 
 
 @lru_cache

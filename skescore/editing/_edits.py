@@ -132,7 +132,7 @@ def _with_valid_errors(rule: Rule, before: Rule | None) -> Rule:
 
 
 def _regions(rules: RuleSet) -> list[Any]:
-    """Return for each rule what determines its rows: its premise, and the premises before it."""
+    """Return the conditions that select the rows of each rule: its premise and those before it."""
     if not rules.ordered:
         return [rule.conditions for rule in rules]
     regions, earlier = [], Counter[Any]()
@@ -272,11 +272,8 @@ def _split(
     accepts_missing = may_be_missing(rules, rule, j)
     halves: tuple[Condition, Condition]
     if values is not None:
-        first_values = tuple(values)
-        halves = (
-            OneOf(j, first_values),
-            OneOf(j, first_values, negated=True, missing=accepts_missing),
-        )
+        first = tuple(values)
+        halves = OneOf(j, first), OneOf(j, first, negated=True, missing=accepts_missing)
     else:
         assert bound is not None
         halves = Interval(j, upper=bound), Interval(j, lower=bound, missing=accepts_missing)

@@ -154,9 +154,9 @@ def price(
     Both best scores lie between the score of the best rules found and a proven bound, so the price
     lies between (best found without the constraints) - (bound with them) and (bound without them) -
     (best found with them). Forbidden features, thresholds, categories kept together and numbers of
-    rules restrict the search space. For other constraints, trees with up to 4 leaves, which all
-    hold rows with weight, are enumerated in the order of their loss until one satisfies them. For
-    lists, and if there are too many trees, the interval is wider.
+    rules restrict the search space. For other constraints, trees with up to 4 leaves, each
+    with rows of positive weight, are enumerated in the order of their loss until one satisfies
+    them. For lists, and if there are too many trees, the interval is wider.
 
     Examples
     --------
@@ -217,8 +217,7 @@ class _Proof:
         signed = SCORE_SPECS[self.certificate.score].signed
         corridor = self.certificate.corridor(kind)
         incumbents = [float(signed(size.incumbent)) for size in corridor]
-        bounds = [float(signed(size.bound)) for size in corridor]
-        return incumbents, bounds
+        return incumbents, [float(signed(size.bound)) for size in corridor]
 
     def interval(self, kind: str) -> tuple[float, float]:
         """Return the score of the best rules found and its bound; greater is better."""
@@ -288,13 +287,9 @@ class PriceProblem:
     def _further_constraints(self) -> Constraints:
         """Return the constraints that no search space expresses."""
         defaults = Constraints()
-        constraints = self.constraints.replace(
-            **{name: getattr(defaults, name) for name in _OF_SPACE}
-        )
+        others = self.constraints.replace(**{name: getattr(defaults, name) for name in _OF_SPACE})
         groups = self.constraints.together.items()  # of numbers, which thresholds may separate
-        return constraints.replace(
-            together={f: g for f, g in groups if not isinstance(g[0][0], str)}
-        )
+        return others.replace(together={f: g for f, g in groups if not isinstance(g[0][0], str)})
 
     def spaces(self, space: SearchSpace) -> tuple[SearchSpace, SearchSpace]:
         """Return the spaces without and with the constraints; the first contains the second."""

@@ -167,13 +167,11 @@ def refit(
     return rules.replace(rules=order, ordered=True, disjoint=False)
 
 
-def _for_classes(
-    constraints: Constraints, rules: RuleSet, observed_classes: set[Any]
-) -> Constraints:
+def _for_classes(constraints: Constraints, rules: RuleSet, classes: set[Any]) -> Constraints:
     """Return constraints for rows with some classes of the rules, in the order of the rules."""
     order = constraints.ranked_classes(rules) if constraints.monotone else constraints.class_order
-    ranked = [label for label in order or () if label in observed_classes]
-    names = {str(label) for label in rules.classes or () if label in observed_classes}
+    ranked = [label for label in order or () if label in classes]
+    names = {str(label) for label in rules.classes or () if label in classes}
     limits = {}
     for name in ("max_conditions", "max_features", "max_rules_per_class"):
         limit = getattr(constraints, name)
@@ -185,8 +183,7 @@ def _for_classes(
 def _frame(X: Any, names: Sequence[str]) -> Any:
     """Return rows with the feature names as columns."""
     if isinstance(X, pd.DataFrame):
-        frame = X.rename(columns=str)
-        return frame[list(names)]
+        return X.rename(columns=str)[list(names)]
     return pd.DataFrame(np.asarray(X), columns=list(names)).infer_objects()
 
 

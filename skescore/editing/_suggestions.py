@@ -131,8 +131,7 @@ def suggest(
         suggestion = search.evaluate(edit, lost, share, [after[i] for i in pinned])
         if suggestion is not None:
             suggestions.setdefault(suggestion.text, suggestion)
-    ordered = sorted(suggestions.values(), key=Suggestion.sort_key)
-    return ordered[:limit]
+    return sorted(suggestions.values(), key=Suggestion.sort_key)[:limit]
 
 
 class _SuggestionSearch:

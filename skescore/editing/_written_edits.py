@@ -290,12 +290,12 @@ def _values(text: str, rules: RuleSet, feature: str) -> list[Any]:
     ValueError
         If the domain lists the values of the feature, and neither it nor a rule has a value.
     """
-    known_values = _known_values(rules, feature)
+    candidates = _known_values(rules, feature)
     # A domain without values of the feature contains numbers.
-    are_numbers = bool(known_values or rules.domain) and not any(
-        isinstance(v, str) for v in known_values
+    are_numbers = bool(candidates or rules.domain) and not any(
+        isinstance(v, str) for v in candidates
     )
-    by_text = {str(value): value for value in known_values}
+    by_text = {str(value): value for value in candidates}
     values = []
     is_listed = rules.domain and rules.domain.values_of(rules.feature_names.index(feature))
     for part in [text] if text in by_text and "|" not in text else _parts(text):
@@ -304,7 +304,7 @@ def _values(text: str, rules: RuleSet, feature: str) -> list[Any]:
         if name not in by_text and are_numbers:
             value = _number(name)
             value = int(value) if value.is_integer() else value
-        if is_listed and value not in known_values:
+        if is_listed and value not in candidates:
             raise ValueError(f"{feature} has no value {value!r}. {did_you_mean(name, by_text)}")
         values.append(value)
     return values

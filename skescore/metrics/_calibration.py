@@ -230,8 +230,7 @@ def _predicted(
     for index, function in conclusions.linear.items():
         rows = np.flatnonzero(rule_rows[:, index])
         columns = functools.partial(_numbers, table, positions[rows])
-        values = function.evaluate(columns, len(rows))
-        sums[index] = weights[rows] @ values
+        sums[index] = weights[rows] @ function.evaluate(columns, len(rows))
     return np.asarray(sums)
 
 

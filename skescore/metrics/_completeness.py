@@ -325,7 +325,7 @@ def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
     gap_features = np.flatnonzero(~is_complete)
     if not len(gap_features):
         return UnitBoxes(lower[:, is_plain], upper[:, is_plain], pure, rule)
-    (first_low, first_high), has_second = _sides(
+    (lows, highs), has_second = _sides(
         lower[:, gap_features],
         upper[:, gap_features],
         accepts_observed[:, gap_features],
@@ -337,15 +337,9 @@ def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
     # A box that would split into too many parts is sampled.
     is_unsplit = has_second.sum(axis=1) > np.log2(_MAX_PARTS)
     pure = pure & ~is_unsplit
-    first_low[is_unsplit[:, None] & has_second], first_high[is_unsplit[:, None] & has_second] = (
-        0.0,
-        1.0,
-    )
+    lows[is_unsplit[:, None] & has_second], highs[is_unsplit[:, None] & has_second] = 0.0, 1.0
     has_second[is_unsplit] = False
-    lows, highs = (
-        np.hstack([lower[:, is_plain], first_low]),
-        np.hstack([upper[:, is_plain], first_high]),
-    )
+    lows, highs = np.hstack([lower[:, is_plain], lows]), np.hstack([upper[:, is_plain], highs])
     rows = np.arange(len(pure))
     for position in np.flatnonzero(has_second.any(axis=0)):
         is_split, n = has_second[rows, position], len(lows)

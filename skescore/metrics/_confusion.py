@@ -279,8 +279,7 @@ def _of_counts(ruleset: RuleSet, counts: RuleCounts, assigned: bool) -> RuleConf
     if counts.classes is not None:
         class_counts, totals = counts.classes.by_rule[kind], counts.classes.predicted.sum(axis=1)
         outputs = ruleset.conclusions.outputs.astype(np.intp)
-        rules = np.arange(len(ruleset))
-        p, P = class_counts[outputs, rules], totals[outputs]
+        p, P = class_counts[outputs, np.arange(len(ruleset))], totals[outputs]
         # A difference instead of a sum could leave rounding errors for absent rows.
         other_classes = [np.delete(np.arange(len(totals)), k) for k in outputs]
         n = np.array([class_counts[rows, i].sum() for i, rows in enumerate(other_classes)])

@@ -405,18 +405,14 @@ class _Rows:
         self,
         predict: Callable[[Any], Any],
         n_rows: int,
-        probabilities: Floats | None,
+        shares: Floats | None,
         rng: np.random.Generator,
     ) -> Any:
         """Generate rows near the decision boundary by bisection between pairs of rows."""
         class_codes, labels = pd.factorize(np.asarray(predict(self._like)))
-        p = (
-            np.full(len(class_codes), 1 / len(class_codes))
-            if probabilities is None
-            else probabilities
-        )
+        p = np.full(len(class_codes), 1 / len(class_codes)) if shares is None else shares
         mass = np.bincount(class_codes, p, len(labels))
-        start = rng.choice(len(class_codes), n_rows, p=probabilities)
+        start = rng.choice(len(class_codes), n_rows, p=shares)
         start = start[mass[class_codes[start]] < 1 - 1e-12]  # another class has weight
         end = np.empty_like(start)
         for code in np.unique(class_codes[start]).tolist():

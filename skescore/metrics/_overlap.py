@@ -374,14 +374,12 @@ def redundancy(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> Re
     """
     ruleset, table, weights = rules_and_rows("redundancy", rules, X, sample_weight)
     # With fewer conditions, disjoint rules may overlap.
-    unrestricted = ruleset.replace(disjoint=False) if ruleset.disjoint else ruleset
+    base = ruleset.replace(disjoint=False) if ruleset.disjoint else ruleset
     rows: _OneRulePerRow | _VotingRules
-    rows = (_OneRulePerRow if unrestricted.voting is None else _VotingRules)(
-        unrestricted, table, weights > 0
-    )
+    rows = (_OneRulePerRow if base.voting is None else _VotingRules)(base, table, weights > 0)
     return Redundancy(
-        np.array([rows.without_rule(i) for i in range(len(unrestricted))], dtype=bool),
-        tuple(np.array(list(_of_literals(rows, i)), dtype=bool) for i in range(len(unrestricted))),
+        np.array([rows.without_rule(i) for i in range(len(base))], dtype=bool),
+        tuple(np.array(list(_of_literals(rows, i)), dtype=bool) for i in range(len(base))),
     )
 
 
@@ -442,12 +440,10 @@ class _OneRulePerRow:
 
     def _predicts_alike(self, rows: NDArray[np.intp], rules: NDArray[np.intp]) -> bool:
         """Return whether `rules` predict the same for `rows` as the assigned rules."""
-        new_outputs, old_outputs = (
+        new, old = (
             self._outputs(rows, rule_indices) for rule_indices in (rules, self._assigned[rows])
         )
-        return bool(
-            ((new_outputs == old_outputs) | (np.isnan(new_outputs) & np.isnan(old_outputs))).all()
-        )
+        return bool(((new == old) | (np.isnan(new) & np.isnan(old))).all())
 
     def _outputs(self, rows: NDArray[np.intp], rules: NDArray[np.intp]) -> Floats:
         conclusions = self.ruleset.conclusions
@@ -475,14 +471,9 @@ class _VotingRules:
         return ruleset.predict(self.table)[self.counted], ruleset.covers(self.table)[self.counted]
 
     def _same(self, rules: list[Any]) -> bool:
-        (old_predictions, was_covered), (new_predictions, is_covered) = (
-            self._before,
-            self._predictions(self.ruleset.replace(rules=rules)),
-        )
-        return bool(
-            (was_covered == is_covered).all()
-            and ((old_predictions == new_predictions) | ~is_covered).all()
-        )
+        old, was_covered = self._before
+        new, is_covered = self._predictions(self.ruleset.replace(rules=rules))
+        return bool((was_covered == is_covered).all() and ((old == new) | ~is_covered).all())
 
     def without_rule(self, index: int) -> bool:
         """Return whether all predictions stay the same without a rule."""

@@ -234,8 +234,7 @@ class NumberSums(_Sums):
     def means(self) -> Floats:
         """Compute the mean label of each rule, shape (1 or 2, n_rules); NaN without rows."""
         weight, deviation, _ = np.moveaxis(self.by_rule, 1, 0)
-        positive_weight = np.where(weight > 0, weight, np.nan)
-        return np.asarray(self.center + deviation / positive_weight)
+        return np.asarray(self.center + deviation / np.where(weight > 0, weight, np.nan))
 
     def narrow(self) -> Flags:
         """Return flags of the rules whose deviations must be summed around their own means."""
@@ -672,8 +671,7 @@ def counted_matches(ruleset: RuleSet, matches: Flags) -> list[Flags]:
     """Return the covered rows of each rule, and the assigned rows unless rules vote."""
     if ruleset.voting is not None:
         return [matches]
-    assigned = assign_matches(ruleset, matches)
-    return [matches, assigned[:, None] == np.arange(len(ruleset))]
+    return [matches, assign_matches(ruleset, matches)[:, None] == np.arange(len(ruleset))]
 
 
 def assign_matches(ruleset: RuleSet, matches: Flags) -> NDArray[np.intp]:
@@ -681,8 +679,7 @@ def assign_matches(ruleset: RuleSet, matches: Flags) -> NDArray[np.intp]:
     if not len(ruleset):
         return np.full(len(matches), NO_RULE)
     order = ruleset.assignment_order
-    first = matches[:, order].argmax(axis=1)
-    return np.where(matches.any(axis=1), order[first], NO_RULE)
+    return np.where(matches.any(axis=1), order[matches[:, order].argmax(axis=1)], NO_RULE)
 
 
 class Groups:
@@ -758,10 +755,8 @@ class Groups:
         for kind, flags in enumerate(counted_matches(self._ruleset, matches)):
             self._by_rule[kind] += sums[:3] @ flags
             for rule in np.flatnonzero(flags.any(axis=0)).tolist():
-                rule_ends = ends[:, flags[:, rule]]
-                self._rule_ends[kind, :, rule] = _extend_ends(
-                    self._rule_ends[kind, :, rule], rule_ends
-                )
+                old_ends = self._rule_ends[kind, :, rule]
+                self._rule_ends[kind, :, rule] = _extend_ends(old_ends, ends[:, flags[:, rule]])
 
     def result(self, default: float, center: float) -> RuleCounts:
         """Return the counts of all groups."""
@@ -774,13 +769,10 @@ class Groups:
         return RuleCounts(rules_digest(self._ruleset), n_rows, self._alone, self._classes, numbers)
 
 
-def _extend_ends(ends: Floats, other_ends: Floats) -> Floats:
+def _extend_ends(ends: Floats, new: Floats) -> Floats:
     """Return the smallest and the largest label, after groups with other ends are added."""
     return np.array(
-        [
-            np.fmin(ends[0], np.fmin.reduce(other_ends[0])),
-            np.fmax(ends[1], np.fmax.reduce(other_ends[1])),
-        ]
+        [np.fmin(ends[0], np.fmin.reduce(new[0])), np.fmax(ends[1], np.fmax.reduce(new[1]))]
     )
 
 

@@ -316,8 +316,7 @@ def product_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLik
 
 def relative_risk_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLike, ArrayLike]:
     # The best pure rule covers all positives or, with a large `smoothing`, almost nothing.
-    all_positives = _ratio(N, smoothing, np.inf)
-    return 0.0, np.maximum(all_positives, (P + N) / (P + smoothing))
+    return 0.0, np.maximum(_ratio(N, smoothing, np.inf), (P + N) / (P + smoothing))
 
 
 def klosgen_limits(P: Numbers, N: Numbers, omega: Numbers) -> tuple[ArrayLike, ArrayLike]:
@@ -483,8 +482,7 @@ def kappa(k: Counts) -> Numbers:
     source="W. Klösgen: Explora, 1996",
 )
 def klosgen(k: Counts, omega: Numbers) -> Numbers:
-    better = _ratio(k.difference, k.covered * k.total)
-    value = full_coverage(k) ** omega * better
+    value = full_coverage(k) ** omega * _ratio(k.difference, k.covered * k.total)
     # The value approaches 0 for small rules, unless size has no influence.
     return np.where((k.covered == 0) & (omega > 0), 0.0, value)
 

@@ -75,8 +75,7 @@ def rule_similarity(one: Any, other: Any, X: Any = None, *, n_bins: int = 10) ->
     """
     check_integer("n_bins", n_bins, 1)
     rules = _of_one_task(one, other)
-    counters = [_counter(ruleset, _edges(ruleset, X, n_bins)) for ruleset in rules]
-    return _dice(*counters)
+    return _dice(*[_counter(ruleset, _edges(ruleset, X, n_bins)) for ruleset in rules])
 
 
 def _of_one_task(*rules: Any) -> list[RuleSet]:

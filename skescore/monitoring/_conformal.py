@@ -132,7 +132,9 @@ class CalibratedRules:
         if ruleset.classes is None:
             half_widths = _needed_half_widths(predict_all_rows(ruleset, table), labels)
             widths = tuple(
-                _bound(half_widths[rule == k], level) if _predicts(ruleset, k) else math.inf
+                _bound(half_widths[rule == k], level)
+                if k < len(ruleset) or has_default(ruleset)
+                else math.inf
                 for k in range(len(ruleset) + 1)
             )
             return cls(ruleset, level, tuple(n_rows.tolist()), None, widths)
@@ -242,9 +244,6 @@ class CalibratedRules:
 
     # --- output
 
-    def _set_text(self, labels: Sequence[Any]) -> str:
-        return _SEPARATOR.join(map(str, labels))
-
     def set_ruleset(self) -> RuleSet:
         """Return rules whose labels are the sets as strings, such as ``no | yes``.
 
@@ -252,8 +251,7 @@ class CalibratedRules:
         """
         if self.sets is None:
             raise AttributeError("set_ruleset is for classification.")
-        texts = [self._set_text(labels) for labels in self.sets]
-        return _with_outputs(self.ruleset, texts)
+        return _with_outputs(self.ruleset, [_SEPARATOR.join(map(str, s)) for s in self.sets])
 
     def to_sql(
         self,
@@ -414,7 +412,7 @@ class CalibratedRules:
         lines = []
         for k in range(len(self.ruleset)):
             premise = self.ruleset.replace(
-                rules=[_without_statistics(rule) for rule in self.ruleset.rules]
+                rules=[Rule(r.conditions, r.output, None, r.weight) for r in self.ruleset.rules]
             ).line(k)
             lines.append(f"{k + 1}. {self._line(premise, k)}   [{self.n_rows[k]} calibration rows]")
         return "\n".join(lines)
@@ -435,10 +433,6 @@ class CalibratedRules:
         return f"{line} ± {self.half_widths[k]:.4g}"
 
 
-def _without_statistics(rule: Rule) -> Rule:
-    return Rule(rule.conditions, rule.output, None, rule.weight)
-
-
 def _python_number(value: float) -> str:
     return repr(value) if math.isfinite(value) else 'float("inf")'
 
@@ -448,11 +442,6 @@ def _groups(ruleset: RuleSet, X: Any) -> NDArray[np.intp]:
     rule = np.asarray(ruleset.assign(RowTable.of(X, ruleset.feature_names)), dtype=np.intp)
     rule[rule < 0] = len(ruleset)
     return rule
-
-
-def _predicts(ruleset: RuleSet, k: int) -> bool:
-    """Return whether a rule, or the fallback, has a prediction."""
-    return k < len(ruleset) or has_default(ruleset)
 
 
 def _checked_labels(ruleset: RuleSet, y: Any, n_rows: int) -> NDArray[Any]:

@@ -128,10 +128,8 @@ class HorizonTest:
         self._finish(active[is_last], events[is_last], trials[is_last])
         self._n_rows[active] += trials
         self._n_events[active] += events
-        before_horizon = active[~is_last]
-        self.is_reached[before_horizon] = (
-            self._n_events[before_horizon] >= self._critical[before_horizon]
-        )
+        ongoing = active[~is_last]
+        self.is_reached[ongoing] = self._n_events[ongoing] >= self._critical[ongoing]
 
     def _finish(self, monitors: NDArray[np.intp], events: Integers, trials: Integers) -> None:
         """Bet the capital on the events of a block that contains the horizon."""

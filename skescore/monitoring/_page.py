@@ -108,8 +108,7 @@ def _descriptions(changes: list[RuleChange]) -> str:
 
 def _plot(monitor: RuleMonitor, group: int) -> str:
     """Plot the rate of a group of rows over time."""
-    kind = _plotted_kind(monitor)
-    series = monitor.rate_history(kind, group)
+    series = monitor.rate_history(_plotted_kind(monitor), group)
     if series is None:
         return '<span class="note">not monitored</span>'
     rows, rates, (low, high) = series

@@ -98,10 +98,10 @@ class PendingRows:
         """Return the rows with these keys, and mark them as labeled by this update."""
         by_key = dict(zip(keys, labels, strict=True))
         result = PendingLabels([], [], [], [], 0)
-        distinct_keys = list(by_key)
+        all_keys = list(by_key)
         with closing(self._connect()) as connection, connection:
-            for start in range(0, len(distinct_keys), _QUERY_KEYS):
-                key_batch = distinct_keys[start : start + _QUERY_KEYS]
+            for start in range(0, len(all_keys), _QUERY_KEYS):
+                key_batch = all_keys[start : start + _QUERY_KEYS]
                 marks = ", ".join("?" * len(key_batch))
                 for key, rule, predicted, block in connection.execute(
                     f"SELECT key, rule, predicted, block FROM pending WHERE key IN ({marks})",
@@ -117,11 +117,7 @@ class PendingRows:
                 )
         n_matched = len(result.rules)
         return PendingLabels(
-            result.rules,
-            result.predicted,
-            result.blocks,
-            result.labels,
-            len(distinct_keys) - n_matched,
+            result.rules, result.predicted, result.blocks, result.labels, len(all_keys) - n_matched
         )
 
     @property

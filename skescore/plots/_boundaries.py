@@ -82,7 +82,7 @@ def rows_of_plane(
 
 
 def predictions_of(
-    model: Any, batches: Callable[[], Iterator[Any]], *, rules_known: RuleSet | None
+    model: Any, batches: Callable[[], Iterator[Any]], *, ruleset: RuleSet | None
 ) -> Predictions:
     """Return the predictions of a model for all pixels, and a mask of covered pixels."""
     predictor = model
@@ -101,7 +101,7 @@ def predictions_of(
             )
         values.append(y_pred)
         n = len(rows)
-        covered.append(np.ones(n, bool) if rules_known is None else rules_known.covers(rows))
+        covered.append(np.ones(n, bool) if ruleset is None else ruleset.covers(rows))
     predictions = np.concatenate(values)
     covered_mask = np.concatenate(covered)
     defined_mask = covered_mask.copy() if is_silent else np.ones(len(covered_mask), bool)
@@ -157,12 +157,12 @@ def _choose_slice(
             "medians" if not fixed_by_user else f"given values{' and medians' * (n_medians > 0)}",
         )
     ruleset = _rules_of(first)
-    predicted = predictions_of(first, lambda: iter([X]), rules_known=ruleset).values
+    predicted = predictions_of(first, lambda: iter([X]), ruleset=ruleset).values
     labels = list(dict.fromkeys(predicted.tolist()))
 
     def count_labels(fixed: list[Any]) -> int:
         rows = rows_of_plane(X, names, sides, fixed, _COARSE_RESOLUTION)
-        return len(predictions_of(first, rows, rules_known=ruleset).labels())
+        return len(predictions_of(first, rows, ruleset=ruleset).labels())
 
     best, most_labels, origin = medians, count_labels(medians), "medians"
     for label in sorted(map(python_value, labels), key=label_order):
@@ -356,36 +356,36 @@ def decision_boundaries(
     >>> axes = decision_boundaries(extractor, X, y)  # doctest: +SKIP
     >>> axes[0].figure.savefig("boundaries.png")  # doctest: +SKIP
     """
-    named_models = _name_models(models)
+    models = _name_models(models)
     check_integer("resolution", resolution, 2)
-    rulesets = [rules for model in named_models.values() if (rules := _rules_of(model)) is not None]
+    rulesets = [rules for model in models.values() if (rules := _rules_of(model)) is not None]
     names = _feature_names(X, rulesets)
     table = RowTable(X, names)
     if not len(table):
         raise ValueError("X must hold at least one row to find ranges, got 0 rows.")
     pair = two_features(features, names, [r for r in rulesets if r.feature_names == names])
     sides = [side_of(feature, names, table=table) for feature in pair]
-    tasks = {_is_regression(model) for model in named_models.values()}
+    tasks = {_is_regression(model) for model in models.values()}
     if len(tasks) > 1:
         raise ValueError(
-            f"models must be all classifiers or all regressors, got {list(named_models)}. Draw "
+            f"models must be all classifiers or all regressors, got {list(models)}. Draw "
             "classifiers and regressors separately."
         )
-    fixed, origin = _choose_slice(named_models, X, table, names, (sides[0], sides[1]), fixed_values)
+    fixed, origin = _choose_slice(models, X, table, names, (sides[0], sides[1]), fixed_values)
     rows = rows_of_plane(X, names, (sides[0], sides[1]), fixed, resolution)
     predictions_by_model = [
-        predictions_of(model, rows, rules_known=_rules_of(model)) for model in named_models.values()
+        predictions_of(model, rows, ruleset=_rules_of(model)) for model in models.values()
     ]
     truth = _checked_truth(y, len(table))
-    all_axes = _axes_for(axes, len(named_models))
+    all_axes = _axes_for(axes, len(models))
     shape = (len(sides[1].centers(resolution)), len(sides[0].centers(resolution)))
     centers = [side.centers(resolution) for side in sides]
     positions = [side.scattered(table.column(side.feature), k) for k, side in enumerate(sides)]
     paint = (_NumberPainter if tasks == {True} else _LabelPainter)(
-        named_models, predictions_by_model, truth
+        models, predictions_by_model, truth
     )
     for (name, _), predictions, ax in zip(
-        named_models.items(), predictions_by_model, all_axes, strict=True
+        models.items(), predictions_by_model, all_axes, strict=True
     ):
         paint.panel(ax, centers, predictions, shape)
         if truth is not None:
@@ -438,9 +438,7 @@ class _LabelPainter:
                 labels[python_value(label)] = None
         true_labels = [] if truth is None else [python_value(v) for v in truth.tolist()]
         self.labels = sorted({*labels, *true_labels}, key=label_order)
-        visible_labels = {
-            python_value(v) for predictions in all_predictions for v in predictions.labels()
-        }
+        visible_labels = {python_value(v) for p in all_predictions for v in p.labels()}
         self._unseen = ", ".join(shorten(v, 16) for v in self.labels if v not in visible_labels)
         self._code = {label: code for code, label in enumerate(self.labels)}
         self.colors = colors_of(len(self.labels))

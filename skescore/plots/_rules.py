@@ -53,8 +53,7 @@ class Palette:
         truth = [] if y is None else [python_value(v) for v in np.asarray(y).tolist()]
         self.is_classes = ruleset.task == "classification"
         if self.is_classes:
-            labels = {*(ruleset.classes or ()), *truth}
-            self.labels = sorted(labels, key=label_order)
+            self.labels = sorted({*(ruleset.classes or ()), *truth}, key=label_order)
             self._colors = colors_of(len(self.labels))
             return
         self.values = np.array([output_number(rule, ruleset) for rule in ruleset.rules])
@@ -199,10 +198,8 @@ def rule_boxes(
     ax = axes_or_new(ax)
     _draw_boxes(ax, ruleset, sides, palette)
     if table is not None:
-        coordinates = [
-            side.scattered(table.column(side.feature), k) for k, side in enumerate(sides)
-        ]
-        palette.points(ax, coordinates[0], coordinates[1], y)
+        xy = [side.scattered(table.column(side.feature), k) for k, side in enumerate(sides)]
+        palette.points(ax, xy[0], xy[1], y)
     sides[1].label_axis(ax.yaxis)
     _finish(ax, sides, ruleset, palette, legend)
     return ax
@@ -382,22 +379,20 @@ def parallel_rules(
     indices = _feature_indices(features, ruleset, max_features, max_rules)
     table = None if X is None else RowTable(X, names)
     sides = [side_of(j, names, ruleset=ruleset, table=table, margin=0.0) for j in indices]
-    drawn_rules = ruleset.rules[:max_rules]
+    rules = ruleset.rules[:max_rules]
     palette = Palette(ruleset)
     label_rows = _ROWS_BELOW if any(side.values is not None for side in sides) else 0.2
-    size = (min(15.0, 3.6 + 1.3 * len(sides)), 1.6 + 0.27 * (len(drawn_rules) + label_rows))
+    size = (min(15.0, 3.6 + 1.3 * len(sides)), 1.6 + 0.27 * (len(rules) + label_rows))
     ax = axes_or_new(ax, size)
     rectangle = matplotlib_module("patches").Rectangle
     for k in range(len(sides)):
         ax.add_patch(
-            rectangle(
-                (k - 0.5 * _CELL, -0.5), _CELL, len(drawn_rules), facecolor="0.95", lw=0, zorder=0
-            )
+            rectangle((k - 0.5 * _CELL, -0.5), _CELL, len(rules), facecolor="0.95", lw=0, zorder=0)
         )
-    ax.hlines(np.arange(len(drawn_rules)), -0.5, len(sides) - 0.5, color="0.85", lw=0.6, zorder=1)
+    ax.hlines(np.arange(len(rules)), -0.5, len(sides) - 0.5, color="0.85", lw=0.6, zorder=1)
     signs: dict[str, None] = {}
     labels = []
-    for i, rule in enumerate(drawn_rules):
+    for i, rule in enumerate(rules):
         for k, side in enumerate(sides):
             for low, high in _drawn_pieces(side, rule):
                 ends = [k + _CELL * (_scaled(end, side) - 0.5) for end in (low, high)]
@@ -420,16 +415,12 @@ def parallel_rules(
         suffix = "" if not has_further_conditions(rule, indices, missing=True) else " +"
         signs |= {"+ has further conditions": None} if suffix else {}
         labels.append(f"{_label_of_rule(ruleset, i, 18)}{suffix}")
-    ax.set_yticks(
-        range(len(drawn_rules)), labels, fontsize="small" if len(drawn_rules) <= 25 else "x-small"
-    )
-    _parallel_axes(ax, sides, len(drawn_rules))
-    ax.set_ylim(len(drawn_rules) + label_rows, -0.6)
+    ax.set_yticks(range(len(rules)), labels, fontsize="small" if len(rules) <= 25 else "x-small")
+    _parallel_axes(ax, sides, len(rules))
+    ax.set_ylim(len(rules) + label_rows, -0.6)
     ax.set_xlabel(",   ".join(signs), fontsize="small")
     n = len(ruleset)
-    count = (
-        f"the first {len(drawn_rules)} of {n} rules" if len(drawn_rules) < n else plural(n, "rule")
-    )
+    count = f"the first {len(rules)} of {n} rules" if len(rules) < n else plural(n, "rule")
     first = ", the first that holds predicts" if ruleset.ordered and n > 1 else ""
     ax.set_title(f"{count}{first}")
     if legend:
@@ -666,20 +657,18 @@ def _common_volume(ruleset: RuleSet, n: int) -> np.ndarray:
             f"domain; got domain={domain!r} and boxes_only={ruleset.boxes_only}. Pass X."
         )
     low, high = np.asarray(domain.lower), np.asarray(domain.upper)
-    is_varying = high > low  # a constant feature has no length
-    width, missing = np.where(is_varying, high - low, 1.0), np.asarray(domain.missing)
+    varies = high > low  # a constant feature has no length
+    width, missing = np.where(varies, high - low, 1.0), np.asarray(domain.missing)
     boxes = ruleset.boxes
     lower, upper = np.clip(boxes.lower[:n], low, high), np.clip(boxes.upper[:n], low, high)
     holds = (boxes.lower < low) | (boxes.lower_closed & (boxes.lower == low))
     holds &= (low < boxes.upper) | (boxes.upper_closed & (boxes.upper == low))
-    accepts_missing, holds = boxes.accepts_missing[:n], holds[:n]
+    nan_ok, holds = boxes.accepts_missing[:n], holds[:n]
     matrix = np.empty((n, n))
     for i in range(n):
         sides = np.minimum(upper, upper[i]) - np.maximum(lower, lower[i])
-        shares = np.where(is_varying, np.clip(sides, 0.0, None) / width, holds & holds[i])
-        matrix[i] = np.prod(
-            shares * (1 - missing) + missing * (accepts_missing & accepts_missing[i]), axis=1
-        )
+        shares = np.where(varies, np.clip(sides, 0.0, None) / width, holds & holds[i])
+        matrix[i] = np.prod(shares * (1 - missing) + missing * (nan_ok & nan_ok[i]), axis=1)
     return matrix
 
 

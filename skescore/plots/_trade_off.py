@@ -491,34 +491,31 @@ def score_sensitivity(
     def scores_at(weights: dict[str, float]) -> np.ndarray:
         return candidates.scores(spec.name, completeness=completeness, **weights).mean(axis=1)
 
-    grid = np.geomspace(low, high, 241)
-    curves = np.empty((len(candidates), len(grid)))
-    for i, value in enumerate(grid):
+    xs = np.geomspace(low, high, 241)
+    curves = np.empty((len(candidates), len(xs)))
+    for i, value in enumerate(xs):
         curves[:, i] = scores_at(current_weights | {weight: float(value)})
     sign = spec.sign
     current_scores = sign * scores_at(current_weights)
     leads = np.bincount((sign * curves).argmax(axis=0), minlength=len(candidates))
-    order = np.lexsort([-current_scores, -leads])
-    labeled = order[:top]
+    labeled = np.lexsort([-current_scores, -leads])[:top]
     ax = axes_or_new(ax, (7.5, 4.4))
     unnamed = np.setdiff1d(np.arange(len(candidates)), labeled)
     for index in unnamed:
         ax.plot(
-            grid,
+            xs,
             curves[index],
             color="0.8",
             lw=0.7,
             zorder=1,
-            label="others" if index == others[0] else "_nolegend_",
+            label="others" if index == unnamed[0] else "_nolegend_",
         )
     for i, (index, color) in enumerate(zip(labeled, colors_of(len(labeled)), strict=True)):
-        share = leads[index] / len(grid)
+        share = leads[index] / len(xs)
         text = f"{index}: {_label_of(candidates[int(index)])}" + (
             f" (leads {share:.0%})" if share else ""
         )
-        ax.plot(
-            grid, curves[index], color=color, ls=LINE_STYLES[i % 4], lw=1.8, label=text, zorder=3
-        )
+        ax.plot(xs, curves[index], color=color, ls=LINE_STYLES[i % 4], lw=1.8, label=text, zorder=3)
     ax.axvline(current_weights[weight], color="black", lw=0.8, ls=":", zorder=2, label="weight now")
     ax.set_xscale("log")
     if spec.prediction == "loss" and curves.min() > 0:

@@ -1,4 +1,4 @@
-"""The rule lists that a search offers to people, as ``run.json`` holds them."""
+"""Rule lists that a search offers as alternatives, in the form of ``run.json``."""
 
 from __future__ import annotations
 

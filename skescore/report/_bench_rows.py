@@ -146,8 +146,8 @@ def kept_rules(folder: Path, rows: pd.DataFrame) -> list[dict[str, Any]]:
     groups = []
     for (data, black_box), part in rows.groupby(["data", "black_box"], sort=False):
         entries = []
-        ordered = part.sort_values("ice", ascending=False, na_position="last", kind="stable")
-        for row in ordered.to_dict(orient="records"):
+        sorted_rows = part.sort_values("ice", ascending=False, na_position="last", kind="stable")
+        for row in sorted_rows.to_dict(orient="records"):
             entries.append(
                 {
                     "extractor": row["extractor"],

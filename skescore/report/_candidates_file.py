@@ -101,7 +101,7 @@ def candidates_json(
             names = kept_names(all_rows=True)
             record["all_rows"] = {name: _number(all_rows.get(name, math.nan)) for name in names}
         lines.append("  " + _dumps(record))
-    head = {
+    header = {
         "format": FORMAT,
         "version": VERSION,
         "winner": None if winner is None else {"extractor": winner[0], "trial": winner[1]},
@@ -110,7 +110,7 @@ def candidates_json(
         "picked": picked,
     }
     body = ",\n".join(lines)
-    return f'{_dumps(head)[:-1]}, "candidates": [\n{body}\n]}}\n'
+    return f'{_dumps(header)[:-1]}, "candidates": [\n{body}\n]}}\n'
 
 
 def _number(value: Any) -> Any:

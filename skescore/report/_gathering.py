@@ -90,20 +90,20 @@ def slider_stops(
     if spec is None or spec.expression is None or not spec.weights or not len(saved.candidates):
         return []
     search_limits, candidates = SearchLimits(**(limits or {})), saved.candidates
-    allowed = np.flatnonzero([search_limits.allow(c.folds, c.all_rows) for c in candidates])
+    allowed_indices = np.flatnonzero([search_limits.allow(c.folds, c.all_rows) for c in candidates])
     stops: dict[int, None] = {}
-    if not len(allowed):
+    if not len(allowed_indices):
         return []
     for position in np.linspace(-1, 1, SLIDER_STEPS):
-        moved = {
+        shifted_weights = {
             weight.name: weights[weight.name] * 10 ** (position * weight.direction)
             for weight in spec.weights
         }
-        choice: dict[str, Any] = {"score": score, "completeness": completeness, **moved}
+        choice: dict[str, Any] = {"score": score, "completeness": completeness, **shifted_weights}
         scores = spec.signed(saved.candidates.scores(**choice))
         size = saved.candidates.means("size")
         order = np.lexsort([size, -scores.mean(axis=1)])
-        order = order[np.isin(order, allowed)]
+        order = order[np.isin(order, allowed_indices)]
         with_all_rows = spec.signed(saved.candidates.scores_with_all_rows(**choice))
         best = choose_winner(
             selection_scores(scores, with_all_rows)[order],
@@ -624,8 +624,8 @@ def _checks(run: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _further_notes(notes: Sequence[str], warnings: Sequence[str]) -> list[str]:
     """Return the notes that are not also warnings; suggested commands are not compared."""
-    shown = {warning.partition(": skescore ")[0] for warning in warnings}
-    return [note for note in notes if note.partition(": skescore ")[0] not in shown]
+    warning_texts = {warning.partition(": skescore ")[0] for warning in warnings}
+    return [note for note in notes if note.partition(": skescore ")[0] not in warning_texts]
 
 
 def performance_label(task: str, search: Mapping[str, Any]) -> str:
@@ -646,10 +646,10 @@ def performance_label(task: str, search: Mapping[str, Any]) -> str:
     default = "r2" if task == "regression" else "f1_weighted"
     name, _ = _score_of(search["scoring"])
     spec = SCORE_SPECS.get(name)
-    chosen = search.get("performance")
-    if not isinstance(chosen, str) or spec is None or spec.prediction != "performance":
-        chosen = default
-    return metric_label(chosen)
+    measure = search.get("performance")
+    if not isinstance(measure, str) or spec is None or spec.prediction != "performance":
+        measure = default
+    return metric_label(measure)
 
 
 def _alternatives(
@@ -660,14 +660,14 @@ def _alternatives(
     lists: list[dict[str, Any]] = []
     rules: dict[int, RuleSet] = {}
     for record in (run.get("alternatives") or {}).get("lists", ()):
-        place = index_by_key.get((record["extractor"], record["trial"]))
+        position = index_by_key.get((record["extractor"], record["trial"]))
         if "best" in record["roles"]:
-            place = saved.winner
-        elif place is not None and place != saved.winner:
-            rules[place] = RuleSet.from_json(json.dumps(record["rules"]))
-        if place is not None:
+            position = saved.winner
+        elif position is not None and position != saved.winner:
+            rules[position] = RuleSet.from_json(json.dumps(record["rules"]))
+        if position is not None:
             names = ("roles", "n_rules", "correctness", "fidelity")
-            lists.append({"place": place} | {name: record[name] for name in names})
+            lists.append({"place": position} | {name: record[name] for name in names})
     return lists, rules
 
 
@@ -707,8 +707,8 @@ def _measure_constant(data: Dataset | None, weights: np.ndarray | None) -> dict[
         return None
     if data.task == "regression":
         y = data.y.to_numpy(float)
-        around = np.abs(y - np.average(y, weights=weights))
-        return {"text": None, "error": float(np.average(around, weights=weights))}
+        errors = np.abs(y - np.average(y, weights=weights))
+        return {"text": None, "error": float(np.average(errors, weights=weights))}
     shares = {name: np.average(data.y == name, weights=weights) for name in data.class_counts}
     majority = max(shares, key=lambda name: round(shares[name], 9))
     return {"text": format_label(majority), "share": float(shares[majority])}

@@ -293,7 +293,7 @@ def _rendered(
         agreement=content["agreement"] if compared else "",
         groups=content.get("groups", ()),
         run=run,
-        picked=_is_picked(content),
+        picked=any(group.get("picked", False) for group in content.get("groups", ())),
         notes=content["notes"],
         warnings=content.get("warnings", ()),
         checks=content.get("checks", ()),
@@ -322,11 +322,6 @@ def _rendered(
 def _picture(svg: str) -> str:
     """Return an SVG file as a data URL; scripts in it do not run."""
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
-
-
-def _is_picked(content: Mapping[str, Any]) -> bool:
-    """Return whether the user of a search picked another candidate than its winner."""
-    return any(group.get("picked", False) for group in content.get("groups", ()))
 
 
 def _side_by_side(
@@ -385,8 +380,8 @@ _COMPARED = {
 
 def _have_same_rows(contents: Sequence[dict[str, Any]], tables: Sequence[Dataset | None]) -> bool:
     """Return whether two runs have the same rows of a file, apart from an order by time."""
-    one, two = (content["run"]["data"] for content in contents)
-    if any(one.get(name) != two.get(name) for name in ("checksum_sha256", "rows")):
+    one, other = (content["run"]["data"] for content in contents)
+    if any(one.get(name) != other.get(name) for name in ("checksum_sha256", "rows")):
         return False
     orders = {content["run"]["search"].get("time") for content in contents}
     codes = [pd.factorize(table.y)[0] for table in tables if table is not None]
@@ -424,15 +419,15 @@ def _setting_text(value: Any) -> str:
 
 def _agreement(contents: list[dict[str, Any]], tables: Sequence[Dataset | None]) -> str:
     """Write on how many rows two rule sets agree, if both have the same rows."""
-    one, two = tables
-    if one is None or two is None or not one.X.equals(two.X):
+    one, other = tables
+    if one is None or other is None or not one.X.equals(other.X):
         return "Two rule sets side by side."
     predictions = []
-    for content, data in zip(contents, (one, two), strict=True):
+    for content, data in zip(contents, (one, other), strict=True):
         view = next(iter(content["views"].values()))
-        predicted, silent = predictions_on(RuleSet.from_json(json.dumps(view["set"])), data)
+        predicted, unpredicted = predictions_on(RuleSet.from_json(json.dumps(view["set"])), data)
         predictions.append(
-            [None if s else v for v, s in zip(predicted.tolist(), silent, strict=True)]
+            [None if s else v for v, s in zip(predicted.tolist(), unpredicted, strict=True)]
         )
     same = sum(a == b and a is not None for a, b in zip(*predictions, strict=True))
     return f"Both make the same prediction for {same} of {len(one.X)} rows."

@@ -63,29 +63,30 @@ def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
         class (``always``) and ``classes``; regression adds the mean absolute ``error``, ``r2`` and
         the error of the mean (``always``).
     """
-    predicted, silent = predictions_on(ruleset, data)
-    quality: dict[str, Any] = {"total": len(data.X), "silent": int(silent.sum())}
+    predicted, unpredicted = predictions_on(ruleset, data)
+    quality: dict[str, Any] = {"total": len(data.X), "silent": int(unpredicted.sum())}
     if ruleset.task == "regression":
         y = data.y.to_numpy(float)
         errors = np.abs(y - np.asarray(predicted, dtype=float))
-        is_predicted = ~silent
-        around = (
+        is_predicted = ~unpredicted
+        squares = (
             float((deviations_from_mean(y[is_predicted], None) ** 2).sum())
             if is_predicted.any()
             else 0.0
         )
         quality["error"] = float(errors[is_predicted].mean()) if is_predicted.any() else None
-        quality["r2"] = 1 - float((errors[is_predicted] ** 2).sum()) / around if around else None
+        quality["r2"] = 1 - float((errors[is_predicted] ** 2).sum()) / squares if squares else None
         quality["always"] = {"text": None, "error": float(np.abs(y - y.mean()).mean())}
-        errors[silent] = np.nan
+        errors[unpredicted] = np.nan
     else:
         y = data.y.to_numpy()
         right = np.array(
-            [not s and a == b for s, a, b in zip(silent, y, predicted, strict=True)], dtype=bool
+            [not s and a == b for s, a, b in zip(unpredicted, y, predicted, strict=True)],
+            dtype=bool,
         )
         counts = data.class_counts
         majority = max(counts, key=lambda label: counts[label])
-        predicted_counts = Counter(b for s, b in zip(silent, predicted, strict=True) if not s)
+        predicted_counts = Counter(b for s, b in zip(unpredicted, predicted, strict=True) if not s)
         quality |= {
             "right": int(right.sum()),
             "always": {"text": format_label(majority), "right": int(counts[majority])},
@@ -134,10 +135,10 @@ def left_out_by_scores(ruleset: RuleSet, X: pd.DataFrame) -> list[dict[str, Any]
         ("rows that rules with different predictions cover", met.negative_overlap, True),
     ]
     if ruleset.voting is None:
-        spare = redundancy(ruleset, X)
-        measures.append(("removable rules", spare.share_of_rules, True))
-        if sum(map(len, spare.literals)):
-            measures.append(("removable comparisons", spare.share_of_literals, True))
+        redundancies = redundancy(ruleset, X)
+        measures.append(("removable rules", redundancies.share_of_rules, True))
+        if sum(map(len, redundancies.literals)):
+            measures.append(("removable comparisons", redundancies.share_of_literals, True))
     return [{"text": text, "value": value, "share": share} for text, value, share in measures]
 
 
@@ -145,13 +146,13 @@ def predictions_on(ruleset: RuleSet, data: Dataset) -> tuple[np.ndarray, np.ndar
     """Return the predictions, and a mask of the rows without a prediction."""
     fallback = ruleset.fallback
     if fallback is None:
-        silent = ~ruleset.covers(data.X)
+        unpredicted = ~ruleset.covers(data.X)
         predicted = np.full(len(data.X), None, dtype=object)
-        if not silent.all():
-            predicted[~silent] = ruleset.predict(data.X[~silent])
+        if not unpredicted.all():
+            predicted[~unpredicted] = ruleset.predict(data.X[~unpredicted])
         if ruleset.task == "regression":
-            predicted = np.where(silent, np.nan, predicted).astype(float)
-        return predicted, silent
+            predicted = np.where(unpredicted, np.nan, predicted).astype(float)
+        return predicted, unpredicted
     predicted = ruleset.predict(data.X)
     if fallback.policy != "abstain":
         return predicted, np.zeros(len(data.X), dtype=bool)
@@ -176,30 +177,30 @@ def worst_segments(ruleset: RuleSet, X: pd.DataFrame, errors: np.ndarray) -> lis
         The most significant first: description (``text``), number of rows (``rows``) and mean error
         (``error``). Only the first of several parts with nearly the same rows is listed.
     """
-    chosen = np.flatnonzero(~np.isnan(errors))
-    if len(chosen) > _ROWS:
-        chosen = chosen[np.linspace(0, len(chosen) - 1, _ROWS).astype(np.intp)]
-    X, errors = X.iloc[chosen], errors[chosen]
+    known_rows = np.flatnonzero(~np.isnan(errors))
+    if len(known_rows) > _ROWS:
+        known_rows = known_rows[np.linspace(0, len(known_rows) - 1, _ROWS).astype(np.intp)]
+    X, errors = X.iloc[known_rows], errors[known_rows]
     if len(X) < 2 * _MIN_ROWS or not errors.any():
         return []
-    overall, spread = errors.mean(), errors.std()
+    overall, std = errors.mean(), errors.std()
     segments = []
-    for text, inside in _segments(ruleset, X):
-        rows = int(inside.sum())
+    for text, mask in _segments(ruleset, X):
+        rows = int(mask.sum())
         if not max(_MIN_ROWS, _MIN_SHARE * len(X)) <= rows <= _MAX_SHARE * len(X):
             continue
-        mean = float(errors[inside].mean())
-        excess = (mean - overall) * np.sqrt(rows) / spread if spread else 0.0
-        if excess >= _CLEARLY and np.count_nonzero(errors[inside]) > 1:
-            segments.append((float(excess), text, inside, mean))
+        mean = float(errors[mask].mean())
+        excess = (mean - overall) * np.sqrt(rows) / std if std else 0.0
+        if excess >= _CLEARLY and np.count_nonzero(errors[mask]) > 1:
+            segments.append((float(excess), text, mask, mean))
     segments.sort(key=lambda one: -one[0])
     distinct_segments: list[tuple[float, str, np.ndarray, float]] = []
     for one in segments:
         if all((one[2] & k[2]).sum() < 0.6 * (one[2] | k[2]).sum() for k in distinct_segments):
             distinct_segments.append(one)
     return [
-        {"text": text, "rows": int(inside.sum()), "error": mean}
-        for _, text, inside, mean in distinct_segments[:_MAX_SEGMENTS]
+        {"text": text, "rows": int(mask.sum()), "error": mean}
+        for _, text, mask, mean in distinct_segments[:_MAX_SEGMENTS]
     ]
 
 
@@ -224,10 +225,10 @@ def _parts(name: str, column: pd.Series) -> Iterator[tuple[str, np.ndarray]]:
     present_values = column[~missing]
     if present_values.nunique() > _VALUES and pd.api.types.is_numeric_dtype(present_values):
         values = column.to_numpy(float, na_value=np.nan)
-        ordered = np.unique(values[~missing])
+        distinct_values = np.unique(values[~missing])
         cuts = []
         for quarter in np.quantile(values[~missing], (0.25, 0.5, 0.75), method="lower"):
-            above = ordered[ordered > quarter]
+            above = distinct_values[distinct_values > quarter]
             if len(above):
                 cuts.append(_short_between(float(quarter), float(above[0])))
         bounds = [-np.inf, *sorted(set(cuts)), np.inf]
@@ -461,15 +462,15 @@ def sample_rows(
     matches = ruleset.match(data.X)
     # JSON has no infinite numbers, and null would mean a missing value.
     is_finite = ~data.X[names].isin((math.inf, -math.inf)).to_numpy(bool).any(axis=1)
-    chosen: list[int] = []
+    indices: list[int] = []
     groups = [np.flatnonzero(members & is_finite) for members in (*matches.T, ~matches.any(axis=1))]
     for group in groups:
         # The rows are evenly spread, because tables are often sorted.
         positions = np.unique(
             np.linspace(0, len(group) - 1, min(ROWS_PER_RULE, len(group))).round()
         )
-        chosen += group[positions.astype(np.intp)].tolist() if len(group) else []
-    rows = sorted(dict.fromkeys(chosen[:ROWS_AT_MOST]))
+        indices += group[positions.astype(np.intp)].tolist() if len(group) else []
+    rows = sorted(dict.fromkeys(indices[:ROWS_AT_MOST]))
     values = [
         [None if pd.isna(v) else plain(v) for v in data.X[name].iloc[rows].tolist()]
         for name in names

@@ -83,8 +83,8 @@ def _premise(ruleset: RuleSet, index: int) -> str:
 
 def _trusted_rule(record: Mapping[str, Any]) -> str:
     """Write the part of a rule in which agreement is proven."""
-    part = RuleSet.from_json(json.dumps(record["rules"]))
-    return part.rules[0].to_text(part.feature_names)
+    rules = RuleSet.from_json(json.dumps(record["rules"]))
+    return rules.rules[0].to_text(rules.feature_names)
 
 
 def verification_of_run(folder: Path, rules: RuleSet) -> tuple[dict[str, Any] | None, list[str]]:

@@ -490,7 +490,8 @@ def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
         columns = [column for column in all_columns if column in present]
         lines = result[table] = []
         for printed, figures in BREX_TABLES[table].items():
-            lines.append(_paper_line(table, printed, {c: figures[c] for c in columns}))
+            values, label = {c: figures[c] for c in columns}, f"{printed} (paper)"
+            lines.append(TableLine(table, printed, label, None, values, {}, {}, None, ""))
             lines += _our_lines(table, printed, run.methods, of_table, columns)
         # The paper's tables of top-k accuracy do not contain IntegratedGrad.
         for name in run.methods:
@@ -498,11 +499,6 @@ def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
             if printed_figures not in BREX_TABLES[table]:
                 lines += _our_lines(table, printed_figures, (name,), of_table, columns)
     return result
-
-
-def _paper_line(table: int, printed: str, figures: dict[str, float]) -> TableLine:
-    """Return a row with figures of the paper, which has no intervals or queries."""
-    return TableLine(table, printed, f"{printed} (paper)", None, figures, {}, {}, None, "")
 
 
 def _our_lines(

@@ -82,12 +82,10 @@ def shapley_of_tables(worths: Floats) -> Floats:
     sizes = np.bitwise_count(coalitions)
     values = np.empty((len(worths), n_players))
     for player in range(n_players):
-        coalitions_without = coalitions[coalitions >> player & 1 == 0]
+        others = coalitions[coalitions >> player & 1 == 0]
         # Probability that exactly this coalition precedes the player in a random order.
-        weights = 1 / (
-            n_players * np.array([math.comb(n_players - 1, s) for s in sizes[coalitions_without]])
-        )
-        gains = worths[:, coalitions_without | 1 << player] - worths[:, coalitions_without]
+        weights = 1 / (n_players * np.array([math.comb(n_players - 1, s) for s in sizes[others]]))
+        gains = worths[:, others | 1 << player] - worths[:, others]
         values[:, player] = gains @ weights
     return values
 
@@ -136,14 +134,13 @@ def completion_shapley(formula: Formula, X: Bits) -> Floats:
     absent = _absent_masks(formula)
     n_players = len(formula.variables)
     worths = np.empty((len(X), len(absent)))
-    decisions = formula.evaluate(X)
+    labels = formula.evaluate(X)
     size = max(1, _SHAPLEY_BATCH // len(absent))
     for begin in range(0, len(X), size):
         rows = X[begin : begin + size]
         flipped = (rows[:, None, :] ^ absent).reshape(-1, formula.n_inputs)
         same = (
-            formula.evaluate(flipped).reshape(len(rows), -1)
-            == decisions[begin : begin + size, None]
+            formula.evaluate(flipped).reshape(len(rows), -1) == labels[begin : begin + size, None]
         )
         # Column m flips the players absent from m; the sum over their subsets is an average.
         total = same.astype(float)

@@ -358,13 +358,13 @@ def _fitting_errors(fitting: tuple[float, float] | None) -> dict[str, Any]:
     """
     if fitting is None:
         return {"all": None, "half": None, "rows_of_half": None}
-    fewer = next(
+    n_rows = next(
         (rows for rows in range(_HALF, 0, -1) if error_counts(*fitting, rows) is not None), None
     )
     return {
         "all": error_counts(*fitting, 2 * _HALF),
-        "half": None if fewer is None else error_counts(*fitting, fewer),
-        "rows_of_half": fewer,
+        "half": None if n_rows is None else error_counts(*fitting, n_rows),
+        "rows_of_half": n_rows,
     }
 
 
@@ -417,12 +417,10 @@ def _measured_text(printed: Any, measured: Mapping[str, Any], halves: Mapping[st
         )
     if low <= accuracy["max"] and accuracy["min"] < high:
         comparison = "within the range measured on halves"
+    elif high <= accuracy["min"]:
+        comparison = "below the range measured on halves, so the measured rules are better"
     else:
-        side = "above" if high <= accuracy["min"] else "below"
-        if side == "below":
-            comparison = "above the range measured on halves, so the measured rules are worse"
-        else:
-            comparison = "below the range measured on halves, so the measured rules are better"
+        comparison = "above the range measured on halves, so the measured rules are worse"
     text = f"The printed accuracy is {comparison}."
     if not rules["min"] <= printed.n_rules <= rules["max"]:
         text += " The printed number of rules is outside the range measured on halves."

@@ -253,12 +253,12 @@ def _measure(
     random_state: int, n_trials: int, weights: tuple[float, float], key: Key
 ) -> dict[str, Any]:
     """Measure the best candidate of one search."""
-    name, extractor, how, split = key
+    name, extractor, experiment, split = key
     dataset = load_dataset(name)
     X, y = dataset.X, dataset.y
     train = test = (X, y)
     cv: Any = [(np.arange(len(X)), np.arange(len(X)))]
-    if how == "held_out":
+    if experiment == "held_out":
         left, right, y_left, y_right = train_test_split(
             X, y, test_size=0.5, stratify=y, random_state=random_state + split
         )
@@ -269,8 +269,8 @@ def _measure(
     black_box = DecisionTreeClassifier(random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about candidates that do not win
-        if how in ("at_settings", "psyke"):
-            of_psyke = how == "psyke"
+        if experiment in ("at_settings", "psyke"):
+            of_psyke = experiment == "psyke"
             params = dict((_PSYKE_SETTINGS if of_psyke else _SETTINGS)[name, extractor])
             model = make_extractor(f"psyke:{extractor}" if of_psyke else extractor, black_box)
             model.set_params(random_state=seed, **params).fit(*train)
@@ -285,7 +285,7 @@ def _measure(
                 n_trials=n_trials,
                 cv=cv,
                 # With one fold there is no standard error, so the best candidate is chosen.
-                standard_errors=0.5 if how == "held_out" else 0.0,
+                standard_errors=0.5 if experiment == "held_out" else 0.0,
                 random_state=seed,
             ).fit(*train)
             model, params = search.best_extractor_, search.best_params_
@@ -327,20 +327,20 @@ def _table_row(
     name: str, extractor: str, cells: Mapping[Key, Any], n_splits: int
 ) -> dict[str, Any]:
     printed = ICE_TABLE[name, extractor]
-    inside = cells[name, extractor, "in_sample", -1]
+    in_sample = cells[name, extractor, "in_sample", -1]
     halves = [cells[name, extractor, "held_out", split] for split in range(n_splits)]
     held_out: dict[str, Any] = _summary(halves)
-    fixed = {
-        how: cells[name, extractor, how, -1]
-        for how in ("at_settings", "psyke")
-        if (name, extractor, how, -1) in cells
+    at_settings = {
+        experiment: cells[name, extractor, experiment, -1]
+        for experiment in ("at_settings", "psyke")
+        if (name, extractor, experiment, -1) in cells
     }
-    single, together = ice_follows(printed)
+    follows_by_score, follows_jointly = ice_follows(printed)
     inputs = (float(printed.f1), printed.n_rules, float(printed.completeness))
     return {
         "data": name,
         "extractor": extractor,
-        "verdict": _verdict(inside, fixed, printed),
+        "verdict": _verdict(in_sample, at_settings, printed),
         "printed": {
             "f1": printed.f1,
             "n_rules": printed.n_rules,
@@ -349,18 +349,18 @@ def _table_row(
         },
         "recomputed": {m: float(function(*inputs)) for m, function in ICE_MEASURES.items()},
         "reachable": {m: list(ice_reachable(printed, m)) for m in ICE_MEASURES},
-        "printed_follow": single,
-        "printed_follows": together,
-        "in_sample": inside,
+        "printed_follow": follows_by_score,
+        "printed_follows": follows_jointly,
+        "in_sample": in_sample,
         "held_out": held_out | {"params": [half["params"] for half in halves]},
         "difference": " ".join(
             [
-                _follows_text(single, together),
+                _follows_text(follows_by_score, follows_jointly),
                 *(
-                    _compare_inputs(_settings_text(how, cell), cell, printed)
-                    for how, cell in fixed.items()
+                    _compare_inputs(_settings_text(experiment, cell), cell, printed)
+                    for experiment, cell in at_settings.items()
                 ),
-                _compare_inputs("In sample", inside, printed),
+                _compare_inputs("In sample", in_sample, printed),
                 _compare_inputs(
                     "Held out",
                     {key: summary["mean"] for key, summary in held_out.items()},
@@ -369,7 +369,7 @@ def _table_row(
                 f"Apart from unknown parameters and rows, {_REASONS[extractor]}.",
             ]
         ),
-        **fixed,
+        **at_settings,
     }
 
 
@@ -381,62 +381,62 @@ def _verdict(in_sample: Mapping[str, Any], at_settings: Mapping[str, Any], print
     return "not reproduced"
 
 
-def _settings_text(how: str, cell: Mapping[str, Any]) -> str:
+def _settings_text(experiment: str, cell: Mapping[str, Any]) -> str:
     settings = ", ".join(f"{name}={value!r}" for name, value in cell["params"].items())
-    return f"{'PSyKE in sample' if how == 'psyke' else 'In sample'} with {settings}"
+    return f"{'PSyKE in sample' if experiment == 'psyke' else 'In sample'} with {settings}"
 
 
-def _scores_met(cell: Mapping[str, Any], printed: Any) -> int:
-    """Return how many of the six scores round to the printed scores."""
+def _count_reproduced(cell: Mapping[str, Any], printed: Any) -> int:
+    """Count the scores, of six, that round to the printed scores."""
     scores = zip(ICE_MEASURES, map(rounding_interval, printed.scores), strict=True)
     return sum(lower <= cell[measure] <= upper for measure, (lower, upper) in scores)
 
 
 def _meets_all(cell: Mapping[str, Any], printed: Any) -> bool:
-    is_complete = _scores_met(cell, printed) == len(ICE_MEASURES)
+    is_complete = _count_reproduced(cell, printed) == len(ICE_MEASURES)
     return is_complete and bool(cell["n_rules"] == printed.n_rules)
 
 
-def _follows_text(single: Mapping[str, bool], together: bool) -> str:
-    if together:
+def _follows_text(follows_by_score: Mapping[str, bool], follows_jointly: bool) -> str:
+    if follows_jointly:
         return "All six printed scores follow from the printed inputs."
-    wrong = [name for name, follows in single.items() if not follows]
+    wrong = [name for name, follows in follows_by_score.items() if not follows]
     if wrong:
         return f"These printed scores do not follow from the printed inputs: {', '.join(wrong)}."
     return "Each printed score follows from the printed inputs, but no input gives all six."
 
 
-def _compare_inputs(label: str, ours: Mapping[str, Any], printed: Any) -> str:
+def _compare_inputs(label: str, measured: Mapping[str, Any], printed: Any) -> str:
     """Describe which of the three inputs are better, worse or as printed."""
-    if _meets_all(ours, printed):
+    if _meets_all(measured, printed):
         return f"{label}: reproduced, all six scores."
     verdicts: dict[str, list[str]] = {"better": [], "worse": [], "as printed": []}
     low, high = rounding_interval(printed.f1)
     c_low, c_high = rounding_interval(printed.completeness)
     if printed.completeness == "1":
         c_low = c_high = 1.0
-    for labels, value, lower, upper, more_is_better in (
-        ("F1", ours["f1"], low, high, True),
-        ("number of rules", round(ours["n_rules"], 1), printed.n_rules, printed.n_rules, False),
-        ("completeness", ours["completeness"], c_low - 1e-9, c_high, True),
+    for input_name, value, lower, upper, more_is_better in (
+        ("F1", measured["f1"], low, high, True),
+        ("number of rules", round(measured["n_rules"], 1), printed.n_rules, printed.n_rules, False),
+        ("completeness", measured["completeness"], c_low - 1e-9, c_high, True),
     ):
         if lower <= value <= upper:
             verdict = "as printed"
         else:
             verdict = "better" if (value > upper) == more_is_better else "worse"
-        verdicts[verdict].append(labels)
+        verdicts[verdict].append(input_name)
     text = "; ".join(
         f"{', '.join(labels)} {verdict}" for verdict, labels in verdicts.items() if labels
     )
     if len(verdicts["as printed"]) == 3:
-        text += f"; {_scores_met(ours, printed)} of the six scores"
+        text += f"; {_count_reproduced(measured, printed)} of the six scores"
     return f"{label}: {text}."
 
 
 def _about_black_box(name: str, f1: Mapping[str, Any]) -> str:
     half = f1["held_out"]
-    span = f"{half['min']:.2f} to {half['max']:.2f}" if half["std"] else f"{half['mean']:.2f}"
+    range_text = f"{half['min']:.2f} to {half['max']:.2f}" if half["std"] else f"{half['mean']:.2f}"
     return (
         f"{ICE_DATA[name]}: the unbounded tree has F1 {f1['in_sample']:.2f} on its training rows "
-        f"and {span} on the other half."
+        f"and {range_text} on the other half."
     )

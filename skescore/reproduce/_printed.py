@@ -229,17 +229,17 @@ def ice_follows(row: PrintedICE) -> tuple[dict[str, bool], bool]:
 
     The inputs are the printed F1, number of rules and completeness, before they were rounded.
     """
-    single = {}
+    follows_by_score = {}
     f1 = np.linspace(*rounding_interval(row.f1), _STEPS_PERFORMANCE)[:, np.newaxis]
     c = np.linspace(*_completeness_interval(row.completeness), _STEPS_COMPLETENESS)[np.newaxis]
     together = np.ones((len(f1), c.shape[1]), dtype=bool)
     for (name, function), text in zip(ICE_MEASURES.items(), row.scores, strict=True):
         low, high = rounding_interval(text)
         smallest, greatest = ice_reachable(row, name)
-        single[name] = smallest <= high + _SLACK and greatest >= low - _SLACK
+        follows_by_score[name] = smallest <= high + _SLACK and greatest >= low - _SLACK
         values = function(f1, row.n_rules, c)
         together &= (values >= low - _SLACK) & (values <= high + _SLACK)
-    return single, bool(together.any())
+    return follows_by_score, bool(together.any())
 
 
 def _completeness_interval(text: str) -> tuple[float, float]:

@@ -595,7 +595,7 @@ def make_knowledge_scorer(
     return RuleScorer("knowledge", _Knowledge(tuple(specs.values())), reference, settings)
 
 
-def _aggregate_quality(
+def _rule_score(
     e: RuleEvaluation,
     *,
     measure: str | RuleMeasure,
@@ -713,9 +713,7 @@ def make_rule_scorer(
     }
     sign = "" if rule_measure.greater_is_better else "neg_"
     how = aggregate if isinstance(aggregate, str) else _setting_text(aggregate)
-    return RuleScorer(
-        f"{sign}{how}_rule_{rule_measure.name}", _aggregate_quality, reference, settings
-    )
+    return RuleScorer(f"{sign}{how}_rule_{rule_measure.name}", _rule_score, reference, settings)
 
 
 def _measure_set(

@@ -334,9 +334,7 @@ def _stability_of(
             order = rng.permutation(len(e.y_true))
             half = len(order) // 2
             try:
-                halves = [
-                    _extract_again(e, np.sort(indices)) for indices in (order[:half], order[half:])
-                ]
+                halves = [_extract_again(e, np.sort(rows)) for rows in (order[:half], order[half:])]
             except ValueError as error:  # few rows may give no rules
                 warnings.warn(
                     f"Half of the {len(order)} rows gives no rules: {error}",

@@ -241,8 +241,7 @@ def _unpickle(pickled: bytes) -> Any:
 def _arrow_batches(
     source: Any, reader: BatchReader, batch_size: int
 ) -> Callable[[], Iterable[Any]]:
-    names = list(source.schema.names)
-    reader.check(names)
+    reader.check(list(source.schema.names))
     if hasattr(source, "scanner"):
         return lambda: source.to_batches(
             columns=reader.columns, batch_size=batch_size, batch_readahead=2, fragment_readahead=1

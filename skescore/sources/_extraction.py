@@ -320,12 +320,12 @@ def _grid(low: float, high: float, max_points: int) -> list[float]:
     return []
 
 
-def _divide_bins(column: Column, grid: list[float], heavy: NDArray[np.intp]) -> list[float]:
+def _divide_bins(column: Column, grid: list[float], heavy_bins: NDArray[np.intp]) -> list[float]:
     """Add cuts to a grid in bins with too much weight."""
     ends = [column.low, *grid, column.high]
-    max_points = max(1, (2 * _N_BINS) // max(len(heavy), 1) // 2)
+    max_points = max(1, (2 * _N_BINS) // max(len(heavy_bins), 1) // 2)
     new_cuts = {
-        x for bin_ in heavy for x in _grid(ends[bin_], ends[bin_ + 1], min(max_points, 100))
+        x for bin_ in heavy_bins for x in _grid(ends[bin_], ends[bin_ + 1], min(max_points, 100))
     }
     return sorted({*grid, *new_cuts})
 

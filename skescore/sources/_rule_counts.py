@@ -35,7 +35,7 @@ _QUERY_RULES = 50
 _MIN_SQUARED = 1e-161
 
 
-class SourceLooks:
+class SourcePasses:
     """Passes over a source for :func:`skescore.metrics._rule_counts.complete`."""
 
     def __init__(self, ruleset: RuleSet, source: RowSource) -> None:
@@ -75,7 +75,7 @@ class RuleReducer(Reducer[Any]):
     ruleset : RuleSet
         The rules.
     method : {"first", "deviations", "within"}
-        The sums, as methods of :class:`SourceLooks`.
+        The sums, as methods of :class:`SourcePasses`.
     arguments : tuple
         Arguments of the method.
     """

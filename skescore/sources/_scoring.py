@@ -12,7 +12,7 @@ from skescore.metrics._rule_counts import complete
 from skescore.rules import RuleSet, as_ruleset
 from skescore.scorers import evaluate_rules, make_knowledge_scorer
 from skescore.sources._data_source import DataSource
-from skescore.sources._rule_counts import SourceLooks
+from skescore.sources._rule_counts import SourcePasses
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,7 +140,7 @@ def count_source(
     names = ruleset.feature_names
     used = [names[j] for j in sorted(ruleset.used_features)]
     with data.open(used if black_box is None else names, black_box) as rows:
-        return complete(ruleset, SourceLooks(ruleset, rows), rule_measures=rule_measures)
+        return complete(ruleset, SourcePasses(ruleset, rows), rule_measures=rule_measures)
 
 
 def score_source(

@@ -39,13 +39,10 @@ class TableQueries:
         self.reader = BatchReader(table.name, tuple(features), target, weight)
         self._check_types()
         #: SQL of the rows, whose columns have the same meaning in all databases.
-        self.rows = table.typed_rows([*self.features, *self._label_columns])
+        names = (*self.features, self.target, self.weight_column)
+        self.rows = table.typed_rows([name for name in names if name is not None])
         self._n_rows: int | None = None
         self._number_columns: set[str] = set()
-
-    @property
-    def _label_columns(self) -> list[str]:
-        return [name for name in (self.target, self.weight_column) if name is not None]
 
     def _check_types(self) -> None:
         self.table.check_labels(self.target)

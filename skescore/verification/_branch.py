@@ -355,9 +355,9 @@ class BranchAndBound:
         parts.words[1, position] = words & ~shared[leaf]
         return parts
 
-    def point_in(self, node: Node, reference: np.ndarray | None = None) -> np.ndarray:
+    def point_in(self, node: Node, origin: np.ndarray | None = None) -> np.ndarray:
         """Return a point in the box of a node, as close to another point as possible."""
-        return nearest_point(self.grid, node.box, 0, reference)
+        return nearest_point(self.grid, node.box, 0, origin)
 
     def decide_final(self, node: Node) -> None:
         """Query the model in a box in which its score is constant.
@@ -372,12 +372,10 @@ class BranchAndBound:
 
 
 def nearest_point(
-    grid: CellGrid, boxes: CellBoxes, i: int, reference: np.ndarray | None = None
+    grid: CellGrid, boxes: CellBoxes, i: int, origin: np.ndarray | None = None
 ) -> np.ndarray:
     """Return the point of a box that is nearest to another point, column by column."""
-    point = (
-        np.full(grid.n_features, np.nan) if reference is None else reference.astype(float).copy()
-    )
+    point = np.full(grid.n_features, np.nan) if origin is None else origin.astype(float).copy()
     for j in range(grid.n_features):
         is_missing = np.isnan(point[j])
         if grid.is_category[j]:
@@ -470,7 +468,7 @@ def partition_region(
     volume = math.fsum(node.volume for node in roots) or 1.0
     near_mass = math.fsum(node.near for node in roots) or 1.0
     order = priority or (lambda node: node.volume / volume + node.near / near_mass)
-    closed: list[Node] = []
+    closed_nodes: list[Node] = []
     heap: list[tuple[float, int, Node]] = []
     for number, node in enumerate(roots):
         heapq.heappush(heap, (-order(node), number, node))

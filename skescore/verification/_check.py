@@ -969,24 +969,22 @@ class _Checker:
             if column.kind == "category":
                 listed_values = np.empty(len(column.categories), dtype=object)
                 listed_values[:] = column.categories
-                column_values = values[origin]
+                draws = values[origin]
                 if not near and len(listed_values):
-                    column_values = listed_values[rng.integers(0, len(listed_values), n)]
+                    draws = listed_values[rng.integers(0, len(listed_values), n)]
             else:
                 numbers = values.astype(float)
                 low, high = np.full(n, column.lower), np.full(n, column.upper)
                 if near:
                     ranges = column.ranges(numbers, self.data["radius"])
                     low, high = (bound[origin] for bound in ranges)
-                column_values = low + rng.random(n) * (high - low)
+                draws = low + rng.random(n) * (high - low)
                 if column.kind == "integer":
-                    column_values = np.minimum(
-                        low + np.floor(rng.random(n) * (high - low + 1)), high
-                    )
-                column_values = column_values.astype(object)
+                    draws = np.minimum(low + np.floor(rng.random(n) * (high - low + 1)), high)
+                draws = draws.astype(object)
             if not near:
-                column_values = np.where(rng.random(n) < column.missing, np.nan, column_values)
-            table[column.name] = column_values
+                draws = np.where(rng.random(n) < column.missing, np.nan, draws)
+            table[column.name] = draws
         return pd.DataFrame(table)
 
 

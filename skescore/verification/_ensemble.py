@@ -239,8 +239,7 @@ def _leaf_values(ruleset: RuleSet) -> np.ndarray:
     if ruleset.classes is None:
         outputs = np.array([rule.output for rule in ruleset.rules], dtype=float)
         if ruleset.voting == "mean":
-            n_trees = _number_of_votes(ruleset, weights)
-            return (outputs * weights / n_trees)[:, None]
+            return (outputs * weights / _number_of_votes(ruleset, weights))[:, None]
         return (outputs * weights)[:, None]
     n_classes = len(ruleset.classes)
     if ruleset.voting == "probabilities":
@@ -257,8 +256,7 @@ def _number_of_votes(ruleset: RuleSet, weights: np.ndarray) -> float:
     if (weights != weights[0]).any():
         raise UnreadableModelError("The model averages rules of different weights.")
     # Every row reaches one leaf per tree, so one row determines the number of trees.
-    matches = ruleset.match(np.zeros((1, ruleset.n_features)))
-    return float(matches.sum() * weights[0])
+    return float(ruleset.match(np.zeros((1, ruleset.n_features))).sum() * weights[0])
 
 
 def _tree_starts(boxes: CellBoxes, grid: CellGrid) -> np.ndarray:

@@ -59,8 +59,7 @@ class PointQueries:
 
     def apply_rules(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the index of the rule that predicts each point, and the predictions."""
-        rows = self.codes.decode(points)
-        assigned = self.rules.assign(rows)
+        assigned = self.rules.assign(self.codes.decode(points))
         outputs = np.full(len(points), np.nan if self._is_regression else None, dtype=object)
         is_predicted = (assigned >= 0) | (self.rules.fallback is not None)
         if is_predicted.any():

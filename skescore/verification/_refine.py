@@ -318,11 +318,9 @@ class _Repair:
 
     def _changes(self, i: int, exception: Rule, sample: _Sample) -> tuple[int, int]:
         """Return the numbers of disagreements that an exception removes and adds."""
-        covered_sample = sample.take(self._covered(exception, sample))
-        before = self._target(self.rules[i]).agrees(
-            covered_sample.predictions, covered_sample.points
-        )
-        after = self._target(exception).agrees(covered_sample.predictions, covered_sample.points)
+        covered = sample.take(self._covered(exception, sample))
+        before = self._target(self.rules[i]).agrees(covered.predictions, covered.points)
+        after = self._target(exception).agrees(covered.predictions, covered.points)
         return int((after & ~before).sum()), int((before & ~after).sum())
 
 

@@ -176,11 +176,8 @@ def rule_regions(
     list of RuleRegion
         One region per rule, and one for the uncovered cells if requested.
     """
-    whole_space = grid.whole_space()
-    wanted_regions = [
-        *premises,
-        *([RuleRegion(whole_space, whole_space)] if with_uncovered else []),
-    ]
+    space = grid.whole_space()
+    wanted_regions = [*premises, *([RuleRegion(space, space)] if with_uncovered else [])]
     regions = []
     for i, region in enumerate(wanted_regions):
         boxes = region.boxes

@@ -404,8 +404,7 @@ class CellPoints:
         for position in self.grid.word_slices.values():
             differs = (self.words[:, position] != self.words[seed, position]).any(axis=1)
             n_cuts += differs * sizes.mean()
-        order = np.argsort(n_cuts, kind="stable")
-        return [int(i) for i in order if i != seed]
+        return [int(i) for i in np.argsort(n_cuts, kind="stable") if i != seed]
 
     def to_box(self) -> CellBoxes:
         """Convert to boxes of the grid."""
@@ -542,7 +541,7 @@ class _ProvenBox:
         return grown
 
     def is_proven(self, box: CellBoxes, deadline: Deadline, max_splits: int) -> bool:
-        """Return whether the model provably agrees in all cells of a slab in the region."""
+        """Return whether the model provably agrees in all cells of a box that are in the region."""
         if self.grid.contains(box, 0, self.counterexamples).any():
             return False
         heap: list[tuple[float, int, Node]] = []
@@ -572,8 +571,7 @@ class _ProvenBox:
             for child in children:
                 if child.status != AGREES:
                     number += 1
-                    gap = _gap(self.search, child)
-                    heapq.heappush(heap, (-gap, number, child))
+                    heapq.heappush(heap, (-_gap(self.search, child), number, child))
         return not heap
 
 

@@ -373,19 +373,15 @@ def rows_domain(rules: RuleSet, columns: Sequence[int], codes: RowCodes) -> Doma
     Domain
         Domain of the rules; the range of the rows for other columns.
     """
-    observed_domain = Domain.around(codes.matrix, categories=codes.categories)
+    extent = Domain.around(codes.matrix, categories=codes.categories)
     if rules.domain is None:
-        return observed_domain
-    lower, upper, missing = (
-        list(observed_domain.lower),
-        list(observed_domain.upper),
-        list(observed_domain.missing),
-    )
+        return extent
+    lower, upper, missing = list(extent.lower), list(extent.upper), list(extent.missing)
     for feature, j in enumerate(columns):
         missing[j] = rules.domain.missing[feature]
         if j not in codes.categories and rules.domain.values_of(feature) is None:
             lower[j], upper[j] = rules.domain.lower[feature], rules.domain.upper[feature]
-    return replace(observed_domain, lower=tuple(lower), upper=tuple(upper), missing=tuple(missing))
+    return replace(extent, lower=tuple(lower), upper=tuple(upper), missing=tuple(missing))
 
 
 class _Verifier:

@@ -181,8 +181,7 @@ class WitnessSearch:
             gains = [
                 self._differences(j, point[j : j + 1], origin[j : j + 1])[0] for j in differing
             ]
-            best = int(np.where(works, gains, -1.0).argmax())
-            point = trials[best]
+            point = trials[int(np.where(works, gains, -1.0).argmax())]
             differing = self._differing(point, origin)
         for _ in range(_N_HALVINGS):
             for j in differing[~self.is_category[differing]].tolist():

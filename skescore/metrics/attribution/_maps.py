@@ -226,8 +226,7 @@ def zero_maps(attributions: Any, *, signed: str = "clip") -> NDArray[np.bool_]:
     """
     check_choice("signed", signed, ("clip", "abs"))
     maps = np.atleast_2d(dense_maps("attributions", attributions, remedy=MAPS_REMEDY))
-    has_positive = np.asarray((_positive_part(maps, signed) > 0).any(axis=1))
-    return ~has_positive
+    return ~np.asarray((_positive_part(maps, signed) > 0).any(axis=1))
 
 
 def top_k_accuracy(

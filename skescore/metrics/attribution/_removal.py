@@ -307,8 +307,7 @@ def _statistic(sample: Any, name: str) -> Any:
         column = table.iloc[:, j]
         if name == "mode":
             # The smallest of equally frequent values does not depend on the order of the rows.
-            modes = column.mode(dropna=True)
-            columns.append(modes.iloc[:1].reset_index(drop=True))
+            columns.append(column.mode(dropna=True).iloc[:1].reset_index(drop=True))
         elif not pd.api.types.is_numeric_dtype(column):
             raise TypeError(
                 f"removal={name!r} needs numbers, but column {table.columns[j]!r} holds "
