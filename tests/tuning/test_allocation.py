@@ -75,6 +75,13 @@ def test_stop_reasons_distinguish_nearly_equal_scores() -> None:
     assert allocation.stop_reasons["c"].endswith("would score only 0.89999")
 
 
+def test_extractor_is_not_stopped_for_a_rounding_error() -> None:
+    values = {"a": [0.5], "b": [0.9], "c": [0.8]}
+    allocation = Allocation(list(values), 30, None, "halving")
+    spend(allocation, values, bound=math.nextafter(0.9, 0))
+    assert "c" not in allocation.stop_reasons
+
+
 @pytest.mark.parametrize(
     ("bound", "reason"),
     [

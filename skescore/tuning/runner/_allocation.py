@@ -193,6 +193,8 @@ _MIN_TRIALS_TO_RANK = 1
 #: Number of extractors in the last round, unless there are only two in the first. The candidates of
 #: a single extractor would make up the whole trade-off.
 _LAST_ROUND_SIZE = 2
+#: Scores whose relative difference is not larger than this are equal up to rounding.
+_SCORE_TOLERANCE = 1e-12
 #: The upper bound of an extractor is used after at least this many trials.
 _MIN_TRIALS_TO_BOUND = 2
 #: Budget of the first round, which stops the most extractors, in multiples of a later round's.
@@ -351,6 +353,7 @@ class Allocation:
         ranked = sorted(active, key=lambda name: -performance[name][0])
         leader = ranked[0]
         best = performance[leader][0]
+        less_than_best = best - _SCORE_TOLERANCE * abs(best)
         survivors = {leader}
         period = "so far" if n_first is None else f"after {plural(n_first, 'trial')}"
         for position, name in enumerate(ranked[1:], start=2):
@@ -360,7 +363,9 @@ class Allocation:
                 if not upper_bound > 0:  # minus infinity, or NaN without trials
                     reason = "each trial failed" if upper_bound < 0 else "no trial was finished"
                 self.stop_reasons[name] = f"{period} {reason}"
-            elif upper_bound < best and (n_first is None or n_first >= _MIN_TRIALS_TO_BOUND):
+            elif upper_bound < less_than_best and (
+                n_first is None or n_first >= _MIN_TRIALS_TO_BOUND
+            ):
                 bound_text, best_text = _format_distinctly(
                     self._sign * upper_bound, self._sign * best
                 )
@@ -369,7 +374,7 @@ class Allocation:
                     "the folds: even a candidate with its smallest loss, fewest rules and greatest "
                     f"completeness would score only {bound_text}"
                 )
-            elif name in self.costly and priority < best:
+            elif name in self.costly and priority < less_than_best:
                 own_text, best_text = _format_distinctly(self._sign * priority, self._sign * best)
                 self.stop_reasons[name] = (
                     f"{period} its {self.priority_label} was {own_text}, and "
