@@ -232,8 +232,8 @@ def _without_unlabeled(
     n_unlabeled = int(table[target].isna().sum())
     if n_unlabeled:
         findings.append(
-            f"{n_unlabeled} of {len(table)} rows are left out, because the target {target!r} "
-            "is missing there"
+            f"{n_unlabeled} of {len(table)} rows {'is' if n_unlabeled == 1 else 'are'} left out, "
+            f"because the target {target!r} is missing there"
         )
     complete_rows = table[table[target].notna()]
     if len(complete_rows) < 2:

@@ -1587,7 +1587,8 @@ def _note_day_order(name: str, cells: _Cells, date_format: str, findings: list[s
     texts = _normalize_dates(cells.texts)
     for one in formats:
         other = one.translate(_SWAPPED_DAY)
-        if other == one or one == _DAY_FIRST:
+        is_iso = one.startswith("%Y") and other not in formats  # the month always comes first
+        if other == one or one == _DAY_FIRST or is_iso:
             continue
         dates, others = (pd.to_datetime(texts, format=f, errors="coerce") for f in (one, other))
         is_ambiguous = (others.notna() & (dates != others) & dates.notna()).to_numpy()

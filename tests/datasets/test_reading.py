@@ -153,8 +153,9 @@ def test_ambiguous_days_and_months_are_reported(formats, reason):
 
 def test_unambiguous_days_and_months_are_not_reported():
     days = pd.date_range("2024-01-02", periods=120, freq="3D")
-    for form in ("%d/%m/%Y", "%d.%m.%Y"):
-        findings = read_table(pd.DataFrame({"on": days.strftime(form)})).findings
+    first_days = pd.date_range("2024-01-01", periods=40, freq="MS")
+    for form, dates in (("%d/%m/%Y", days), ("%d.%m.%Y", days), ("%Y-%m-%d", first_days)):
+        findings = read_table(pd.DataFrame({"on": dates.strftime(form)})).findings
         assert not any("first, and" in text for text in findings)
 
 
@@ -479,7 +480,7 @@ def test_target_in_dollars_may_be_missing(write):
     assert (dataset.task, dataset.y.tolist()) == ("regression", [1000.5, 20.0, 30.25])
     assert dataset.n_rows_dropped == 1
     assert dataset.X["x"].tolist() == [1, 3, 4]
-    assert "1 of 4 rows are left out, because the target 'y' is missing there" in dataset.findings
+    assert "1 of 4 rows is left out, because the target 'y' is missing there" in dataset.findings
 
 
 def test_missing_class_is_no_class(write):
@@ -503,7 +504,7 @@ def test_load_dataset_keeps_classes_like_missing_values(tmp_path, suffix):
     ) in findings
     dataset = load_dataset(path, target="y", labels={"NA": "NA", "None": "nothing", "?": "?"})
     assert dataset.class_counts == {"?": 1, "NA": 2, "a": 2, "b": 1, "nothing": 1}
-    assert "1 of 8 rows are left out, because the target 'y' is missing there" in dataset.findings
+    assert "1 of 8 rows is left out, because the target 'y' is missing there" in dataset.findings
     later = load_dataset(path, target="y", preparation=dataset.preparation)
     assert later.class_counts == dataset.class_counts
 
