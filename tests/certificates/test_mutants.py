@@ -169,9 +169,9 @@ def test_json_schema_agrees_with_checker() -> None:
 
 
 def test_checker_confirms_no_false_mutant() -> None:
-    verdicts = check_mutants(200, 7)
-    assert sum(verdicts.values()) >= 200
-    assert verdicts["rejected"] > 100
+    verdicts = check_mutants(100, 7)
+    assert sum(verdicts.values()) >= 100
+    assert verdicts["rejected"] > 50
 
 
 @pytest.mark.slow

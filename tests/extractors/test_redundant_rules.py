@@ -14,7 +14,7 @@ from skescore.registry import make_extractor
 EXTRACTORS = ["cart", "cream", "exact", "gridex", "iter", "real", "trepan"]
 
 
-def make_rows(seed: int, n_rows: int = 200) -> tuple[pd.DataFrame, np.ndarray]:
+def make_rows(seed: int, n_rows: int = 150) -> tuple[pd.DataFrame, np.ndarray]:
     """Return rows with a category, an integer, a number with missing values, and noisy labels."""
     rng = np.random.default_rng(seed)
     day = rng.choice(["Mo", "Su", "Tu"], n_rows, p=[0.4, 0.2, 0.4])
@@ -28,7 +28,7 @@ def make_rows(seed: int, n_rows: int = 200) -> tuple[pd.DataFrame, np.ndarray]:
 @pytest.mark.parametrize("name", EXTRACTORS)
 def test_redundant_rules_are_removed_without_changing_predictions(name: str) -> None:
     n_rules = n_fewer = 0
-    for seed in range(4):
+    for seed in range(2):
         X, y = make_rows(seed)
         model = make_black_box("decision-tree", "classification", 0, ["day"]).fit(X, y)
         with warnings.catch_warnings():
