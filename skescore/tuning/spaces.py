@@ -798,11 +798,11 @@ def starting_points(
     points: list[dict[str, Any]] = []
     if search is None or not space:
         return points
+    common: dict[str, Any] = {"sampling": None, "n_queries": _FEW_QUERIES}
+    if space.get("prune") == _WITHOUT_REDUNDANT_RULES["prune"]:
+        common["prune"] = "redundant"
     for point in search.points(_SearchProblem(len(y), 1, np.asarray(y), task, max_rules)):
-        point = {
-            "sampling": None,
-            "n_queries": _FEW_QUERIES,
-        } | point  # a point may override these values
+        point = common | point  # a point may override these values
         params = {key: value for key, value in point.items() if key in space}
         if params and space.holds(params) and (active := space.active(params)) not in points:
             points.append(active)
