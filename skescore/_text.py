@@ -223,7 +223,7 @@ def short_repr(settings: Any) -> str:
 
 
 def percentage(value: float, *, digits: int = 0) -> str:
-    """Return a share in percent; 100 and 0 only for exactly all and nothing.
+    """Return a share in percent; only shares of exactly 1 and 0 become 100 % and 0 %.
 
     Examples
     --------

@@ -703,8 +703,8 @@ def write_readme(table: pd.DataFrame) -> None:
         "methods; add a file to compare your own.",
         "",
         "A black box is fitted on one half of a table, and every method learns from its "
-        "predictions there. All figures are from the other half: ICE, FiRe, Q and performance "
-        "compare the rules with the labels, fidelity compares them with the black box. "
+        "predictions there. All figures are from the other half. ICE, FiRe, Q and performance "
+        "compare the rules with the labels; fidelity compares them with the black box. "
         "*search ICE* and *search FiRe* are the default search for these scores. The search also "
         "uses the labels of the training rows and chooses its hyperparameters by cross-validation "
         "on them. Trees *tuned for ICE* or *for FiRe* choose between 1 and 32 leaves by "
@@ -724,8 +724,8 @@ def write_readme(table: pd.DataFrame) -> None:
         "## Equal numbers of rules",
         "",
         "Each method is compared with scikit-learn's tree that has as many leaves as the method "
-        "has rules on the same table. The table shows the mean gain of fidelity, and for each "
-        "score the numbers of tables on which it is better and worse, the rank-biserial "
+        "has rules on the same table. The table shows the mean gain of fidelity and, for each "
+        "score, the numbers of tables on which the method is better and worse, the rank-biserial "
         "correlation *r* (1: better on all tables that differ, -1: worse on all of them), and "
         "Wilcoxon's *p*, corrected by Holm's procedure for the number of methods. Trees have 2 to "
         "16 leaves; "

@@ -216,12 +216,12 @@ page:
 
 ## False alarms
 
-Each run monitors a list of rules without any change over 100,000 rows. The list is checked after
-every block of rows; blocks have 50 rows at first and 1,000 rows at the end. Each rule has an error
-rate of 0.1 and about 1,000 held-out rows. The monitors guarantee that the probability of any alarm
-is at most 5 %. With "errors", the monitors of errors get all of the 5 %. With "all kinds", they
-share it with the monitors of disagreement, shares, domain and missing values. The 95 % bound is the
-upper end of the exact 95 % interval of the frequency.
+Each run monitors a list of rules over 100,000 rows, in which nothing changes. The list is checked
+after every block of rows; blocks have 50 rows at first and 1,000 rows at the end. Each rule has an
+error rate of 0.1 and about 1,000 held-out rows. The monitors guarantee that the probability of any
+alarm is at most 5 %. With "errors", the monitors of errors get all of the 5 %. With "all kinds",
+they share it with the monitors of disagreement, shares, domain and missing values. The 95 % bound
+is the upper end of the exact 95 % interval of the frequency.
 
 {describe_false_alarms()}
 
@@ -244,12 +244,12 @@ this change to the alarm, with monitors of all kinds. The rule is checked after 
   rows. No sequential test of this level and power 1 has a smaller mean.
 
 The monitors know neither the rates nor the time of the change. They share the 5 % with monitors of
-other kinds. Three tenths of their initial weight are for changes of other sizes and at other times.
-The other seven tenths are for a change at the start, tested after a fixed number of rows.
-Therefore, if the change is at the start and the rule has at least 3,000 held-out rows, their median
-delay is shorter than the median delay of the informed sequential test, while the slower half of the
-alarms is later. Because a monitor bounds the probability that it ever raises a false alarm, its
-delay is longer for later changes.
+other kinds. Seven tenths of their initial weight are for a change at the start, which they test
+after a fixed number of rows. Three tenths are for changes of all sizes and at all times. Therefore,
+if the change is at the start and the rule has at least 3,000 held-out rows, their median delay is
+shorter than the median delay of the informed sequential test, but the slower half of their alarms
+comes later. Because a monitor bounds the probability that it ever raises a false alarm, its delay
+is longer for later changes.
 
 {describe_delays()}
 

@@ -55,7 +55,7 @@ COLUMNS = ("table", "kind", "cuts", "features", "size", "certified", "gap", "bes
 MIN_CUTS = 8
 #: Largest gap of a certificate that counts.
 MAX_GAP = 0.005
-#: Numbers of leaves of the CART rules are smaller than this.
+#: Upper limit (exclusive) of the numbers of leaves of CART.
 CART_LEAVES = 12
 
 
@@ -137,11 +137,11 @@ def write_page() -> None:
         "",
         "Written by `python benchmarks/quality/certificates.py` from "
         "[certificates.csv](certificates.csv). *Cuts* is the number of cuts per feature, to which "
-        "the cuts of CART's rules are added. *Rules* is the largest number of rules searched. Even "
-        f"without errors, more rules would exceed the ICE of CART's rules by at most {MAX_GAP}; "
-        "*gap* also covers such larger rule sets. *ICE* is the score of the best rules found in "
-        "this space, with the predictions of a random forest as labels. *Gap* is a proven bound "
-        "on how much larger the ICE of any rules of the kind over these cuts can be. "
+        "the cuts of CART's rules are added. *Rules* is the largest number of rules searched: "
+        "larger rule sets, even without errors, would exceed the ICE of CART's rules by at most "
+        f"{MAX_GAP}. *ICE* is the score of the best rules found in this space, with the "
+        "predictions of a random forest as labels. *Gap* is a proven bound on how much larger the "
+        "ICE of other trees (or lists) over these cuts can be, whatever their number of rules. "
         "*Best* is the score of the best rules that any method found, with arbitrary cuts: trees "
         "of scikit-learn with 2 to 16 leaves by Gini and entropy, our CART with 1 to 11 leaves, "
         "and, for lists, CREAM and ExACT with at most 2 conditions per rule.",

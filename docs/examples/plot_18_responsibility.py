@@ -3,7 +3,7 @@ Attributions and exact responsibilities
 =======================================
 
 For a Boolean formula, the responsibility of each input for the result is known exactly. BReX
-estimates it only from queries.
+estimates the responsibilities from queries of the formula alone.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Extract changed rules again
 ===========================
 
-Rules were extracted from the rows of one year. In the next year, one of them is wrong for
-ages above 70. The revision finds this rule, replaces it, and keeps the others unchanged.
+Rules were extracted from the rows of one year. In the next year, one rule is wrong for ages
+above 70. The revision finds this rule, replaces it, and keeps the other rules unchanged.
 """
 
 import matplotlib.pyplot as plt
@@ -41,7 +41,7 @@ print(revision)
 print(revision.rules)
 
 # %%
-# Error rate on new rows, grouped by the earlier rule that predicts them, before and after revision:
+# Error rates before and after the revision, on new rows grouped by the earlier rule for each row:
 X, y = draw(4000, 2, 70)
 group = rules.assign(X)
 before, after = (

@@ -511,7 +511,7 @@ class Formula:
     def relevant_variables(self) -> tuple[int, ...]:
         """Indices of the inputs that change the value of some row, sorted.
 
-        In read-once formulas, these are all inputs that occur. Other formulas require the truth
+        In a read-once formula, all inputs that occur are relevant. Other formulas require the truth
         table, and therefore at most 24 variables.
         """
         if self.is_read_once:

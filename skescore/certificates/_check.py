@@ -1421,7 +1421,7 @@ class _Check:
             _require_equal("a class count", count, counted, 1e-12)
         if rows.task == "classification":
             has_mean = "mean" in statistics or "standard_deviation" in statistics
-            _require(not has_mean, "labels must not have a mean")
+            _require(not has_mean, "class labels must not have a mean")
         elif weight:
             error = _ROUNDING * float(max(map(abs, rows.targets)))
             exact["mean"] = rows.mean(members), error

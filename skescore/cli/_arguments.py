@@ -738,7 +738,7 @@ def constraints_from(
     labels: Iterable[Any] | None,
     domain: Mapping[str, Sequence[Any]] | None = None,
 ) -> Constraints | None:
-    """Return the constraints of the command line; None without any.
+    """Return the constraints of the command line; None if there are none.
 
     The texts of the options are matched with the values in `columns`, `labels` and, by feature, in
     `domain`.

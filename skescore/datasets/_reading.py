@@ -807,7 +807,7 @@ def _normalize_dates(texts: pd.Series) -> pd.Series:
 def _detect_mixed_formats(texts: pd.Series) -> str | None:
     """Return date formats that together cover all texts, joined by `_FORMAT_SIGN`, or None.
 
-    Formats are chosen greedily by the number of further texts that they fit.
+    Formats are chosen greedily by the number of remaining texts that they fit.
     """
     if len(texts) < _MIN_MIXED:
         return None

@@ -35,7 +35,7 @@ class Suggestion:
     text : str
         Description of the edit.
     restored : float
-        Share of the loss that the edit restores; above 1 if it gains more than was lost.
+        Share of the lost agreement that the edit restores; above 1 if it gains more than was lost.
     n_rows_changed : int
         Number of rows whose prediction changes: the cost of the edit.
     n_added : int, default=0
@@ -81,7 +81,7 @@ def suggest(
     labels : ndarray of shape (n_rows,)
         Labels or numbers that the rules should predict.
     share : float, default=0.9
-        Share of the loss to restore.
+        Share of the lost agreement that each edit must restore.
     limit : int, default=5
         Largest number of suggestions.
     constraints : Constraints, optional
@@ -135,7 +135,7 @@ def suggest(
 
 
 class _SuggestionSearch:
-    """Candidate edits of some rules, and the share of the loss that each restores.
+    """Candidate edits of rules, and the share of the lost agreement that each restores.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class _SuggestionSearch:
         return Suggestion(edit, text, restored, n_changed, len(edited) - len(self.rules))
 
     def candidates(self, pinned: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """Yield all single edits that are tried."""
+        """Yield all single edits to try, except changes of the pinned rules."""
         for index, rule in enumerate(self.rules):
             if index in pinned:
                 continue

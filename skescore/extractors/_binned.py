@@ -94,7 +94,7 @@ class LabelMoments:
 
 @dataclass(frozen=True)
 class MeasuredColumn:
-    """Column in linear functions, whose numbers are expressed as steps from a center.
+    """Column in linear functions; its numbers are measured from a center, in units of a step.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class HistogramSource(Protocol):
         """Value that a sum of 1 of measured columns or their products represents."""
 
     def use(self, columns: Sequence[int], measured: Sequence[int] = ()) -> None:
-        """Restrict the histograms to some columns, and set the measured columns."""
+        """Restrict the histograms to the given columns, and set the measured columns."""
 
     def histograms(self, nodes: RuleSet | None, totals: Sequence[Sums] | None) -> list[list[Sums]]:
         """Return the sums of each node's rows, one array of shape (n_bins + 1, n_sums) per column.
@@ -179,7 +179,7 @@ class HistogramSource(Protocol):
         """Return the occupied combinations of bins, one column per feature, and their sums."""
 
     def labels(self, nodes: RuleSet) -> list[LabelMoments]:
-        """Return the moments of the labels of each node's rows in regression."""
+        """Return the label moments of each node's rows; only for regression."""
 
     def residuals(
         self, nodes: RuleSet, equations: Sequence[Equations], totals: Sequence[Sums]
@@ -337,7 +337,7 @@ class BinnedTable:
         return important_histograms(weights, means, scatter, n, self._terms.categories)
 
     def use(self, features: NDArray[np.intp], *, measure: bool = False) -> None:
-        """Restrict histograms to some features; `measure` adds sums for linear functions."""
+        """Restrict histograms to the given features; `measure` adds sums for linear functions."""
         self._used = frozenset(features.tolist())
         assert self._root_histograms is not None
         self._root_histograms = [

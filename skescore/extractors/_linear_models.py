@@ -481,7 +481,7 @@ class LinearTable:
         return np.einsum("bi,bij,bj->b", vectors, fits.gram, vectors)
 
     def _fits(self, index: np.ndarray) -> Fits:
-        """Return the moments of boxes."""
+        """Return the moments of the boxes at `index`."""
         stored_index = self._stored_index[index]
         is_stored = stored_index >= 0
         if is_stored.all():
@@ -524,7 +524,7 @@ class LinearTable:
         return residual * self.points.units.unit[-1] < threshold, np.round(residual / TIE)
 
     def assemble(self, cells: np.ndarray, unions: Sequence[LinearBox]) -> LinearTable:
-        """Restrict the table to some boxes, followed by unions, and return it."""
+        """Restrict the table to the boxes at `cells`, followed by unions, and return it."""
         self._assembled = cells, unions
         return self
 

@@ -136,11 +136,11 @@ class BaseOptimalExtractor(BaseExtractor):
 
     @abstractmethod
     def _space(self, cuts: Cuts) -> SearchSpace:
-        """Return the search space of rules over some cuts."""
+        """Return the search space of rules over the given cuts."""
 
     @abstractmethod
     def _can_prove(self, extraction: Extraction, cuts: Cuts, seconds: float) -> bool:
-        """Return whether a proof over some cuts may succeed with this much work."""
+        """Return whether a proof over the given cuts may succeed within `seconds`."""
 
     def _check_parameters(self) -> None:
         self._check_settings(self._task())

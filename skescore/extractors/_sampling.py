@@ -236,7 +236,7 @@ class RowGenerator:
         return self.kinds.between(self.X[first], self.X[second], position)
 
     def uniform(self, n_rows: int) -> np.ndarray:
-        """Return rows whose values are uniform in the range, or the categories, of their column.
+        """Return rows with uniform values from the range, or the categories, of each column.
 
         Parameters
         ----------

@@ -46,7 +46,7 @@ class LabelVectors:
         return predictions
 
     def rows(self, index: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-        """Return class counts of some rows by group."""
+        """Return class counts of the rows at `index`, by group."""
         return self.sums(self._codes[index], group, n_groups)
 
     def sums(self, encoded: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
@@ -90,7 +90,7 @@ class NumberVectors:
         return np.clip(scaled, -_MAX_SCALED, _MAX_SCALED, out=scaled)
 
     def rows(self, index: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-        """Return sums and sums of squares of some rows by group."""
+        """Return sums and sums of squares of the rows at `index`, by group."""
         return self.sums(self._values[index], group, n_groups)
 
     def sums(self, encoded: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:

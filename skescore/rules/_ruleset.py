@@ -382,7 +382,7 @@ class RuleSet(Sequence[Rule]):
 
     @property
     def n_features(self) -> int:
-        """Number of columns."""
+        """Number of features."""
         return len(self.feature_names)
 
     @cached_property
@@ -870,8 +870,8 @@ class RuleSet(Sequence[Rule]):
         X : array-like or DataFrame of shape (n_rows, n_features)
             Rows for which the truth of every condition must not change, usually the training rows.
         reach : float, optional
-            Largest change of a bound as a share of the range of the bounded values in X, such as
-            0.001. By default a bound may change as long as it passes no value in X.
+            Largest change of a bound, such as 0.001, as a share of the range of the bounded values
+            in X. By default, only the values in X limit the change.
 
         Returns
         -------
@@ -891,8 +891,8 @@ class RuleSet(Sequence[Rule]):
         no shorter number is possible or X holds no numbers in the column.
 
         Equal bounds of a feature remain equal and other bounds keep their order, so boxes touch,
-        overlap or are separate as before. If the fallback is the nearest rule, bounds move less
-        far, so that its predictions for X do not change either.
+        overlap or are separate as before. If the nearest rule predicts uncovered rows, bounds move
+        less far, so that these predictions for X do not change either.
 
         Examples
         --------

@@ -116,7 +116,7 @@ class EncodedRows:
             yield piece
 
     def steps(self, scale: Scale) -> list[Floats]:
-        """Return the measured columns as steps from their centers."""
+        """Return the measured columns relative to their centers, in units of their steps."""
         pairs = zip(self.measured, scale.measured, strict=True)
         return [(values - m.center) * (1 / m.step) for values, m in pairs]
 

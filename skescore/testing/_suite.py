@@ -708,14 +708,18 @@ def check_grid_search(name: str, extractor: Any) -> None:
     ).fit(X, y)
     for score in ("ice", "neg_fire"):
         scores = search.cv_results_[f"mean_test_{score}"]
-        expect(np.isfinite(scores).all(), name, f"a search by {score} has the scores {scores}.")
+        expect(
+            np.isfinite(scores).all(),
+            name,
+            f"GridSearchCV must get finite scores by {score}, got {scores}.",
+        )
     expected = around(
         extractor,
         neighbors(task).set_params(
             **{key.removeprefix("estimator__"): value for key, value in search.best_params_.items()}
         ),
     ).fit(X, y)
-    text = f"a search must set {search.best_params_} of the black box."
+    text = f"GridSearchCV must set {search.best_params_} in the black box."
     expect_same_rules(name, extractor, search.best_estimator_, expected, text)
 
 
@@ -739,7 +743,11 @@ def check_pipeline(name: str, extractor: Any) -> None:
         "as_ruleset(pipeline) must predict like the rules, in the units of the Pipeline's input.",
     )
     score = make_ice_scorer()(pipeline, X, y)
-    expect(np.isfinite(score), name, f"the ICE score of a Pipeline with a scaler is {score}.")
+    expect(
+        np.isfinite(score),
+        name,
+        f"the ICE score of a Pipeline with a scaler must be finite, got {score}.",
+    )
 
 
 @check

@@ -100,7 +100,7 @@ def _rule_section(result: Verification, rule: RuleVerification) -> list[str]:
 
 
 def _bar_row(label: str, interval: ShareInterval, agreeing: float) -> list[str]:
-    """Return a bar: proven agreement, agreement by samples, unknown, disagreement."""
+    """Return a table row: label, bar of agreement and disagreement, share of disagreement."""
     shares = interval.bar(agreeing)
     if not shares:
         return [label, "", "no mass"]

@@ -17,7 +17,7 @@ _MAX_BOXES = 5000
 
 
 def subtract_box(grid: CellGrid, boxes: CellBoxes, other: CellBoxes) -> CellBoxes:
-    """Return disjoint boxes with all cells of some boxes that are not in another box.
+    """Return disjoint boxes with all cells of `boxes` that are not in another box.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def subtract_box(grid: CellGrid, boxes: CellBoxes, other: CellBoxes) -> CellBoxe
 
 
 def _inside(grid: CellGrid, j: int, boxes: CellBoxes, other: CellBoxes) -> CellBoxes:
-    """Intersect boxes with another one in a column."""
+    """Intersect boxes with another box in column `j`."""
     result = boxes.copy()
     if grid.is_category[j]:
         result.words[:, grid.word_slices[j]] &= other.words[0, grid.word_slices[j]]
@@ -62,7 +62,7 @@ def _inside(grid: CellGrid, j: int, boxes: CellBoxes, other: CellBoxes) -> CellB
 
 
 def _outside(grid: CellGrid, j: int, boxes: CellBoxes, other: CellBoxes) -> list[CellBoxes]:
-    """Return the parts of boxes outside of another one in a column."""
+    """Return the parts of boxes that are outside another box in column `j`."""
     if grid.is_category[j]:
         result = boxes.copy()
         result.words[:, grid.word_slices[j]] &= ~other.words[0, grid.word_slices[j]]

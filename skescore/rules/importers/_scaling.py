@@ -643,7 +643,7 @@ class _UnitConversion:
         return self.mapping.tables[condition.feature]
 
     def _accepted_labels(self, table: CodeTable, condition: Condition) -> np.ndarray:
-        """Return :meth:`CodeTable.accepted`, computed once: leaves of a tree share conditions."""
+        """Return :meth:`CodeTable.accepted`, cached because leaves of a tree share conditions."""
         if condition not in self.accepted_labels:
             self.accepted_labels[condition] = table.accepted(condition)
         return self.accepted_labels[condition]

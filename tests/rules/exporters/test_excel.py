@@ -75,7 +75,7 @@ def test_excel_formula_limits_functions_to_255_arguments():
 def test_excel_rejects_control_characters(write, text):
     pytest.importorskip("openpyxl")
     with pytest.raises(
-        ValueError, match=r"control character.*Excel cannot hold\. Rename"
+        ValueError, match=r"control character.*Excel does not allow\. Rename"
     ) as caught:
         write(rules_of(OneOf(0, ["fine", text])))
     assert repr(text) in str(caught.value)

@@ -176,7 +176,7 @@ def check_one_rule_per_row(ruleset: RuleSet, language: str) -> None:
 
 
 def check_xml_text(text: str, language: str = "XML") -> str:
-    """Return a text; raise a ValueError if a language based on XML cannot contain it."""
+    """Return a text; raise a ValueError if a format based on XML cannot contain it."""
     is_allowed = all(
         sign in "\t\n\r"
         or (sign >= " " and not "\ud800" <= sign <= "\udfff" and sign < "\ufffe")
@@ -185,7 +185,7 @@ def check_xml_text(text: str, language: str = "XML") -> str:
     )
     if not is_allowed:
         raise ValueError(
-            f"The text {text!r} holds a control character or half a surrogate pair, which "
-            f"{language} cannot hold. Rename it."
+            f"The text {text!r} contains a control character or half a surrogate pair, which "
+            f"{language} does not allow. Rename it without this character."
         )
     return text

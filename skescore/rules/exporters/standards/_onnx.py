@@ -102,7 +102,7 @@ class _Sums:
     functions: list[tuple[float, tuple[tuple[int, float], ...]]] = field(default_factory=list)
 
     def add(self, intercept: float, terms: tuple[tuple[int, float], ...]) -> int:
-        """Add a function, and return its column."""
+        """Add a function and return its column."""
         self.functions.append((intercept, terms))
         return len(self.functions) - 1
 
@@ -147,7 +147,7 @@ class _Conditions:
     # Until all comparisons are counted, a reference is a kind and an index, such as ("bounds", 3).
 
     def literal(self, kind: str, entry: Any) -> tuple[str, int]:
-        """Return the reference of a comparison, which is added if it is new."""
+        """Return the reference of a comparison; add the comparison if it is new."""
         entries: list[Any] = getattr(self, kind)
         key = (kind, entry)
         if key not in self._bits:
