@@ -437,8 +437,8 @@ def summary_section(groups: list[pd.DataFrame]) -> list[str]:
         f"- FiRe and Q order rule sets almost equally (τ {t['FiRe', 'Q']}); ICE orders them "
         f"differently (τ with FiRe {t['ICE', 'FiRe']}).",
         "- The scores do not prefer the rules that describe the black box best: the τ with "
-        f"fidelity is {t['FiRe', 'fidelity']} for FiRe and {t['ICE', 'fidelity']} for ICE, and for "
-        f"ICE it is {t['ICE', 'fidelity_boundary']} with fidelity at the boundary. The τ of FiRe "
+        f"fidelity is {t['FiRe', 'fidelity']} for FiRe and {t['ICE', 'fidelity']} for ICE. With "
+        f"fidelity at the boundary, it is {t['ICE', 'fidelity_boundary']} for ICE. The τ of FiRe "
         f"with the agreement of features is {t['FiRe', 'feature_agreement']}, because fewer rules "
         "use fewer features.",
         f"- A constant is best by FiRe(1) on {constant} of the tables for classification: a second "

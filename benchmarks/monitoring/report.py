@@ -143,7 +143,7 @@ def describe_coverage() -> str:
     n_tables, n_splits = frame["table"].nunique(), frame["split"].nunique()
     return (
         f"{n_tables} tables, {n_splits} splits. {len(large_rules)} of {len(frame)} rules have at "
-        "least 30 calibration rows; all columns except the last are about these rules. A table or "
+        "least 30 calibration rows; all columns except the last describe these rules. A table or "
         "rule reaches the level if its coverage is at least 90 % minus one standard error.\n\n"
         f"{table}"
     )

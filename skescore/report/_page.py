@@ -454,8 +454,8 @@ def _as_json(content: Any) -> str:
     text = json.dumps(
         _to_json_values(content), ensure_ascii=False, allow_nan=False, separators=(",", ":")
     )
-    for sign, escaped in _ESCAPES.items():
-        text = text.replace(sign, escaped)
+    for character, escaped in _ESCAPES.items():
+        text = text.replace(character, escaped)
     return text
 
 

@@ -26,7 +26,7 @@ PLAIN_ATOM = re.compile(r"[a-z][a-zA-Z0-9_]*")
 _RESERVED_VARIABLES = re.compile(r"(Output|Said|Sums|Weight|Total|Rest|(Held|Sum|Said)\d+)")
 _SYMBOLS = frozenset("#$&*+-./:<=>?@^~\\,;|!")
 #: In some locales, some systems warn about non-ASCII characters, even in comments.
-_SIGNS = str.maketrans({"≤": "=<", "≥": ">=", "≠": "\\=", "·": "*", "±": "+-"})
+_ASCII_OPERATORS = str.maketrans({"≤": "=<", "≥": ">=", "≠": "\\=", "·": "*", "±": "+-"})
 #: Words that are operators in some Prolog systems and therefore require parentheses.
 _OPERATORS = re.compile(
     r"as|discontiguous|divs?|dynamic|ensure_loaded|import|include|initialization|is|meta_predicate"
@@ -75,8 +75,8 @@ def value_text(label: Any) -> str:
 
 
 def comment_text(text: str) -> str:
-    """Escape line breaks for a comment, and write comparison signs in ASCII."""
-    text = text.translate(_SIGNS)
+    """Escape unprintable characters for a comment, and write operators in ASCII."""
+    text = text.translate(_ASCII_OPERATORS)
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 

@@ -164,7 +164,7 @@ class Dialect:
 
 
 def _check_text(text: str, subject: str) -> None:
-    if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError(
             f"{subject} {text!r} contains a character that databases do not store (NUL or half a "
             "surrogate pair). Rename it without this character."

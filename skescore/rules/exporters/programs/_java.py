@@ -110,19 +110,19 @@ _WINNER_WITH_NAN = """\
 
 def quoted(text: str) -> str:
     """Write a text as a Java literal in plain ASCII."""
-    signs = []
-    for sign in text:
-        code = ord(sign)
-        if sign in _ESCAPES:
-            signs.append(_ESCAPES[sign])
+    parts = []
+    for character in text:
+        code = ord(character)
+        if character in _ESCAPES:
+            parts.append(_ESCAPES[character])
         elif code < 0x20 or code == 0x7F:
-            signs.append(f"\\{code:03o}")
+            parts.append(f"\\{code:03o}")
         elif code < 0x7F:
-            signs.append(sign)
+            parts.append(character)
         else:
-            units = sign.encode("utf-16-be", "surrogatepass")
-            signs += [f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2)]
-    return f'"{"".join(signs)}"'
+            units = character.encode("utf-16-be", "surrogatepass")
+            parts += [f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2)]
+    return f'"{"".join(parts)}"'
 
 
 def _comment_text(text: str) -> str:

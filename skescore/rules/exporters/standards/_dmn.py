@@ -63,7 +63,7 @@ def feel_number(value: float) -> str:
 def feel_text(text: str) -> str:
     """Write a text as a FEEL literal."""
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    return f'"{"".join(escapes.get(sign, sign) for sign in check_xml_text(text))}"'
+    return f'"{"".join(escapes.get(c, c) for c in check_xml_text(text))}"'
 
 
 def _feel_label(value: Any) -> str:

@@ -178,10 +178,10 @@ def check_one_rule_per_row(ruleset: RuleSet, language: str) -> None:
 def check_xml_text(text: str, language: str = "XML") -> str:
     """Return a text; raise a ValueError if a format based on XML cannot contain it."""
     is_allowed = all(
-        sign in "\t\n\r"
-        or (sign >= " " and not "\ud800" <= sign <= "\udfff" and sign < "\ufffe")
-        or sign > "\uffff"
-        for sign in text
+        character in "\t\n\r"
+        or (character >= " " and not "\ud800" <= character <= "\udfff" and character < "\ufffe")
+        or character > "\uffff"
+        for character in text
     )
     if not is_allowed:
         raise ValueError(
