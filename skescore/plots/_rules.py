@@ -302,7 +302,7 @@ def _finish(ax: Any, sides: list[Side], ruleset: RuleSet, palette: Palette, lege
     n = len(ruleset)
     ax.set_title(
         f"{n} rule{'' if n == 1 else 's'}"
-        + (", the first that holds predicts" if ruleset.ordered and n > 1 else "")
+        + ("; the first that holds gives the prediction" if ruleset.ordered and n > 1 else "")
     )
     if legend:
         drawn_features = [side.feature for side in sides]
@@ -421,7 +421,7 @@ def parallel_rules(
     ax.set_xlabel(",   ".join(signs), fontsize="small")
     n = len(ruleset)
     count = f"the first {len(rules)} of {n} rules" if len(rules) < n else plural(n, "rule")
-    first = ", the first that holds predicts" if ruleset.ordered and n > 1 else ""
+    first = "; the first that holds gives the prediction" if ruleset.ordered and n > 1 else ""
     ax.set_title(f"{count}{first}")
     if legend:
         palette.legend(ax, faces=False)

@@ -1165,7 +1165,7 @@ class RuleSet(Sequence[Rule]):
         ...     fallback=Fallback("setosa"),
         ... )
         >>> print(rules.to_markdown())
-        2 rules, the first that holds predicts; otherwise, where no rule holds: setosa
+        2 rules; the first that holds gives the prediction; otherwise, where no rule holds: setosa
         <BLANKLINE>
         | Rule | Premise | Conclusion | Seen |
         | ---: | --- | --- | --- |
@@ -1603,7 +1603,7 @@ class RuleSet(Sequence[Rule]):
         ...     fallback=Fallback("versicolor"),
         ... )
         >>> print(rules.to_prolog())
-        % 2 rules for classification; the first that holds predicts.
+        % 2 rules for classification; the first that holds gives the prediction.
         % prediction(Petal_length_cm, Output) takes the features in this order:
         %   Petal_length_cm  number  petal length (cm)
         % A missing value is null or nan; it satisfies only conditions that accept it.

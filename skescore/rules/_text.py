@@ -231,5 +231,5 @@ def caption(ruleset: RuleSet) -> str:
     """Write the caption of a table of rules: their number and how they predict."""
     text = f"{len(ruleset)} rule{'' if len(ruleset) == 1 else 's'}"
     if ruleset.ordered and len(ruleset) > 1:
-        text += ", the first that holds predicts"
+        text += "; the first that holds gives the prediction"
     return "; ".join([text, *closing_lines(ruleset)])

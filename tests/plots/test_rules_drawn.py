@@ -93,7 +93,7 @@ def test_parallel_rules_bars_do_not_overlap() -> None:
         domain=Domain((0, 0), (25, 25)),
     )
     ax = plots.parallel_rules(rules)
-    assert ax.get_title() == "20 rules, the first that holds predicts"
+    assert ax.get_title() == "20 rules; the first that holds gives the prediction"
     ax.figure.canvas.draw()
     boxes = [p.get_window_extent() for p in ax.patches if str(p.get_gid()).startswith("rule ")]
     assert len(boxes) == 40
@@ -110,7 +110,7 @@ def test_parallel_rules_limit_rules_and_features() -> None:
         task="regression",
     )
     ax = plots.parallel_rules(rules, max_rules=15, max_features=5, ax=axes())
-    assert ax.get_title() == "the first 15 of 399 rules, the first that holds predicts"
+    assert ax.get_title() == "the first 15 of 399 rules; the first that holds gives the prediction"
     assert len(ax.get_xticks()) == 5
     for name, value in (("max_rules", 0), ("max_features", 1.5)):
         with pytest.raises((TypeError, ValueError), match=f"{name} must be an integer"):

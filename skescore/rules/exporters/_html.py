@@ -163,7 +163,11 @@ def rules_parts(ruleset: RuleSet, limit: int) -> list[Html]:
     if n_shown < len(ruleset):
         rows.append(["", f"... and {len(ruleset) - n_shown} more; to_frame() returns all"])
     rows += [["", line] for line in closing_lines(ruleset)]
-    order = ", the first that holds predicts" if ruleset.ordered and len(ruleset) > 1 else ""
+    order = (
+        "; the first that holds gives the prediction"
+        if ruleset.ordered and len(ruleset) > 1
+        else ""
+    )
     table = table_html(head, rows, plural(len(ruleset), "rule") + order, kind="rules")
     return [table, *_bar_key(ruleset)]
 

@@ -414,7 +414,7 @@ class _Theory:
         if ruleset.voting:
             how = f"; {VOTING_TEXTS[ruleset.voting]}"
         elif len(ruleset) > 1 and ruleset.ordered:
-            how = "; the first that holds predicts"
+            how = "; the first that holds gives the prediction"
         elif len(ruleset) > 1:
             how = "; listed in the order in which they are applied"
         count = f"{len(ruleset)} rule{'' if len(ruleset) == 1 else 's'}"

@@ -58,7 +58,7 @@ def parse(ruleset):
 
 def test_markdown_writes_table():
     assert IRIS.to_markdown() == (
-        "3 rules, the first that holds predicts\n"
+        "3 rules; the first that holds gives the prediction\n"
         "\n"
         "| Rule | Premise | Conclusion | Seen |\n"
         "| ---: | --- | --- | --- |\n"
@@ -69,7 +69,7 @@ def test_markdown_writes_table():
 
 
 def test_markdown_caption_states_fallback():
-    assert parse(IRIS).paragraphs == ["3 rules, the first that holds predicts"]
+    assert parse(IRIS).paragraphs == ["3 rules; the first that holds gives the prediction"]
     abstaining = IRIS[:1].replace(fallback=Fallback("setosa", "abstain"))
     assert parse(abstaining).paragraphs == ["1 rule; otherwise, where no rule holds: no prediction"]
     empty = IRIS[:0].replace(fallback=Fallback("setosa"))
@@ -103,7 +103,7 @@ def test_markdown_escapes_names_and_labels(names, labels):
     table = parse(ruleset)
     assert len(table.rows) == 1 + 2
     outputs = [rule.output_text(names) for rule in rules]
-    caption = "2 rules, the first that holds predicts; otherwise, where no rule holds: "
+    caption = "2 rules; the first that holds gives the prediction; otherwise, where no rule holds: "
     assert table.paragraphs == [(caption + outputs[0]).strip()]
     for i, row in enumerate(table.rows[1:]):
         premise = rules[i].premise_text(names)

@@ -541,7 +541,7 @@ def test_prolog_comments_describe_rules():
     assert "[weight 1, 2 rows, 50 % of this class]" in votes.to_prolog()
     two = ruleset.replace(rules=[*rules, Rule([], "b")])
     assert two.to_prolog().startswith(
-        "% 2 rules for classification; the first that holds predicts."
+        "% 2 rules for classification; the first that holds gives the prediction."
     )
     assert "listed in the order in which they are applied" in two.replace(ordered=False).to_prolog()
     # A single rule is not described as the first.

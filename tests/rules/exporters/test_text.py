@@ -300,7 +300,7 @@ def test_tables_and_html_show_missing_conditions():
 
 def test_html_shows_caption_and_rows():
     table = cells(IRIS)
-    assert table.caption == "3 rules, the first that holds predicts"
+    assert table.caption == "3 rules; the first that holds gives the prediction"
     assert table.rows == [
         ["", "Premise", "Conclusion", "Seen"],
         ["1", "if petal length (cm) ≤ 2.45", "setosa", "50 rows, 100 % of this class"],
@@ -373,7 +373,7 @@ def page(ruleset, **settings):
 def test_html_page_is_complete_and_self_contained():
     elements = page(IRIS)
     assert elements.texts("title") == elements.texts("h1") == ["Rules for classification"]
-    assert elements.texts("caption") == ["3 rules, the first that holds predicts"]
+    assert elements.texts("caption") == ["3 rules; the first that holds gives the prediction"]
     scopes = [(attributes["scope"], text) for _, attributes, text in elements.all("th")]
     assert scopes == [
         *[("col", text) for text in ("Rule", "Premise", "Conclusion", "Seen")],
