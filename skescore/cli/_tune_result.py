@@ -698,7 +698,7 @@ def choice_text(choice: VerifiedChoice) -> str:
 
 
 #: Largest number of rules of an alternative that are printed.
-_MAX_LINES = 12
+_MAX_RULES = 12
 
 
 def figures_text(
@@ -785,10 +785,11 @@ def _print_list(
     count = plural(figures["n_rules"], "rule")
     printer.line(f"- {roles}: {extractor_label(figures['extractor'])} with {count}")
     rules = alternative.rules.standalone() if options.standalone else alternative.rules
-    lines = str(rules).splitlines()
-    if len(lines) > _MAX_LINES:
-        n_more = len(lines) - _MAX_LINES
-        lines = [*lines[:_MAX_LINES], f"... and {plural(n_more, 'rule')}, see run.json (--output)"]
+    lines, n_more = str(rules).splitlines(), len(rules) - _MAX_RULES
+    if n_more > 0:
+        # The lines after the rules state what is predicted where no rule holds.
+        note = f"... and {plural(n_more, 'rule')}, see run.json (--output)"
+        lines = [*lines[:_MAX_RULES], note, *lines[len(rules) :]]
     printer.verbatim("\n".join(lines))
     printer.line(f"this list: {_figures_of(figures, record)}")
     if gain := _gain_text(figures, record["measure"]):

@@ -27,8 +27,8 @@ def files(tmp_path_factory):
     return write_files(tmp_path_factory.mktemp("figures"))
 
 
-#: Lines of an alternative that are printed.
-MAX_LINES = 12
+#: Rules of an alternative that are printed.
+MAX_RULES = 12
 
 
 def _text_of(rules):
@@ -233,10 +233,12 @@ class PrintedFigures:
         """Return the lines of the rules that stand at a line, and the record of the next list."""
         for k, (text, record) in enumerate(self.lists):
             lines = text.splitlines()
-            if len(lines) > MAX_LINES and self.current is not None:
-                lines = [*lines[:MAX_LINES], f"... and {len(lines) - MAX_LINES} rule"]
-            printed = self.lines[position : position + len(lines)]
-            if printed[:MAX_LINES] == lines[:MAX_LINES] and len(printed) == len(lines):
+            n_more = len(record["rules"]["rules"]) - MAX_RULES
+            if n_more > 0 and self.current is not None:
+                noun = "rule" if n_more == 1 else "rules"
+                note = f"... and {n_more} {noun}, see run.json (--output)"
+                lines = [*lines[:MAX_RULES], note, *lines[MAX_RULES + n_more :]]
+            if self.lines[position : position + len(lines)] == lines:
                 return k, lines, record
         return None, [], None
 

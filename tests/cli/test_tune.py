@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import argparse
 import ast
 import csv
 import hashlib
@@ -35,13 +36,14 @@ import skescore
 from skescore._text import plural
 from skescore.black_boxes import BLACK_BOXES, make_black_box
 from skescore.cli import build_parser, main
-from skescore.cli._output import number
+from skescore.cli._output import Printer, number
+from skescore.cli._tune_result import _print_list
 from skescore.datasets import load_dataset
 from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.registry import extractor_label
-from skescore.rules import RuleSet
+from skescore.rules import Fallback, Interval, Rule, RuleSet
 from skescore.scorers import get_rule_scorer, make_fire_scorer, make_ice_scorer, make_q_scorer
-from skescore.tuning import ExtractorSearchCV, FoldEvaluator, FoldResult
+from skescore.tuning import Alternative, ExtractorSearchCV, FoldEvaluator, FoldResult
 
 #: A quick search; without --extractors all suitable extractors would be tried.
 SHORT = (
@@ -1486,3 +1488,30 @@ def test_features_option_suggests_names_of_another_case(run):
     code, _, err = run("tune", "titanic", "--features", "Sex", "--black-box", "decision-tree")
     assert code == 1
     assert "--features must name features of titanic, got 'Sex'. Did you mean 'sex'?" in err
+
+
+@pytest.mark.parametrize(("n_rules", "note"), [(12, None), (13, "1 rule"), (15, "3 rules")])
+def test_long_alternative_ends_with_rest_and_fallback(n_rules, note):
+    rules = RuleSet(
+        [Rule([Interval(0, k, k + 1)], "ab"[k % 2]) for k in range(n_rules)],
+        ["x"],
+        task="classification",
+        classes=["a", "b"],
+        fallback=Fallback("b"),
+    )
+    alternative = Alternative(
+        ("shortest",), "cart", {}, 0, n_rules, 0.5, 0.5, *[float("nan")] * 3, rules
+    )
+    figures = {name: getattr(alternative, name) for name in ("roles", "extractor", "n_rules")}
+    figures |= {"correctness": 0.5, "fidelity": 0.5, "next": None}
+    weighted = {name: {"weighted": False} for name in ("correctness", "fidelity")}
+    record = {"lists": [figures], "measure": "accuracy", **weighted}
+    printer = Printer(markdown=False)
+    _print_list(printer, argparse.Namespace(standalone=False), alternative, figures, record)
+    lines = [line.strip() for line in printer.text().splitlines()]
+    last = [] if note is None else [f"... and {note}, see run.json (--output)"]
+    position = next(k for k, line in enumerate(lines) if line.startswith("12. ")) + 1
+    assert lines[position : position + len(last) + 1] == [
+        *last,
+        "otherwise, where no rule holds: b",
+    ]
