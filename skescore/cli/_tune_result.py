@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from skescore.cli._output import Printer
     from skescore.datasets import Dataset
     from skescore.monitoring import Revision
+    from skescore.rules import RuleSet
     from skescore.tuning import Alternative, ExtractorSearchCV
     from skescore.verification import VerifiedChoice
 
@@ -785,15 +786,19 @@ def _print_list(
     count = plural(figures["n_rules"], "rule")
     printer.line(f"- {roles}: {extractor_label(figures['extractor'])} with {count}")
     rules = alternative.rules.standalone() if options.standalone else alternative.rules
-    lines, n_more = str(rules).splitlines(), len(rules) - _MAX_RULES
-    if n_more > 0:
-        # The lines after the rules state what is predicted where no rule holds.
-        note = f"... and {plural(n_more, 'rule')}, see run.json (--output)"
-        lines = [*lines[:_MAX_RULES], note, *lines[len(rules) :]]
-    printer.verbatim("\n".join(lines))
+    printer.verbatim(rules_text(rules, _MAX_RULES, ", see run.json (--output)"))
     printer.line(f"this list: {_figures_of(figures, record)}")
     if gain := _gain_text(figures, record["measure"]):
         printer.line(gain)
+
+
+def rules_text(rules: RuleSet, max_rules: int, hint: str = "") -> str:
+    """Return the first rules, the number of the other rules with a hint, and the fallback."""
+    lines, n_more = str(rules).splitlines(), len(rules) - max_rules
+    if n_more > 0:
+        note = f"... and {plural(n_more, 'more rule')}{hint}"
+        lines = [*lines[:max_rules], note, *lines[len(rules) :]]
+    return "\n".join(lines)
 
 
 def _print_best_larger_list(

@@ -75,6 +75,7 @@ from skescore.cli._tune_result import (
     json_text,
     make_result,
     revision_text,
+    rules_text,
     score_label,
     score_sign,
     stated_limits,
@@ -699,10 +700,7 @@ class FirstRules(SearchCallback):
                 rules = self._search.fit_candidate(candidate).rules_
         except Exception:  # an aid for the reader that must not end the search
             return
-        lines = str(rules).splitlines()
-        if len(lines) > _MAX_RULES:
-            lines = [*lines[:_MAX_RULES], f"... {plural(len(lines) - _MAX_RULES, 'more rule')}"]
-        text = "\n".join(f"   {line}" for line in lines)
+        text = textwrap.indent(rules_text(rules, _MAX_RULES), "   ")
         self._description = self._describe(name, trial.user_attrs, len(rules))
         sys.stderr.write(printable(f"first rules: {self._description}\n{text}\n"))
 

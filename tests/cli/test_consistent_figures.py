@@ -236,7 +236,7 @@ class PrintedFigures:
             n_more = len(record["rules"]["rules"]) - MAX_RULES
             if n_more > 0 and self.current is not None:
                 noun = "rule" if n_more == 1 else "rules"
-                note = f"... and {n_more} {noun}, see run.json (--output)"
+                note = f"... and {n_more} more {noun}, see run.json (--output)"
                 lines = [*lines[:MAX_RULES], note, *lines[MAX_RULES + n_more :]]
             if self.lines[position : position + len(lines)] == lines:
                 return k, lines, record
