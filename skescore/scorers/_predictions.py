@@ -18,7 +18,6 @@ from skescore.metrics import (
     PerformanceMetric,
     characteristics,
     performance_value,
-    prediction_performance,
 )
 from skescore.metrics._catalog import find_metric
 from skescore.scorers._evaluation import REFERENCES, evaluate_rules
@@ -154,6 +153,9 @@ class PerformanceScorer(AcceptsWeights):
 class FidelityScorer(PerformanceScorer):
     """Agreement of the rules with the black box: accuracy for classes, R² for numbers.
 
+    Rows without a prediction count as wrong (classes), or as predicted by the mean training
+    prediction of the black box (numbers).
+
     Parameters
     ----------
     undefined : float, default=NaN
@@ -181,14 +183,9 @@ class FidelityScorer(PerformanceScorer):
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Score a fitted estimator on rows; `y` is ignored."""
-        metric = _user_metric({"r2": _r2}) if _classes(estimator) is None else "accuracy"
-        scorer = PerformanceScorer(metric, "black_box", self.settings)
-        return scorer(estimator, X, None, sample_weight)
-
-
-def _r2(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
-    options = {"metric": "r2", "task": "regression", "sample_weight": sample_weight}
-    return prediction_performance(y_true, y_pred, **options)
+        e = evaluate_rules(estimator, X, None, reference="black_box", sample_weight=sample_weight)
+        fidelity = e.agreement("r2" if e.ruleset.task == "regression" else "accuracy")
+        return float(self.settings["undefined"]) if math.isnan(fidelity) else fidelity
 
 
 def _classes(estimator: Any) -> Any:

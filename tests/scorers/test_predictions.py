@@ -30,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import CARTExtractor
+from skescore.extractors import CARTExtractor, ITERExtractor
 from skescore.metrics import (
     PERFORMANCE_METRICS,
     PerformanceMetric,
@@ -224,6 +224,16 @@ def test_fidelity_scorer_measures_r2_of_numbers() -> None:
     assert scorer(extractor, X, None, weights) == pytest.approx(extractor.fidelity(repeated))
     results = cross_validate(extractor, X, y, scoring={"fidelity": scorer}, error_score="raise")
     assert 0.5 < results["test_fidelity"].min() < 1.0
+
+
+def test_fidelity_scorer_scores_abstaining_regression_rules() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    extractor = ITERExtractor(LinearRegression(), uncovered="abstain", random_state=0)
+    extractor.fit(X[:200], y[:200])
+    assert np.isnan(extractor.predict(X)).any()
+    assert FidelityScorer()(extractor, X) == pytest.approx(extractor.fidelity(X))
+    results = cross_validate(extractor, X, y, scoring=FidelityScorer(), error_score="raise")
+    assert np.isfinite(results["test_score"]).all()
 
 
 def test_prune_accepts_performance_scorers() -> None:
