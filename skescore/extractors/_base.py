@@ -308,6 +308,15 @@ def _cover_all_rows(rules: RuleSet, extraction: Extraction) -> bool:
     return rules.disjoint and counts is not None and counts.sum() == len(extraction.X)
 
 
+def _without_redundant_rules(rules: RuleSet, X: Any, labels: np.ndarray, _: str) -> RuleSet:
+    """Remove and merge redundant rules; count rows again if several rules share those of one."""
+    shorter = rules.simplify()
+    had_statistics, has_statistics = (
+        all(rule.statistics is not None for rule in one) for one in (rules, shorter)
+    )
+    return with_statistics(shorter, X, labels) if had_statistics > has_statistics else shorter
+
+
 def _is_classifier(extractor: Any) -> bool:
     return is_classifier(extractor)
 
@@ -806,7 +815,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if self.prune is None:
             return None
         if self.prune == "redundant":
-            return lambda rules, *_: rules.simplify()
+            return _without_redundant_rules
         # Imported here, because extraction without pruning needs no scores.
         from skescore.scorers import get_rule_scorer
         from skescore.selection import prune

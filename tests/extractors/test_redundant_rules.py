@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 from skescore.black_boxes import make_black_box
+from skescore.extractors import BaseExtractor
 from skescore.registry import make_extractor
+from skescore.rules import Interval, Rule, RuleSet, with_statistics
 
 EXTRACTORS = ["cart", "cream", "exact", "gridex", "iter", "real", "trepan"]
 
@@ -57,3 +59,45 @@ def test_rule_is_removed_if_a_later_rule_contains_it() -> None:
         for prune in (None, "redundant")
     )
     assert (plain.n_rules_, pruned.n_rules_) == (4, 3)
+
+
+class SharedRows(BaseExtractor):
+    """An ordered list whose first rule is covered by the next two together."""
+
+    batch_size = None
+
+    def __init__(self, estimator, prune=None, uncovered="default", abstain_label=None):
+        self.estimator = estimator
+        self.prune = prune
+        self.uncovered = uncovered
+        self.abstain_label = abstain_label
+
+    def _check_parameters(self):
+        pass
+
+    def _extract(self, extraction):
+        labels = extraction.settings["classes"]
+        boxes = [((1, 3), 1), ((0, 2), 1.5), ((2, 4), 2)]
+        rules = [
+            Rule([Interval(0, low, high), Interval(1, upper=top)], labels[0])
+            for (low, high), top in boxes
+        ]
+        rules = RuleSet([*rules, Rule([], labels[1])], ordered=True, **extraction.settings)
+        return with_statistics(rules, extraction.X, extraction.classes[extraction.predictions])
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_rows_are_counted_again_if_several_rules_get_them(is_weighted: bool) -> None:
+    X = np.random.default_rng(0).uniform(0, 5, (300, 2))
+    y = np.where((X[:, 0] < 4) & (X[:, 1] < 1.5), "a", "b")
+    weights = np.where(X[:, 0] < 2, 0.5, 2.0) if is_weighted else np.ones(300)
+    model = make_black_box("decision-tree", "classification", 0, [])
+    options = {"sample_weight": weights} if is_weighted else {}
+    rules = SharedRows(model, prune="redundant").fit(X, y, **options).rules_
+    assert len(rules) == 3
+    position = rules.assign(X)
+    for k, rule in enumerate(rules):
+        assert rule.statistics.n_rows == pytest.approx(weights[position == k].sum())
+        counts = [weights[(position == k) & (y == label)].sum() for label in rules.classes]
+        assert rule.statistics.class_counts == pytest.approx(counts)
+        assert rule.statistics.target_counts == pytest.approx(counts)
