@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 
-from skescore._text import plural
+from skescore._text import percentage, plural
 from skescore._validation import as_pandas, check_integer, check_number, python_value
 from skescore.attribution._contrasts import in_columns_of, in_types_of, label_function
 from skescore.attribution._formula import Formula, as_bits
@@ -73,7 +73,7 @@ class SufficientSubset:
         if self.is_proven:
             return f"{condition} ({self.others})"
         rows = plural(self.n_rows, "generated row")
-        return f"{condition} ({100 * self.agreement:.1f} % of {rows})"
+        return f"{condition} ({percentage(self.agreement, digits=1)} of {rows})"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from skescore._text import percentage
 from skescore._validation import check_integer, check_number
 from skescore.constraints import Constraints, violations
 from skescore.editing._edits import apply_edit, rule_to_json
@@ -54,7 +55,7 @@ class Suggestion:
 
     def __str__(self) -> str:
         return (
-            f"{self.text}: restores {100 * self.restored:.0f} % of the loss, decides "
+            f"{self.text}: restores {percentage(self.restored)} of the loss, decides "
             f"{self.n_rows_changed} rows differently"
         )
 

@@ -12,7 +12,12 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 
 from skescore import CARTExtractor
-from skescore.attribution import Formula, random_formula, sufficient_subsets
+from skescore.attribution import (
+    Formula,
+    SufficientSubset,
+    random_formula,
+    sufficient_subsets,
+)
 
 X, Y = load_wine(return_X_y=True, as_frame=True)
 FOREST = RandomForestClassifier(10, random_state=0).fit(X, Y)
@@ -220,3 +225,10 @@ def test_sufficient_subsets_do_not_round_values_of_the_row():
     table = pd.DataFrame({"kind": pd.Categorical(["a", "b"])})
     with pytest.raises(ValueError, match="x must fit the columns of X, got 'new'"):
         sufficient_subsets(lambda rows: rows["kind"] == "a", pd.DataFrame({"kind": ["new"]}), table)
+
+
+def test_agreement_below_one_is_not_printed_as_100_percent():
+    shares = {1.0: "100.0 %", 0.9995: "> 99.9 %", 0.971: "97.1 %"}
+    for agreement, text in shares.items():
+        subset = SufficientSubset((0,), ("age",), (3,), agreement, (0.9, 1.0), 2000)
+        assert str(subset) == f"age = 3 ({text} of 2000 generated rows)"
