@@ -443,6 +443,18 @@ def as_pandas(table: Any) -> Any:
 LARGEST_SQUARED = 1e150
 
 
+def check_is_table(X: Any) -> None:
+    """Raise a ValueError if rows are a sequence of texts instead of a table."""
+    is_sequence = isinstance(X, list | tuple) or getattr(X, "ndim", 2) == 1
+    if is_sequence and len(X) and isinstance(next(iter(X)), str):
+        raise ValueError(
+            "X must be a table with one column per feature, got a sequence of texts. To explain a "
+            "text classifier, pass its last step, and the columns that the steps before it compute "
+            "from the texts: pipeline[-1] and pd.DataFrame(pipeline[:-1].transform(texts).toarray()"
+            ", columns=pipeline[:-1].get_feature_names_out())."
+        )
+
+
 def check_squares(name: str, numbers: NDArray[np.float64]) -> None:
     """Raise a ValueError for regression targets whose squares overflow.
 

@@ -34,6 +34,7 @@ from skescore._validation import (
     check_choice,
     check_instance,
     check_integer,
+    check_is_table,
     check_label,
     plain_target,
     python_value,
@@ -412,6 +413,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             If the rows, the black box or a parameter are invalid; the message states the remedy.
         """
         start_time = time.perf_counter()
+        check_is_table(X)
         X = convert_rows(X)
         pruner = self._check_common_parameters()
         task = self._task()

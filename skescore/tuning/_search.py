@@ -27,7 +27,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skescore._processes import SEARCH_MODULES, start_helpers
-from skescore._validation import check_choice, check_instance, check_integer, check_number
+from skescore._validation import (
+    check_choice,
+    check_instance,
+    check_integer,
+    check_is_table,
+    check_number,
+)
 from skescore._views import find_view
 from skescore.black_boxes import black_box_task, is_fitted, is_prefit
 from skescore.constraints import Constraints, RejectedRulesError, check_feasible
@@ -502,6 +508,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         if isinstance(X, SearchableSource):
             return self._fit_source(X, y=y, groups=groups, sample_weight=sample_weight)
+        check_is_table(X)
         for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
             delattr(self, name)  # results of an earlier fit must not remain
         for name in ("_alternatives", "_final_black_box"):

@@ -169,6 +169,9 @@ def test_sparse_rows_are_rejected(extractor, rows):
         ("a.csv", "Expected 2D array|could not convert"),
         (None, "Expected 2D array|array"),
         (X + 1j, "Complex data not supported"),
+        (["a b", "c"], r"got a sequence of texts\. To explain a text classifier"),
+        (np.array(["a b", "c"], dtype=object), "got a sequence of texts"),
+        (pd.Series(["a b", "c"]), "got a sequence of texts"),
     ],
     ids=[
         "1-D",
@@ -181,6 +184,9 @@ def test_sparse_rows_are_rejected(extractor, rows):
         "name",
         "None",
         "complex",
+        "list of texts",
+        "array of texts",
+        "series of texts",
     ],
 )
 def test_wrong_shapes_are_rejected(extractor, rows, message):
