@@ -80,8 +80,9 @@ class SearchCallback:
     >>> class Stages(SearchCallback):
     ...     def on_stage(self, search, stage):
     ...         print(stage)
+    >>> model, options = DecisionTreeClassifier(random_state=0), {"random_state": 0, "cv": 2}
     >>> search = ExtractorSearchCV(
-    ...     DecisionTreeClassifier(), extractors=["cart"], n_trials=2, cv=2, callbacks=Stages()
+    ...     model, extractors=["cart"], n_trials=2, callbacks=Stages(), **options
     ... ).fit(*load_iris(return_X_y=True))
     rows
     black_boxes
