@@ -312,10 +312,13 @@ def _cover_all_rows(rules: RuleSet, extraction: Extraction) -> bool:
 def _without_redundant_rules(rules: RuleSet, X: Any, labels: np.ndarray, _: str) -> RuleSet:
     """Remove and merge redundant rules; count rows again if several rules share those of one."""
     shorter = rules.simplify()
-    had_statistics, has_statistics = (
-        all(rule.statistics is not None for rule in one) for one in (rules, shorter)
-    )
-    return with_statistics(shorter, X, labels) if had_statistics > has_statistics else shorter
+    if _have_statistics(rules) and not _have_statistics(shorter):
+        return with_statistics(shorter, X, labels)
+    return shorter
+
+
+def _have_statistics(rules: RuleSet) -> bool:
+    return all(rule.statistics is not None for rule in rules)
 
 
 def _is_classifier(extractor: Any) -> bool:

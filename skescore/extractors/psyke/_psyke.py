@@ -55,7 +55,8 @@ class PSyKEExtractor(BaseExtractor):
         Number of rows that `sampling` generates.
     prune : str or None, default=None
         Score by which the extracted rules are pruned ("ice", "neg_fire", "neg_q", ...), see
-        :func:`skescore.prune`. None keeps all rules.
+        :func:`skescore.prune`. "redundant" removes and merges rules without changing a prediction
+        in the domain. None keeps all rules.
     uncovered : {"default", "nearest", "abstain"}, default="default"
         Prediction for rows that no rule covers, for which PSyKE predicts None. ``"default"``: the
         majority class or mean of the black box's predictions for uncovered training rows (for all
