@@ -268,7 +268,9 @@ def _print_leaderboard_notes(
     if search.stopped_:
         printer.line("no more trials for:")
         for stopped, reason in search.stopped_.items():
-            printer.line(f"   {extractor_label(stopped)}: {reason}")
+            is_first = stopped == board["extractor"].iloc[0]
+            note = "; line 1 of the leaderboard is one of its trials" if is_first else ""
+            printer.line(f"   {extractor_label(stopped)}: {reason}{note}")
 
 
 def _compares_on_generated_rows(options: argparse.Namespace, search: Any) -> bool:

@@ -327,6 +327,16 @@ def test_leaderboard_prints_the_ten_best_outcomes(run):
     assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.slow
+def test_stopped_extractor_of_the_first_line_is_explained(run):
+    # On the folds of the trials, CART is ahead by 1e-5; on repeated folds, Trepan is.
+    _, out, _ = run("tune", "titanic")
+    first = re.search(r"^ 1  (\S+)", out, flags=re.MULTILINE)[1]
+    note = "; line 1 of the leaderboard is one of its trials"
+    stopped = re.findall(r"^   (\w+): after (.*)$", out, flags=re.MULTILINE)
+    assert [name for name, reason in stopped if reason.endswith(note)] == [first] == ["Trepan"]
+
+
 def test_extractors_option_limits_the_search(result):
     output = result("iris", *SHORT, "--extractors", "gridex")
     assert {row["extractor"] for row in output["leaderboard"]} == {"gridex"}

@@ -62,8 +62,8 @@ def test_allocation_stops_extractor_that_cannot_win() -> None:
     started = spend(allocation, values, bound=0.85)
     assert started == {"a": 6, "b": 18, "c": 6}
     assert allocation.stop_reasons["c"] == (
-        "after 6 trials it cannot beat b, which had 0.9 on the folds: even a candidate with its "
-        "smallest loss, fewest rules and greatest completeness would score only 0.85"
+        "after 6 trials it cannot beat b on the folds of the trials (0.9): even a candidate with "
+        "its smallest loss, fewest rules and greatest completeness would score only 0.85"
     )
 
 
@@ -71,7 +71,7 @@ def test_stop_reasons_distinguish_nearly_equal_scores() -> None:
     values = {"a": [0.5], "b": [0.9], "c": [0.8]}
     allocation = Allocation(list(values), 30, None, "halving")
     spend(allocation, values, bound=0.89999)
-    assert "b, which had 0.9 on the folds" in allocation.stop_reasons["c"]
+    assert "b on the folds of the trials (0.9)" in allocation.stop_reasons["c"]
     assert allocation.stop_reasons["c"].endswith("would score only 0.89999")
 
 

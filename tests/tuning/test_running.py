@@ -157,7 +157,7 @@ def test_stop_reason_names_the_upper_bound() -> None:
     assert reason.startswith("after 4 trials ")
     assert "it cannot beat CART" in reason
     assert f"{score:.4g}" in reason  # of equal candidates the best parts are those of each
-    assert f"which had {leader:.4g}" in reason
+    assert f"of the trials ({leader:.4g})" in reason
 
 
 @pytest.mark.parametrize("n_trials", [2, 9, 13])

@@ -370,9 +370,9 @@ class Allocation:
                     self._sign * upper_bound, self._sign * best
                 )
                 self.stop_reasons[name] = (
-                    f"{period} it cannot beat {extractor_label(leader)}, which had {best_text} on "
-                    "the folds: even a candidate with its smallest loss, fewest rules and greatest "
-                    f"completeness would score only {bound_text}"
+                    f"{period} it cannot beat {extractor_label(leader)} on the folds of the trials "
+                    f"({best_text}): even a candidate with its smallest loss, fewest rules and "
+                    f"greatest completeness would score only {bound_text}"
                 )
             elif name in self.costly and priority < less_than_best:
                 own_text, best_text = _format_distinctly(self._sign * priority, self._sign * best)
