@@ -1,4 +1,4 @@
-"""Shared helpers: optional packages, files, texts, name tables and random points."""
+"""Shared helpers: optional packages, files, texts, name tables, random points, intervals."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
+from math import comb
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
 import skescore
 from skescore import _names
+from skescore._binomial import clopper_pearson, clopper_pearson_intervals
 from skescore._io import LineFile, json_of, try_lock, write_atomically
 from skescore._optional import import_optional
 from skescore._random import combine, draw_seed, mix, uniform_points
@@ -365,3 +368,48 @@ def test_csv_quotes_formulas_and_restores_texts(text):
     assert is_number or not any(
         cell.startswith(tuple("=+-@\t\r")) for cell in (header[0], first[0])
     )
+
+
+@pytest.mark.parametrize(
+    ("hits", "n_samples", "confidence"),
+    [(0, 50, 0.95), (50, 50, 0.99), (7, 1000, 0.9), (3, 4, 0.5)],
+)
+def test_clopper_pearson_agrees_with_scipy(hits: int, n_samples: int, confidence: float) -> None:
+    expected = binomtest(hits, n_samples).proportion_ci(confidence, method="exact")
+    assert clopper_pearson(hits, n_samples, confidence) == pytest.approx(tuple(expected), rel=1e-9)
+
+
+@pytest.mark.parametrize("n_samples", [1, 7, 20])
+@pytest.mark.parametrize("truth", [0.0, 0.01, 0.3, 0.5, 0.97, 1.0])
+def test_clopper_pearson_has_at_least_its_confidence(n_samples: int, truth: float) -> None:
+    probability = 0.0
+    for hits in range(n_samples + 1):
+        low, high = clopper_pearson(hits, n_samples, 0.9)
+        assert 0.0 <= low <= hits / n_samples <= high <= 1.0
+        if low <= truth <= high:
+            probability += comb(n_samples, hits) * truth**hits * (1 - truth) ** (n_samples - hits)
+    assert probability >= 0.9
+
+
+def test_intervals_of_many_shares_are_those_of_each() -> None:
+    hits = np.array([0, 3, 9])
+    low, high = clopper_pearson_intervals(hits, 9, 0.95)
+    for index, n_hits in enumerate(hits):
+        assert (low[index], high[index]) == clopper_pearson(int(n_hits), 9, 0.95)
+
+
+def test_interval_without_samples_is_everything() -> None:
+    assert [float(bound) for bound in clopper_pearson_intervals(0, 0, 0.95)] == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((5, 4), "hits must be an integer from 0 to 4, got 5"),
+        ((0, 0), "n_samples must be an integer of 1 or more, got 0"),
+        ((0, 1, 0.0), "confidence must .*got 0.0"),
+    ],
+)
+def test_clopper_pearson_rejects_invalid_input(arguments, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        clopper_pearson(*arguments)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import beta
 
+from skescore._binomial import clopper_pearson
 from skescore._text import percentage, plural
 from skescore._validation import as_pandas, check_integer, check_number, python_value
 from skescore.attribution._contrasts import in_columns_of, in_types_of, label_function
@@ -25,8 +25,8 @@ _MAX_INPUTS = 20
 _BEAM_WIDTH = 5
 #: Number of generated rows on which the search compares subsets.
 _N_SEARCH_ROWS = 400
-#: Error probability of the interval of an agreement.
-_ALPHA = 0.05
+#: Confidence level of the interval of an agreement.
+_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -335,7 +335,9 @@ class _PerturbedRows:
         """Return the subset with its figures."""
         agreement = self.confirmed(set(features))
         n_rows = len(self._other_rows)
-        interval = (1.0, 1.0) if self._is_single else _clopper_pearson(agreement, n_rows)
+        interval = (1.0, 1.0)
+        if not self._is_single:
+            interval = clopper_pearson(round(agreement * n_rows), n_rows, _CONFIDENCE)
         return SufficientSubset(
             tuple(features),
             tuple(str(self._row.columns[j]) for j in features),
@@ -385,14 +387,6 @@ def _drop_redundant(
             break
         subset = best
     return subset
-
-
-def _clopper_pearson(share: float, n_rows: int) -> tuple[float, float]:
-    """Return the Clopper-Pearson interval of a probability from a share of rows."""
-    k = round(share * n_rows)
-    low = 0.0 if k == 0 else float(beta.ppf(_ALPHA / 2, k, n_rows - k + 1))
-    high = 1.0 if k == n_rows else float(beta.ppf(1 - _ALPHA / 2, k + 1, n_rows - k))
-    return low, high
 
 
 def _table_of(rows: Any) -> Any:

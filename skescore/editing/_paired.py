@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from skescore._binomial import clopper_pearson
 from skescore._validation import check_number
 
 #: Confidence of the intervals of edits.
@@ -96,9 +97,9 @@ def difference_of_shares(
     n_gained, n_lost = int((after & ~before).sum()), int((before & ~after).sum())
     n_changed = n_gained + n_lost
     error = 1 - confidence
-    change = _clopper_pearson(n_changed, n_rows, SHARE_OF_CHANGE * error)
+    change = clopper_pearson(n_changed, n_rows, 1 - SHARE_OF_CHANGE * error)
     direction = (
-        _clopper_pearson(n_gained, n_changed, (1 - SHARE_OF_CHANGE) * error)
+        clopper_pearson(n_gained, n_changed, 1 - (1 - SHARE_OF_CHANGE) * error)
         if n_changed
         else (0.0, 1.0)
     )
@@ -112,11 +113,6 @@ def difference_of_shares(
         n_rows,
         "exact interval of paired shares (Clopper-Pearson)",
     )
-
-
-def _clopper_pearson(n_hits: int, n_trials: int, error: float) -> tuple[float, float]:
-    interval = stats.binomtest(n_hits, n_trials).proportion_ci(1 - error, method="exact")
-    return float(interval.low), float(interval.high)
 
 
 def difference_of_means(

@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from skescore._binomial import clopper_pearson
 from skescore._validation import row_weights
 from skescore.rules import AtLeast, Condition, Domain, Missing, OneOf, Rule, RuleSet, truth_table
-from skescore.rules._volumes import Seed, Volume, clopper_pearson, sampling_stream, union_volume
+from skescore.rules._volumes import Seed, Volume, sampling_stream, union_volume
 
 __all__ = ["Completeness", "instance_completeness", "volume_completeness"]
 

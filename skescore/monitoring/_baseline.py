@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skescore._binomial import clopper_pearson_intervals
 from skescore._io import json_of
 from skescore._validation import check_number
 from skescore.metrics import (
@@ -81,14 +82,7 @@ def rate_interval(
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.0, 0.187], [0.308, 0.813])
     """
-    from scipy.stats import beta
-
-    x, n = np.asarray(events, dtype=float), np.asarray(trials, dtype=float)
-    tail = (1.0 - level) / 2.0
-    with np.errstate(invalid="ignore"):
-        lower = np.where(x > 0, beta.ppf(tail, x, n - x + 1.0), 0.0)
-        upper = np.where(x < n, beta.ppf(1.0 - tail, x + 1.0, n - x), 1.0)
-    return lower, upper
+    return clopper_pearson_intervals(events, trials, level)
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.special import betaincinv
+
+from skescore._binomial import clopper_pearson
 
 __all__ = [
     "Volume",
     "adjacent_pairs",
-    "clopper_pearson",
     "contained_in_other",
     "join_touching",
     "overlapping_pairs",
@@ -288,26 +288,6 @@ def _random_words(rows: NDArray[np.generic], rng: np.random.Generator) -> NDArra
 
 
 Seed = int | np.random.Generator | np.random.RandomState | None
-
-
-def clopper_pearson(hits: int, n_samples: int, confidence: float = 0.99) -> tuple[float, float]:
-    """Return the Clopper-Pearson interval of a probability, given counted hits.
-
-    Use it for shares estimated by random points, even if no or all points are hits.
-
-    References
-    ----------
-    C. J. Clopper, E. S. Pearson: The use of confidence or fiducial limits illustrated in the case
-    of the binomial. Biometrika 26(4), 1934.
-    """
-    check_count("n_samples", n_samples)
-    check_confidence(confidence)
-    if not 0 <= hits <= n_samples:
-        raise ValueError(f"`hits` must lie between 0 and n_samples={n_samples!r}, got {hits!r}.")
-    tail = (1.0 - confidence) / 2.0
-    low = 0.0 if hits == 0 else float(betaincinv(hits, n_samples - hits + 1, tail))
-    high = 1.0 if hits == n_samples else float(betaincinv(hits + 1, n_samples - hits, 1.0 - tail))
-    return low, high
 
 
 def sampling_stream(random_state: Seed) -> np.random.Generator:

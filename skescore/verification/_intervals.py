@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from skescore._binomial import clopper_pearson
 from skescore.rules import RuleSet
-from skescore.rules._volumes import clopper_pearson
 from skescore.verification._branch import AGREES, DISAGREES, UNKNOWN, Node, Partition
 from skescore.verification._clock import Deadline
 from skescore.verification._grid import CellGrid

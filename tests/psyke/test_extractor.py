@@ -335,14 +335,14 @@ def test_extractor_passes_seed_to_psyke():
 
 def test_named_creates_extractor_of_algorithm():
     tree = DecisionTreeRegressor()
-    extractor = PSyKEExtractor.named("psyke:gridrex", tree, depth=1)
+    extractor = PSyKEExtractor.from_name("psyke:gridrex", tree, depth=1)
     assert (extractor.algorithm, extractor.params, extractor.estimator) == (
         "gridrex",
         {"depth": 1},
         tree,
     )
     with pytest.raises(ValueError, match=r"got 'gridx'\. Did you mean 'gridex'\?"):
-        PSyKEExtractor.named("psyke:gridx", tree)
+        PSyKEExtractor.from_name("psyke:gridx", tree)
 
 
 # --- the black box -------------------------------------------------------------------------------

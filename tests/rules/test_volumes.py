@@ -9,13 +9,11 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from math import comb
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 
 from skescore.metrics import volume_completeness
 from skescore.rules import Domain, Interval, Rule, RuleSet
@@ -25,7 +23,6 @@ from skescore.rules._volumes import (
     _by_fragments,
     _by_inclusion_exclusion,
     adjacent_pairs,
-    clopper_pearson,
     contained_in_other,
     first_box,
     in_some_rule,
@@ -471,27 +468,6 @@ def test_sampling_stream_is_independent_of_data_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hits", "n_samples", "confidence"),
-    [(0, 50, 0.95), (50, 50, 0.99), (7, 1000, 0.9), (3, 4, 0.5)],
-)
-def test_clopper_pearson_agrees_with_scipy(hits: int, n_samples: int, confidence: float) -> None:
-    expected = binomtest(hits, n_samples).proportion_ci(confidence, method="exact")
-    assert clopper_pearson(hits, n_samples, confidence) == pytest.approx(tuple(expected), rel=1e-9)
-
-
-@pytest.mark.parametrize("n_samples", [1, 7, 20])
-@pytest.mark.parametrize("truth", [0.0, 0.01, 0.3, 0.5, 0.97, 1.0])
-def test_clopper_pearson_has_at_least_its_confidence(n_samples: int, truth: float) -> None:
-    probability = 0.0
-    for hits in range(n_samples + 1):
-        low, high = clopper_pearson(hits, n_samples, 0.9)
-        assert 0.0 <= low <= hits / n_samples <= high <= 1.0
-        if low <= truth <= high:
-            probability += comb(n_samples, hits) * truth**hits * (1 - truth) ** (n_samples - hits)
-    assert probability >= 0.9
-
-
-@pytest.mark.parametrize(
     ("lower", "upper"),
     [
         # A staircase fills much of the square around it, so that points are drawn in that square.
@@ -671,9 +647,6 @@ BOX = ([[0.0, 0.0]], [[0.5, 0.5]])
         (lambda: sampling_stream(-1), "`random_state` must be.*got -1"),
         (lambda: sampling_stream("0"), "`random_state` must be.*got '0'"),
         (lambda: sampling_stream(True), "`random_state` must be.*got True"),
-        (lambda: clopper_pearson(5, 4), "`hits` must lie between 0 and n_samples=4, got 5"),
-        (lambda: clopper_pearson(0, 0), "`n_samples` must be.*got 0"),
-        (lambda: clopper_pearson(0, 1, 0.0), "`confidence` must lie.*got 0.0"),
     ],
 )
 def test_volumes_reject_invalid_input(call: Callable[[], object], message: str) -> None:

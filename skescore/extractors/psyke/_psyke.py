@@ -226,7 +226,7 @@ class PSyKEExtractor(BaseExtractor):
         return self._params
 
     @classmethod
-    def named(cls, name: str, estimator: Any, **parameters: Any) -> PSyKEExtractor:
+    def from_name(cls, name: str, estimator: Any, **parameters: Any) -> PSyKEExtractor:
         """Create an extractor from its registered name.
 
         Parameters
@@ -251,7 +251,7 @@ class PSyKEExtractor(BaseExtractor):
         Examples
         --------
         >>> from sklearn.tree import DecisionTreeClassifier
-        >>> PSyKEExtractor.named("psyke:cart", DecisionTreeClassifier(), max_leaves=4)
+        >>> PSyKEExtractor.from_name("psyke:cart", DecisionTreeClassifier(), max_leaves=4)
         PSyKEExtractor(algorithm='cart', estimator=DecisionTreeClassifier(),
                        max_leaves=4)
         """

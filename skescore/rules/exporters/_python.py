@@ -191,22 +191,22 @@ _RESERVED_NAMES = (
     "predictions",
     "box",
     "boxes",
+    "by_name",
+    "cells",
     "distance",
     "gap",
-    "given",
-    "held",
     "high",
     "i",
+    "is_covered",
     "k",
-    "known",
     "label",
     "labels",
-    "least",
     "low",
-    "named",
     "nearest",
     "number",
+    "penalties",
     "row",
+    "smallest",
     "sums",
     "total",
     "unit",
@@ -311,16 +311,16 @@ class _Function:
         n_features = self.ruleset.n_features
         count = f"{n_features} value{'' if n_features == 1 else 's'}"
         lines += [
-            '    named = hasattr(row, "keys")',
-            f"    if not named and len(row) != {n_features}:",
+            '    by_name = hasattr(row, "keys")',
+            f"    if not by_name and len(row) != {n_features}:",
             f'        raise ValueError(f"row must hold {count}, got {{len(row)}}.")',
         ]
         if variables:
-            lines.append("    given: Any = row  # indexed by name or by position")
+            lines.append("    cells: Any = row  # indexed by name or by position")
         for name, feature, as_number in variables:
             key = literal(self.ruleset.feature_names[feature])
             helper = "number" if as_number else "label"
-            lines.append(f"    {name} = {helper}(given[{key}] if named else given[{feature}])")
+            lines.append(f"    {name} = {helper}(cells[{key}] if by_name else cells[{feature}])")
         return lines
 
     def _predict_by_first_rule(self) -> list[str]:
@@ -407,7 +407,7 @@ class _Function:
         lines += ["    )"]
         known_checks = [self._checks_of_known_values(rule) for rule in rules]
         if any(known_checks):  # the distance between a known and a missing value is one range
-            lines += ["    known = ("]
+            lines += ["    penalties = ("]
             _, squares = distance_units(self.ruleset)
             times = "" if squares == 1 else f"{number(squares)} * "
             sums = [" + ".join(f"{times}({text})" for text in g) for g in known_checks]
@@ -419,9 +419,9 @@ class _Function:
             lines += [f"        {text}" for text in (*before, f"{last},")]
         lines += [
             "    )",
-            '    nearest, least = 0, float("inf")',
+            '    nearest, smallest = 0, float("inf")',
             "    for i, box in enumerate(boxes):",
-            f"        distance = 0.0{' + known[i]' if any(known_checks) else ''}",
+            f"        distance = 0.0{' + penalties[i]' if any(known_checks) else ''}",
             "        for value, (low, high, unit) in zip(values, box, strict=True):",
             "            gap = 0.0",
             "            if value < low:",
@@ -429,14 +429,14 @@ class _Function:
             "            elif value > high:",
             "                gap = (value - high) / unit",
             "            distance += gap * gap",
-            "        if distance < least:",
-            "            nearest, least = i, distance",
-            "    if not 0.0 < least <= 1e300:  # squares over- or underflow: compute exactly",
+            "        if distance < smallest:",
+            "            nearest, smallest = i, distance",
+            "    if not 0.0 < smallest <= 1e300:  # squares over- or underflow: compute exactly",
             "        from fractions import Fraction",
             "",
-            '        nearest, least = 0, float("inf")',
+            '        nearest, smallest = 0, float("inf")',
             "        for i, box in enumerate(boxes):",
-            f"            distance = Fraction({'known[i]' if any(known_checks) else 0})",
+            f"            distance = Fraction({'penalties[i]' if any(known_checks) else 0})",
             "            for value, (low, high, unit) in zip(values, box, strict=True):",
             "                if value < low or value > high:",
             '                    if abs(value) == float("inf"):',
@@ -444,8 +444,8 @@ class _Function:
             "                        break",
             "                    gap = Fraction(value) - Fraction(low if value < low else high)",
             "                    distance += (gap / Fraction(unit)) ** 2",
-            "            if distance < least:",
-            "                nearest, least = i, distance",
+            "            if distance < smallest:",
+            "                nearest, smallest = i, distance",
             "    return predictions[nearest]",
         ]
         return lines
@@ -465,17 +465,17 @@ class _Function:
         tracks_coverage = not always_predicted and not mean
         lines = [f"    sums = [0.0] * {len(self.classes)}" if votes else "    total = 0.0"]
         lines += ["    weights = 0.0"] if mean else []
-        lines += ["    held = False"] if tracks_coverage else []
+        lines += ["    is_covered = False"] if tracks_coverage else []
         for index in self.rules:
             rule = self.ruleset.rules[index]
-            statements = ["held = True"] if tracks_coverage and rule.conditions else []
+            statements = ["is_covered = True"] if tracks_coverage and rule.conditions else []
             statements += self._votes(index) if votes else self._add_number(rule, mean)
             lines += [self._comment(index), *self._where(rule, statements)]
         if mean:
             lines += ["    if weights > 0.0:", "        return total / weights"]
             return lines + self._fallback(1)
         if tracks_coverage:
-            lines += ["    if not held:", *self._fallback(2)]
+            lines += ["    if not is_covered:", *self._fallback(2)]
         if not votes:
             return [*lines, "    return total"]
         lines.append(f"    labels = {tuple_text(map(literal, self.classes))}")

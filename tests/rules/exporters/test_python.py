@@ -145,12 +145,12 @@ def test_python_code_is_readable():
                     value = float(value)  # for example, decimals of databases
                 return None if value != value else value
 
-            named = hasattr(row, "keys")
-            if not named and len(row) != 2:
+            by_name = hasattr(row, "keys")
+            if not by_name and len(row) != 2:
                 raise ValueError(f"row must hold 2 values, got {len(row)}.")
-            given: Any = row  # indexed by name or by position
-            petal_length_cm = number(given["petal length (cm)"] if named else given[0])
-            class_2 = label(given["class"] if named else given[1])
+            cells: Any = row  # indexed by name or by position
+            petal_length_cm = number(cells["petal length (cm)"] if by_name else cells[0])
+            class_2 = label(cells["class"] if by_name else cells[1])
             # Rule 1: 4 rows, 75 % of this class
             if 1.0 < petal_length_cm <= 2.45 and class_2 == "a":
                 return "x"
@@ -294,7 +294,7 @@ def test_python_code_gives_each_feature_its_own_variable():
         for node in ast.walk(ast.parse(ruleset.to_python()))
         if isinstance(node, ast.Assign)
     }
-    assert len(used - {"named"}) == len(names)
+    assert len(used - {"by_name"}) == len(names)
     assert not used & {"float", "row", "number", "if"}
     assert all(name.isascii() for name in used)
 
