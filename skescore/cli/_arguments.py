@@ -308,12 +308,21 @@ def rule_measures(text: str) -> tuple[str, ...]:
 
 
 def add_rules_argument(
-    parser: Any, text: str = "file with the saved rules", **options: Any
+    parser: Any, text: str = "file with the saved rules, or the folder of a run", **options: Any
 ) -> None:
     """Add the argument for a file of rules, with its help text."""
     parser.add_argument(
-        "rules", action=OF_RULES, metavar="RULES.json", type=Path, help=text, **options
+        "rules", action=OF_RULES, metavar="RULES.json", type=_rules_path, help=text, **options
     )
+
+
+def _rules_path(text: str) -> Path:
+    """Return the path of a file of rules; that of a run if the text is its folder."""
+    path = Path(text)
+    try:
+        return path / "rules.json" if expand_home(path / "rules.json").is_file() else path
+    except (OSError, RuntimeError):  # reading it will report the problem
+        return path
 
 
 def add_data_options(

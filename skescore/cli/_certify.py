@@ -45,7 +45,9 @@ _EXIT_CODES = {"confirmed": 0, "rejected": 1, "not checked": 2}
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    arguments.add_rules_argument(parser, "the rules; with --check the certificate")
+    arguments.add_rules_argument(
+        parser, "the rules, or the folder of a run; with --check the certificate"
+    )
     arguments.add_data_options(parser)
     group = parser.add_argument_group("certificate")
     group.add_argument("--check", action="store_true", help="check an existing certificate")

@@ -80,7 +80,9 @@ class _EditOption(argparse.Action):
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    arguments.add_rules_argument(parser, "the rules; omitted with --replay", nargs="?")
+    arguments.add_rules_argument(
+        parser, "the rules, or the folder of a run; omitted with --replay", nargs="?"
+    )
     # Columns that are not features of the rules are ignored; --drop removes rules.
     arguments.add_data_options(parser, is_optional=True, drops_columns=False)
     parser.set_defaults(drop=[])

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 def add_rules_and_rows(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for a file of rules and for the rows to which the rules are applied."""
-    add_rules_argument(parser, "the rules")
+    add_rules_argument(parser, "the rules, or the folder of a run")
     parser.add_argument(
         "data",
         action=OF_DATA,
@@ -108,7 +108,9 @@ def _read_text(path: Path) -> str:
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {path}; pass the rules.json of a run.") from None
     except IsADirectoryError:
-        raise ValueError(f"{path} is a folder; name the file: {path / 'rules.json'}.") from None
+        raise ValueError(
+            f"{path} is a folder without rules.json; pass the folder of a run, or a file of rules."
+        ) from None
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is not UTF-8 text, so it contains no rules: {error}. To convert models and "

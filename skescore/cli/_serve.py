@@ -27,7 +27,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    add_rules_argument(parser, "the rules")
+    add_rules_argument(parser, "the rules, or the folder of a run")
     parser.add_argument(
         "--host",
         default="127.0.0.1",

@@ -48,7 +48,9 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    arguments.add_rules_argument(parser, "the rules; with --check the JSON of a verification")
+    arguments.add_rules_argument(
+        parser, "the rules, or the folder of a run; with --check the JSON of a verification"
+    )
     parser.add_argument(
         "model",
         action=OF_FILE,

@@ -1741,10 +1741,11 @@ class TrepanExtractor(BaseExtractor):
     >>> extractor = TrepanExtractor(KNeighborsClassifier(9), max_leaf_nodes=3, random_state=0)
     >>> print(extractor.fit(data.data, labels).rules_)
     1. IF petal length (cm) ≤ 2.466 THEN setosa
-       [50 rows, 100 % of 1000 points agree with the model, 100 % right (data)]
+       [50 rows, 100 % of 1000 queried rows agree with the model, 100 % right (data)]
     2. ELSE IF at least 1 of (petal length (cm) > 5.077; petal width (cm) > 1.993) THEN virginica
-       [44 rows, 99.1 % of 1000 points agree with the model, 98 % right (data)]
-    3. ELSE versicolor   [56 rows, 94 % of 1000 points agree with the model, 88 % right (data)]
+       [44 rows, 99.1 % of 1000 queried rows agree with the model, 98 % right (data)]
+    3. ELSE versicolor
+       [56 rows, 94 % of 1000 queried rows agree with the model, 88 % right (data)]
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("classification",)

@@ -211,7 +211,7 @@ class RuleStatistics:
         if self.n_points is None:
             return ""
         if reference == "black_box":
-            return f" of {format_number(self.n_points)} points"
+            return f" of {format_number(self.n_points)} queried rows"
         return " of the weight"
 
     @property

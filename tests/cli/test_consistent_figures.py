@@ -92,7 +92,7 @@ class PrintedFigures:
             ):
                 if (printed := re.search(pattern, line)) and name in own:
                     self.equal(printed[1], scale * own[name])
-            queried = " points agree" in line
+            queried = " queried rows agree" in line
             assert queried or ("agree with the model" in line) == self.run.is_classification
 
     def check_header(self, _, rows, features, classes):

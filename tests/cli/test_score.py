@@ -361,7 +361,14 @@ def test_rules_file_must_exist(tmp_path, kinds, run):
     err = failed(run, tmp_path / "none.json", kinds, "--target", "y")
     assert f"There is no file {tmp_path / 'none.json'}" in err
     err = failed(run, tmp_path, kinds, "--target", "y")
-    assert f"{tmp_path} is a folder; name the file: {tmp_path / 'rules.json'}" in err
+    assert f"{tmp_path} is a folder without rules.json; pass the folder of a run" in err
+
+
+def test_folder_of_a_run_stands_for_its_rules(tmp_path, rules, kinds, run):
+    assert rules == tmp_path / "rules.json"
+    _, expected, _ = run(rules, kinds, "--target", "y")
+    code, out, _ = run(tmp_path, kinds, "--target", "y")
+    assert (code, out) == (0, expected)
 
 
 def test_rules_file_that_cannot_be_read_is_named(rules, kinds, monkeypatch, run):

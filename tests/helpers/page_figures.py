@@ -251,7 +251,7 @@ class PageFigures:
     def check_class_card(self, record: str, own: np.ndarray, weighted: dict[str, float]) -> None:
         wrong = int(own.sum()) - int((self.run.y[own] == self.predicted[own]).sum())
         assert f"{wrong} wrong" in record or (not wrong and "right" in record), record
-        if "agree with the model" in record and " points agree" not in record:
+        if "agree with the model" in record and " queried rows agree" not in record:
             self.figures(record, rf"· {_FIGURE} % agree with the model", [100 * weighted["agree"]])
         # A share of the weight must not stand beside counts of rows.
         assert "weighed" not in record
@@ -263,7 +263,7 @@ class PageFigures:
         assert len(records) == (len(weighted) if self.run.is_weighted else 0)
         for record, own in zip(records, weighted, strict=False):
             pattern = rf"^with weights: {_FIGURE} weighted rows?, {_FIGURE} % agree with the"
-            if " points agree" in record:
+            if " queried rows agree" in record:
                 self.figures(record, rf": {_FIGURE} weighted rows?,", [own["rows"]])
             else:
                 self.figures(record, pattern, [own["rows"], 100 * own["agree"]])

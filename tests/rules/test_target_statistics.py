@@ -188,7 +188,7 @@ def test_statistics_distinguish_queried_points_from_rows():
     rules = TrepanExtractor(GaussianNB(), min_sample=500).fit(X, y).rules_
     points = [rule.statistics.n_points for rule in rules]
     assert max(p for p in points if p is not None) >= 500
-    assert " of 500 points agree with the model" in str(rules)
+    assert " of 500 queried rows agree with the model" in str(rules)
 
 
 @pytest.mark.parametrize("field", ["model_error", "target_error"])

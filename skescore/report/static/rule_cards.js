@@ -96,7 +96,7 @@ function recordText(rules, i) {
   const wrong = found.rows - found.right, { agreement, weighted, points } = rules.view.rules[i];
   const counted = `${rows}, ${wrong <= 0 ? (found.rows === 1 ? "right" : "all right") : `${wrong} wrong`}`;
   return typeof agreement !== "number" || weighted ? counted
-    : `${counted} · ${percentText(100 * agreement)} %${points === null ? "" : ` of ${shortNumber(points)} points`} agree with the model`;
+    : `${counted} · ${percentText(100 * agreement)} %${points === null ? "" : ` of ${shortNumber(points)} queried rows`} agree with the model`;
 }
 
 // Adds the mean error of a regression rule, against the data and the model.

@@ -146,7 +146,7 @@ def counted_tiles(ruleset: RuleSet, rows_name: str) -> list[tuple[str, str, str]
         hits = math.fsum(one[output] for one, output in zip(counts, outputs, strict=True))
         rows = f"of {format_number(n_rows)} {kind}{rows_name} with a rule"
         if not math.isclose(total, n_rows):
-            rows = f"of {format_number(total)} queried points with a rule"
+            rows = f"of {format_number(total)} queried rows with a rule"
         tiles.append((percent_text(hits / total), REFERENCES[reference], rows))
     return tiles
 

@@ -383,7 +383,7 @@ def test_constant_features_never_occur_in_rules():
 def test_constant_black_box_gives_one_rule():
     extractor = TrepanExtractor(black_box(lambda X: np.ones(len(X)))).fit(IRIS)
     assert str(extractor.rules_) == (
-        "1. ALWAYS 1   [150 rows, 100 % of 1000 points agree with the model]"
+        "1. ALWAYS 1   [150 rows, 100 % of 1000 queried rows agree with the model]"
     )
 
 
