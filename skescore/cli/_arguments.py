@@ -196,6 +196,8 @@ OF_RUN: Any = functools.partial(_Value, kind="folder", missing=_missing(NO_RUN_T
 OF_BLACK_BOX: Any = functools.partial(_Value, kind="black_box", missing=_missing_model)
 OF_EXTRACTORS: Any = functools.partial(_Value, kind="extractors")
 OF_SCORING: Any = functools.partial(_Value, kind="scoring")
+#: Use of --target by commands that read rules.
+TARGET_OF_RUN = "default for files: the target in run.json in the folder of the rules"
 #: Objectives that a search of the trade-off minimizes together.
 TRADE_OFF = ("loss", "n_rules", "incompleteness")
 FORMATS = ("text", "json", "markdown")
@@ -331,13 +333,13 @@ def add_data_options(
     elsewhere: str = "",
     is_optional: bool = False,
     drops_columns: bool = True,
-    needs_target: bool = True,
+    target_use: str = "required for files",
 ) -> Any:
     """Add the options of the data and return their group.
 
     `elsewhere` continues the help of DATA if the command accepts data sources; `is_optional` lets
-    the command run without DATA; `drops_columns` adds the option --drop; `needs_target` is False
-    if rows without a label count as well.
+    the command run without DATA; `drops_columns` adds the option --drop; `target_use` continues the
+    help of --target.
     """
     group = parser.add_argument_group("data")
     group.add_argument(
@@ -348,8 +350,7 @@ def add_data_options(
         help=f"a built-in data set ({', '.join(DATA_SET_TASKS)}) or a CSV, TSV, Excel or Parquet "
         f"file{elsewhere}",
     )
-    use = "required for files" if needs_target else "optional; rows without a label are used too"
-    group.add_argument("--target", metavar="COLUMN", help=f"column to predict; {use}")
+    group.add_argument("--target", metavar="COLUMN", help=f"column to predict; {target_use}")
     group.add_argument(
         "--task",
         choices=("auto", "classification", "regression"),

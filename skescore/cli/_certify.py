@@ -15,6 +15,7 @@ from skescore.cli._rule_files import (
     add_output_options,
     check_output,
     read_rules,
+    use_target_of_run,
     write_output,
 )
 
@@ -48,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     arguments.add_rules_argument(
         parser, "the rules, or the folder of a run; with --check the certificate"
     )
-    arguments.add_data_options(parser)
+    arguments.add_data_options(parser, target_use=arguments.TARGET_OF_RUN)
     group = parser.add_argument_group("certificate")
     group.add_argument("--check", action="store_true", help="check an existing certificate")
     arguments.add_model_options(
@@ -111,6 +112,7 @@ def run(options: argparse.Namespace) -> str:
     from skescore.optimal import SearchSpace, SolverLimits
 
     ruleset = read_rules(options.rules)
+    use_target_of_run(options, ruleset)
     dataset = inputs.read_labeled_rows(options, ruleset)
     black_box = inputs.load_matching_model(options, dataset)
     certificate = certify(
@@ -174,6 +176,7 @@ def _check(options: argparse.Namespace) -> str:
             f"{options.rules} is for weighted rows; add --class-weight balanced, or "
             "check it in Python with its weights (skescore.certificates.check_certificate)."
         )
+    use_target_of_run(options, ruleset)
     dataset = inputs.read_labeled_rows(options, ruleset)
     black_box = inputs.load_matching_model(options, dataset)
     y = dataset.y if black_box is None else Oracle(black_box, like=dataset.X).query(dataset.X)

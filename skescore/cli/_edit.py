@@ -22,6 +22,7 @@ from skescore.cli._rule_files import (
     add_output_options,
     check_output,
     read_rules,
+    use_target_of_run,
     write_output,
 )
 
@@ -84,7 +85,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser, "the rules, or the folder of a run; omitted with --replay", nargs="?"
     )
     # Columns that are not features of the rules are ignored; --drop removes rules.
-    arguments.add_data_options(parser, is_optional=True, drops_columns=False)
+    arguments.add_data_options(
+        parser,
+        is_optional=True,
+        drops_columns=False,
+        target_use=arguments.TARGET_OF_RUN,
+    )
     parser.set_defaults(drop=[])
     parser.add_argument(
         "--replay",
@@ -177,6 +183,7 @@ def _editor(options: argparse.Namespace) -> RuleEditor:
     from skescore.editing import RuleEditor
 
     ruleset = read_rules(options.rules)
+    use_target_of_run(options, ruleset)
     dataset = inputs.read_labeled_rows(options, ruleset)
     held_out = None
     if options.held_out is not None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import json_of, try_lock, write_atomically
+from skescore._names import DATA_SET_TASKS, FETCHED
 from skescore._optional import import_optional
 from skescore._text import csv_of, listed, plural
 from skescore.cli import _output as output
@@ -600,6 +601,13 @@ def read_baseline(rules_path: Path, ruleset: RuleSet) -> RuleBaseline | None:
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     return baseline
+
+
+def use_target_of_run(options: argparse.Namespace, ruleset: RuleSet) -> None:
+    """Set --target to the target of the run if it is missing and the data need one."""
+    has_own_target = options.data in DATA_SET_TASKS or options.data.startswith(FETCHED)
+    if options.target is None and not has_own_target:
+        options.target = read_target(options.rules, ruleset)
 
 
 def read_target(rules_path: Path, ruleset: RuleSet) -> str | None:

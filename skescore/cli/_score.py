@@ -20,6 +20,7 @@ from skescore.cli._rule_files import (
     differences_from_training,
     preparation_of,
     read_rules,
+    use_target_of_run,
     used_features,
     warn_of_conversions,
 )
@@ -209,7 +210,9 @@ _COLUMNS = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     arguments.add_rules_argument(parser)
-    group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE)
+    group = arguments.add_data_options(
+        parser, elsewhere=_ELSEWHERE, target_use=arguments.TARGET_OF_RUN
+    )
     group.add_argument(
         "--in-place",
         action="store_true",
@@ -290,6 +293,7 @@ def run(options: argparse.Namespace) -> str:
             "--assigned-rows requires that one rule predicts each row, but the rules in "
             f"{options.rules} predict together (voting {ruleset.voting!r}). Leave the option out."
         )
+    use_target_of_run(options, ruleset)
     notes = output.Notes()
     in_place = options.in_place or arguments.lies_elsewhere(options.data)
     if in_place and (options.more or options.group):

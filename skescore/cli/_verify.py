@@ -57,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help=f"a fitted model ({MODEL_KINDS_TEXT})",
     )
-    arguments.add_data_options(parser, needs_target=False)
+    arguments.add_data_options(parser, target_use="optional; rows without a label are used too")
     group = parser.add_argument_group("verification")
     arguments.add_trust_option(group)
     group.add_argument("--check", action="store_true", help="check an existing verification")

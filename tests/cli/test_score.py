@@ -371,6 +371,14 @@ def test_folder_of_a_run_stands_for_its_rules(tmp_path, rules, kinds, run):
     assert (code, out) == (0, expected)
 
 
+def test_target_of_the_run_is_the_default(tmp_path, rules, kinds, run):
+    target = {"data": {"target": "y", "features": list(CLASSES.feature_names)}}
+    (tmp_path / "run.json").write_text(json.dumps(target), encoding="utf-8")
+    _, expected, _ = run(rules, kinds, "--target", "y")
+    code, out, _ = run(rules, kinds)
+    assert (code, out) == (0, expected)
+
+
 def test_rules_file_that_cannot_be_read_is_named(rules, kinds, monkeypatch, run):
     read = Path.read_text
 
