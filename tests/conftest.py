@@ -23,9 +23,9 @@ if sys.dont_write_bytecode:
 
 from hypothesis import settings
 
-# Examples have no deadline, because the machine may be slow. Every run draws new examples, so an
-# eighth of Hypothesis' default number suffices.
-settings.register_profile("skescore", deadline=None, max_examples=12)
+# Examples have no deadline, because the machine may be slow. Every run draws new examples, so a
+# small part of Hypothesis' default number suffices.
+settings.register_profile("skescore", deadline=None, max_examples=8)
 settings.load_profile("skescore")
 
 # Interrupted searches of the tests must not be resumed by later runs.

@@ -152,7 +152,7 @@ def test_json_schema_agrees_with_checker() -> None:
     # The schema cannot state that numbers are finite, and 1.0 equals its constant 1.
     further = re.compile(r"finite|version': [12]\.0")
     counts = {"valid": 0, "invalid": 0, "further": 0}
-    step = sum(1 for _ in mutants()) // 250
+    step = sum(1 for _ in mutants()) // 120
     for case, path, value in islice(mutants(), 5, None, step):
         text = mutated_text(case, path, value)
         is_valid = schema.is_valid(json.loads(text))
@@ -165,13 +165,13 @@ def test_json_schema_agrees_with_checker() -> None:
             counts["valid"] += 1
             assert is_valid, (path, value, finding)
     assert min(counts.values()) > 0
-    assert counts["invalid"] > 120
+    assert counts["invalid"] > 60
 
 
 def test_checker_confirms_no_false_mutant() -> None:
-    verdicts = check_mutants(100, 7)
-    assert sum(verdicts.values()) >= 100
-    assert verdicts["rejected"] > 50
+    verdicts = check_mutants(60, 7)
+    assert sum(verdicts.values()) >= 60
+    assert verdicts["rejected"] > 30
 
 
 @pytest.mark.slow

@@ -268,7 +268,7 @@ TARGETS = [
 
 
 @pytest.mark.parametrize(("first", "later", "word", "factor"), TARGETS)
-@pytest.mark.parametrize("is_german", [False, True])
+@pytest.mark.parametrize("is_german", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_commands_read_the_same_targets(
     first, later, word, factor, is_german, tmp_path, monkeypatch
 ) -> None:

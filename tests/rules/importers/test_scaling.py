@@ -302,7 +302,9 @@ def other_rows(model, seed, missing):
     "model",
     [
         DecisionTreeClassifier(max_depth=6, random_state=0),
-        RandomForestClassifier(4, max_depth=5, random_state=0),
+        pytest.param(
+            RandomForestClassifier(4, max_depth=5, random_state=0), marks=pytest.mark.slow
+        ),
     ],
     ids=["tree", "forest"],
 )
