@@ -79,16 +79,16 @@ def correct_by_holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 def ordinal_ranks(keys: Sequence[tuple[float, float]]) -> list[float]:
     """Return the ranks of keys, the smallest first; equal keys share the mean of their ranks."""
-
-    def precedes(a: tuple[float, float], b: tuple[float, float]) -> bool:
-        return a[0] < b[0] if not is_tied(a[0], b[0]) else a[1] < b[1] and not is_tied(a[1], b[1])
-
-    return [
-        1
-        + sum(precedes(other, key) for other in keys)
-        + (sum(not precedes(other, key) and not precedes(key, other) for other in keys) - 1) / 2
-        for key in keys
-    ]
+    less, tied = [], []
+    for part in np.array(keys, dtype=float).reshape(-1, 2).T:
+        a, b = part[:, None], part
+        with np.errstate(invalid="ignore"):  # differences of infinities
+            is_tied = (a == b) | (np.abs(a - b) <= 1e-9 * np.maximum(np.abs(a), np.abs(b)))
+        tied.append(is_tied)
+        less.append((b < a) & ~is_tied)
+    precedes = np.where(tied[0], less[1], less[0])  # of a row, the keys before it
+    is_equal = ~precedes & ~precedes.T
+    return (1 + precedes.sum(axis=1) + (is_equal.sum(axis=1) - 1) / 2).tolist()
 
 
 def mean_ranks(rows: Sequence[Row], score: str) -> dict[str, float]:
