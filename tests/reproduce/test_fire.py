@@ -106,9 +106,9 @@ def test_error_counts_match_a_loop(low, width, n_rows):
     [
         ("CART", "follow from 4 errors in 75 rows"),
         ("ITER", "follow from 17 errors in 150 rows"),
-        ("clustering, 4 features", "5 in 73 do, as if some rows had no prediction"),
+        ("clustering, 4 features", "5 errors in 73 rows do, as if some rows had no prediction"),
         ("clustering, 2 features", "follow from 13 errors in 150 rows"),
-        ("GridEx, 8 slices", "4 in 72 do, as if some rows had no prediction"),
+        ("GridEx, 8 slices", "4 errors in 72 rows do, as if some rows had no prediction"),
         ("GridEx, 2 slices twice", "follow from 14 errors in 75 rows"),
         ("GridEx, 4 x 4 slices", "The printed 0.11 (psi = 3) does not follow from the formula"),
     ],
