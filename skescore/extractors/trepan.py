@@ -986,10 +986,21 @@ class InstanceModel:
         level = significance / sample.shape[1]
         # Features of M-of-N tests come last, because their weights are the most expensive.
         tested = {literal.feature for test in region.tests for literal in test.literals}
-        for j in sorted(set(range(sample.shape[1])) - tested):
+        others = np.array(sorted(set(range(sample.shape[1])) - tested), dtype=np.intp)
+        is_discrete = self.features.is_discrete[others]
+        for j in others[is_discrete]:
             values = self.sample[outside, j]
             weights = _box_weights(region, j, values)
             if self._p_value(j, sample[:, j], values, weights) < level:
+                return True
+        numbers = others[~is_discrete]
+        step = max(1, _BLOCK_CELLS // (len(sample) + len(outside)))
+        for first in range(0, len(numbers), step):
+            block = numbers[first : first + step]
+            columns = self._columns[block][:, outside]
+            inside = columns > region.lower[block, None]
+            inside &= columns <= region.upper[block, None]
+            if (kolmogorov_smirnov(sample.T[block], columns, inside.astype(float)) < level).any():
                 return True
         for test in region.tests:
             conditional = conditional_probabilities(
@@ -1010,7 +1021,7 @@ class InstanceModel:
         """Return the p-value of the difference between a column and a weighted sample."""
         if j in self.features.values:
             return chi_squared(self.features.values[j], column, values, weights)
-        return kolmogorov_smirnov(column, values, weights)
+        return float(kolmogorov_smirnov(column, values, weights))
 
 
 def _box_weights(region: Region, j: int, values: np.ndarray) -> np.ndarray:
@@ -1100,18 +1111,24 @@ def _effective_size(weights: np.ndarray) -> float:
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
-    """Return the asymptotic p-value of the Kolmogorov-Smirnov test; the sample `b` is weighted."""
-    n = _effective_size(weights)
-    if n == 0 or not len(a):
-        return 1.0
-    values = np.concatenate([a, b])
-    steps = np.concatenate([np.full(len(a), 1 / len(a)), -weights / weights.sum()])
-    order = np.argsort(values, kind="stable")
-    values, heights = values[order], np.cumsum(steps[order])
-    last = np.r_[values[1:] != values[:-1], True]  # last position of each run of equal values
-    distance = float(np.abs(heights[last]).max())
-    return float(kolmogorov(np.sqrt(len(a) * n / (len(a) + n)) * distance))
+def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return asymptotic p-values of the Kolmogorov-Smirnov test; the sample `b` is weighted.
+
+    The last axis of each array holds the values of a sample.
+    """
+    n_rows, total = a.shape[-1], weights.sum(axis=-1, keepdims=True)
+    is_tested = (total[..., 0] > 0) & (n_rows > 0)
+    total = np.where(total > 0, total, 1.0)
+    values = np.concatenate([a, b], axis=-1)
+    steps = np.concatenate([np.full(a.shape, 1 / max(n_rows, 1)), -weights / total], axis=-1)
+    order = np.argsort(values, axis=-1, kind="stable")
+    values = np.take_along_axis(values, order, axis=-1)
+    heights = np.cumsum(np.take_along_axis(steps, order, axis=-1), axis=-1)
+    heights[..., :-1][values[..., 1:] == values[..., :-1]] = 0.0  # but the last of equal values
+    distance = np.abs(heights).max(axis=-1)
+    n = np.where(is_tested, total[..., 0] ** 2 / np.maximum((weights**2).sum(axis=-1), 1e-300), 1.0)
+    p_values = kolmogorov(np.sqrt(n_rows * n / (n_rows + n)) * distance)
+    return np.asarray(np.where(is_tested, p_values, 1.0))
 
 
 def chi_squared(listed: np.ndarray, a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
