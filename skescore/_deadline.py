@@ -1,13 +1,23 @@
-"""Time limit that long computations check, so that they can be stopped."""
+"""Limits of time and queries that long computations check, so that they can be stopped."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 
-__all__ = ["ExtractionTimeoutError", "check_deadline", "time_limit"]
+__all__ = [
+    "ExtractionTimeoutError",
+    "QueryBudget",
+    "QueryLimitError",
+    "check_deadline",
+    "query_limit",
+    "spend_queries",
+    "time_limit",
+]
 
 #: Time on the monotonic clock at which running computations must stop; None for no limit.
 _DEADLINE: ContextVar[float | None] = ContextVar("skescore_deadline", default=None)
@@ -68,3 +78,51 @@ def check_deadline() -> None:
             "The extraction reached the time limit and was stopped. Raise the time limit, or allow "
             "fewer rules."
         )
+
+
+class QueryLimitError(RuntimeError):
+    """Error of an extraction that would exceed the :class:`QueryBudget` of its search."""
+
+
+@dataclass
+class QueryBudget:
+    """Number of rows for which a search may still query the black box.
+
+    `is_exceeded` is True once an extraction was stopped because it needed more.
+    """
+
+    n_left: float = math.inf
+    is_exceeded: bool = False
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether no further extraction may start."""
+        return self.is_exceeded or self.n_left <= 0
+
+
+_BUDGET: ContextVar[tuple[QueryBudget, bool] | None] = ContextVar("skescore_budget", default=None)
+
+
+@contextlib.contextmanager
+def query_limit(budget: QueryBudget, *, stops: bool = True) -> Iterator[None]:
+    """Count the queries in the block, and stop extractions that exceed the budget if `stops`."""
+    token = _BUDGET.set((budget, stops))
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
+
+
+def spend_queries(n_rows: int) -> None:
+    """Count rows before they are predicted; raise a QueryLimitError if there are too many."""
+    current = _BUDGET.get()
+    if current is None:
+        return
+    budget, stops = current
+    if stops and n_rows > budget.n_left:
+        budget.is_exceeded = True
+        raise QueryLimitError(
+            f"The candidate needs predictions for {n_rows} more rows, but max_queries leaves only "
+            f"{max(0, int(budget.n_left))}. Raise max_queries."
+        )
+    budget.n_left -= n_rows

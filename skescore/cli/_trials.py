@@ -212,7 +212,7 @@ def kept_trials(
 
 
 #: Settings of a search, in addition to the digest, on which its set of trials depends.
-_BUDGET = ("trials", "timeout", "allocation", *limited_quantities())
+_BUDGET = ("trials", "timeout", "max_queries", "allocation", *limited_quantities())
 
 
 def _finished_path(options: argparse.Namespace, digest: str) -> Path | None:

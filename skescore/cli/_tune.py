@@ -244,6 +244,13 @@ def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
             "start no new candidates after this time and stop running ones; the time starts when "
             "the model is ready; one tree is always evaluated; results then depend on speed",
         ),
+        "--max-queries": (
+            arguments.integer(1),
+            None,
+            "N",
+            "start no new candidates once the search has queried the model for this many rows; one "
+            "tree is always evaluated; extracting the best rules is not counted",
+        ),
         **{
             option_of(quantity.limit.parameter): (
                 arguments.integer(1) if quantity.is_count else arguments.number_above(-math.inf),

@@ -590,6 +590,7 @@ def make_result(
             "class_weight": options.class_weight,
             "seed": options.seed,
             "timeout": options.timeout,
+            "max_queries": options.max_queries,
             "performance": options.performance,
             "measures": list(options.measures),
             "features": options.features,

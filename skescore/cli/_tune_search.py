@@ -409,6 +409,7 @@ def _make_search(
         scoring=arguments.search_scoring_from(options),
         n_trials=options.trials,
         timeout=options.timeout,
+        max_queries=options.max_queries,
         cv=folds,
         measures=options.measures,
         allocation=options.allocation,
@@ -497,7 +498,8 @@ def _note_search(
         )
     started = _count_budgeted(search)
     if started < options.trials and not options.exit_code:
-        notes.add(f"{started} of {options.trials} trials were started within --timeout")
+        budget = "--timeout" if options.max_queries is None else "--max-queries"
+        notes.add(f"{started} of {options.trials} trials were started within {budget}")
 
 
 def _count_budgeted(search: ExtractorSearchCV) -> int:

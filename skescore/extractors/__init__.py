@@ -1,6 +1,6 @@
 """Extractors: scikit-learn estimators that turn a black box into rules."""
 
-from skescore._deadline import ExtractionTimeoutError, time_limit
+from skescore._deadline import ExtractionTimeoutError, QueryLimitError, time_limit
 from skescore._rows import repeated_rows
 from skescore.extractors._base import BaseExtractor
 from skescore.extractors._binned import (
@@ -59,6 +59,7 @@ __all__ = [
     "OptimalListExtractor",
     "OptimalTreeExtractor",
     "Oracle",
+    "QueryLimitError",
     "REALExtractor",
     "ResultCache",
     "RevisedRulesExtractor",

@@ -26,7 +26,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils import get_tags
 
-from skescore._deadline import check_deadline
+from skescore._deadline import check_deadline, spend_queries
 from skescore._validation import one_dimension, own_rows
 from skescore.black_boxes import QueryCost, explained_refusal
 from skescore.rules import convert_rows
@@ -329,6 +329,7 @@ class Oracle:
             else:
                 predictions = inner._query(rows, key_of_all, cache)
         else:
+            spend_queries(len(rows))
             predict = partial(quick_predict, self.estimator)
             with explained_refusal(self.estimator, rows, predict):
                 predictions = predict(rows)

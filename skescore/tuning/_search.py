@@ -163,6 +163,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         :class:`skescore.extractors.ExtractionTimeoutError`. If ``"cart"`` is among the extractors,
         one tree is evaluated even if this takes longer. With a timeout, results depend on the speed
         of the machine.
+    max_queries : int or None, default=None
+        Number of rows for which candidates may query the black box. A candidate that needs more
+        fails with a :class:`skescore.extractors.QueryLimitError`, and no further candidate starts.
+        One tree is always evaluated; for a fitted black box, this needs about 2,000 rows per fold,
+        on which fidelity is measured. Queries for the rules of the winner are not counted. With a
+        limit, `n_jobs` is ignored, because several processes share no predictions.
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn. If :meth:`fit` gets groups, an int stands for folds
         that keep the rows of a group together (``StratifiedGroupKFold``, ``GroupKFold``). For rows
@@ -390,6 +396,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         scoring: Any = "ice",
         n_trials: int | None = 20,
         timeout: float | None = None,
+        max_queries: int | None = None,
         cv: Any = 5,
         spaces: dict[str, Space] | None = None,
         measures: Sequence[Any] = (),
@@ -422,6 +429,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.scoring = scoring
         self.n_trials = n_trials
         self.timeout = timeout
+        self.max_queries = max_queries
         self.cv = cv
         self.spaces = spaces
         self.measures = measures
@@ -776,10 +784,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         start = time.monotonic()
         if self.timeout is not None:
             evaluator.deadline = start + self.timeout
+        if self.max_queries is not None:
+            evaluator.budget.n_left = self.max_queries
         runner = None
         self._trial_rows = evaluator.all_rows
         try:
-            with Workers(evaluator, self.n_jobs) as workers:
+            with Workers(evaluator, self._n_workers) as workers:
                 studies = self._make_studies(data.X, data.target, objective, workers, spaces)
                 runner = self._make_runner(studies, workers, start, callbacks)
                 self._announce("trials", callbacks)
@@ -814,6 +824,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             pruner=self.pruner,
             callbacks=callbacks,
         )
+
+    @property
+    def _n_workers(self) -> int | None:
+        """Number of processes; a single one, which shares all predictions, if queries are few."""
+        return self.n_jobs if self.max_queries is None else 1
 
     def _costly_extractors(self) -> list[str]:
         """Return the built-in extractors of the search that are slow."""
@@ -930,14 +945,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ):
             return
         finalists = find_finalists(candidates, self._winner_key(), objective)
-        if len(finalists) < 2 or not splitters or time.monotonic() >= deadline:
+        if len(finalists) < 2 or not splitters or runner.workers.is_spent:
             return
         self._announce("finalists", callbacks)
         with self._n_jobs_context():
             folds = [fold for splitter in splitters for fold in data.folds(splitter)]
         evaluator = FoldEvaluator(folds, objective.scorer, {})
-        evaluator.deadline = deadline
-        with quiet_optuna(), Workers(evaluator, self.n_jobs) as workers:
+        evaluator.deadline, evaluator.budget = deadline, runner.evaluator.budget
+        with quiet_optuna(), Workers(evaluator, self._n_workers) as workers:
             winner, scores = compare_finalists(
                 finalists,
                 lambda candidates: workers.run(
@@ -1158,6 +1173,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 "n_trials must be an integer of at least one per extractor "
                 f"({len(self.extractors_)}), got {self.n_trials!r}."
             )
+        check_integer("max_queries", self.max_queries, 1, optional=True)
         if self.timeout is None:
             return
         if not _is_number(self.timeout):
@@ -1319,6 +1335,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             max_rules=None if objective.depends_on_size else self.max_rules,
             timeout=None if self.timeout is None else _SHARE_OF_TREE_PATH * self.timeout,
             measure_folds=workers.measure_folds,
+            allows_queries=workers.allows_queries,
         )
         return {"cart": points} | equations if points else equations
 

@@ -43,6 +43,7 @@ def tree_path(
     max_rules: float | None = None,
     timeout: float | None = None,
     measure_folds: Callable[..., list[Any]] | None = None,
+    allows_queries: Callable[[int], bool] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the parameters of the trees with 1 to 32 leaves that no other tree dominates.
 
@@ -64,6 +65,9 @@ def tree_path(
     measure_folds : callable, optional
         Function that calls ``function(extractor, fold)`` for every fold, for example in several
         processes, and returns the results. By default, this process makes all calls.
+    allows_queries : callable, optional
+        Function that returns whether the black box may be queried for a number of rows; generators
+        that would need more are omitted, except for the first.
 
     Returns
     -------
@@ -81,6 +85,9 @@ def tree_path(
         measure_folds = partial(_measure_folds, folds)
     for sampling in samplings:
         end = math.inf if timeout is None or not errors else start + timeout
+        n_queries = len(folds) * prototype.n_queries
+        if errors and allows_queries is not None and not allows_queries(n_queries):
+            continue
         # The black box of each fold replaces the black box of the prototype.
         extractor = clone(prototype).set_params(
             estimator=None,

@@ -136,3 +136,50 @@ def test_removal_of_idle_features_uses_sample_weights() -> None:
     assert search.best_name_ == "trepan"
     expected = search.make_candidate(search.leaderboard_.iloc[0])
     assert search.rules_ == expected.fit(rows, labels, sample_weight=weights).rules_
+
+
+class CountingTree(DecisionTreeClassifier):
+    """Tree that counts the rows that it predicts."""
+
+    n_rows = 0
+
+    def predict(self, X, check_input=True):
+        CountingTree.n_rows += len(X)
+        return super().predict(X, check_input)
+
+
+def test_search_queries_no_more_rows_than_allowed() -> None:
+    results = []
+    for n_jobs in (1, 2):
+        CountingTree.n_rows = 0
+        tree = CountingTree(random_state=0).fit(X, Y)
+        search = ExtractorSearchCV(
+            FrozenEstimator(tree),
+            extractors=("cart", "trepan", "gridex"),
+            max_queries=20_000,
+            cv=3,
+            n_jobs=n_jobs,
+            random_state=0,
+            refit=False,
+        ).fit(X, Y)
+        assert 15_000 < search.query_cost_.n_rows <= 20_000
+        # The quality of the model and the labels of all rows are not part of the candidates.
+        assert CountingTree.n_rows <= search.query_cost_.n_rows + 2 * len(X)
+        results.append(search.leaderboard_)
+    failed = results[0][results[0]["state"] == "fail"]
+    assert failed["error"].str.contains("QueryLimitError: The candidate needs predictions").all()
+    assert len(failed) >= 1
+    for name in ("extractor", "params", "score"):
+        assert results[0][name].astype(str).tolist() == results[1][name].astype(str).tolist()
+
+
+def test_search_within_one_query_has_one_tree() -> None:
+    search = search_of(max_queries=1).fit(X, Y)
+    assert search.leaderboard_["extractor"].tolist() == ["cart"]
+
+
+def test_max_queries_must_be_a_number_of_rows() -> None:
+    with pytest.raises(
+        ValueError, match="max_queries must be an integer of 1 or more or None, got 0"
+    ):
+        search_of(max_queries=0).fit(X, Y)

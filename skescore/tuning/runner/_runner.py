@@ -367,7 +367,7 @@ class Runner:
         unlimited_params = (readable or points or [{}])[-1]
         for name, points in baselines.items():
             for params in points:
-                if params is not unlimited_params and time.monotonic() >= self.evaluator.deadline:
+                if params is not unlimited_params and self.workers.is_spent:
                     continue
                 if name in self._stopped_by_callback:
                     break
@@ -412,7 +412,9 @@ class Runner:
         May be called again after a failure of the storage.
         """
         self._finish_unfinished()
-        batch = self._next_batch(time.monotonic() - self._start, self.workers.n_jobs)
+        batch: list[str] = []
+        if not self.evaluator.budget.is_spent:
+            batch = self._next_batch(time.monotonic() - self._start, self.workers.n_jobs)
         if batch:
             self._waiting_since = None
             if not self._run_batch(batch):
@@ -512,7 +514,7 @@ class Runner:
                 granted = self._start_trials(names, started, heartbeats)
                 started[:] = granted
                 for group in self._group_trials(granted):
-                    if time.monotonic() >= self.evaluator.deadline:
+                    if self.workers.is_spent:
                         self._interrupt(group)
                         n_finished += len(group)
                         continue
@@ -563,7 +565,7 @@ class Runner:
         return [started]
 
     def _interrupt(self, group: list[_RunningTrial]) -> None:
-        """Interrupt trials that cannot be evaluated within the time of the search."""
+        """Interrupt trials that cannot be evaluated within the budget of the search."""
         for running in group:
             self.studies.interrupt(running.name, running.trial, repeat=False)
 

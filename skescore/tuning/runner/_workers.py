@@ -22,7 +22,7 @@ import cloudpickle
 from joblib import cpu_count, effective_n_jobs
 from sklearn.utils.validation import _num_samples
 
-from skescore._deadline import time_limit
+from skescore._deadline import QueryBudget, query_limit, time_limit
 from skescore._processes import SEARCH_MODULES, Helper, borrowed_helpers
 from skescore.black_boxes import QueryCost, black_box_task
 from skescore.tuning._folds import Fold, FoldResult, evaluate_on_fold, knowledge_scorer_like
@@ -262,6 +262,8 @@ class FoldEvaluator:
     ----------
     deadline : float
         End of the search on the monotonic clock; infinite without a limit.
+    budget : QueryBudget
+        Queries that are left, counted in this process; infinite without a limit.
     """
 
     def __init__(
@@ -275,7 +277,8 @@ class FoldEvaluator:
         self.all_rows = all_rows
         self.scorer = scorer
         self.measures = measures
-        self.deadline = math.inf
+        self.deadline, self.budget = math.inf, QueryBudget()
+        self._stops = True  # candidates that exceed the budget
         # Created here, because other processes may not know the scores that the caller registered.
         self.knowledge = knowledge_scorer_like(scorer)
 
@@ -300,18 +303,22 @@ class FoldEvaluator:
     def measure(self, function: Callable[[Fold], Any], fold: int) -> tuple[Any, QueryCost]:
         """Return the result of a function for a fold, and the cost of its queries."""
         rows = self.folds[fold]
-        return _measure_cost(lambda: function(rows), rows)
+        with query_limit(self.budget, stops=False):
+            return _measure_cost(lambda: function(rows), rows)
 
-    def without_limit(self, tasks: Sequence[tuple[Any, int]]) -> list[FoldResult]:
-        """Evaluate pairs of an extractor and the number of a fold without the time limit."""
+    def without_limits(self, tasks: Sequence[tuple[Any, int]]) -> list[FoldResult]:
+        """Evaluate pairs of an extractor and the number of a fold without limits."""
         evaluator = copy(self)
-        evaluator.deadline = math.inf
+        evaluator.deadline, evaluator._stops = math.inf, False
         return [evaluator(extractor, fold) for extractor, fold in tasks]
 
     def _evaluate(self, extractor: Any, rows: Fold) -> FoldResult:
         seconds_left = self.deadline - time.monotonic()
         try:
-            with time_limit(None if math.isinf(seconds_left) else max(seconds_left, 0.0)):
+            with (
+                time_limit(None if math.isinf(seconds_left) else max(seconds_left, 0.0)),
+                query_limit(self.budget, stops=self._stops),
+            ):
                 return evaluate_on_fold(
                     extractor, rows, self.scorer, self.measures, knowledge=self.knowledge
                 )
@@ -357,6 +364,15 @@ class Workers:
         self._last_workers: dict[Hashable, int] = {}
         self.query_cost = QueryCost()
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether the time or the queries of the search are used up."""
+        return time.monotonic() >= self.evaluator.deadline or self.evaluator.budget.is_spent
+
+    def allows_queries(self, n_rows: int) -> bool:
+        """Return whether the black box may be queried for as many further rows."""
+        return n_rows <= self.evaluator.budget.n_left
+
     def __enter__(self) -> Workers:
         if self.n_jobs > 1:
             self._start()
@@ -389,10 +405,11 @@ class Workers:
     def run(self, tasks: Sequence[tuple[Any, int]], *, is_limited: bool = True) -> list[FoldResult]:
         """Evaluate pairs of an extractor and the number of a fold; return results in order.
 
-        Without the time limit, this process makes all evaluations, because the others apply it.
+        Without the limits, this process makes all evaluations, because the others apply them.
         """
-        if not is_limited and math.isfinite(self.evaluator.deadline):
-            results = self.evaluator.without_limit(tasks)
+        evaluator = self.evaluator
+        if not is_limited and math.isfinite(min(evaluator.deadline, evaluator.budget.n_left)):
+            results = evaluator.without_limits(tasks)
             self.query_cost = sum((result.query_cost for result in results), self.query_cost)
             return results
         chains = [self.chain(candidate, [fold]) for candidate, fold in tasks]
