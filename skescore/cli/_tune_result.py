@@ -310,8 +310,8 @@ def _why_first(
         n_finalists = int(has_repeats.sum())
         return (
             f"is the best of {n_finalists} finalists, which are compared on the folds, on repeated "
-            "folds and, with less weight, on all rows, or has the fewest rules among those that are "
-            "not clearly worse"
+            "folds and, with less weight, on all rows, or has the fewest rules among those that "
+            "are not clearly worse"
         )
     best = "is the best"
     if "within_limits" in board and board["within_limits"].iloc[0]:
