@@ -19,7 +19,7 @@ from skescore.constraints._parts import split
 from skescore.constraints._repair import repair
 from skescore.constraints._violations import Violation, violated_labels, violations
 from skescore.metrics import labels_of_rules
-from skescore.rules import RuleSet, as_ruleset, convert_rows
+from skescore.rules import RuleSet, as_ruleset, convert_rows, with_statistics
 
 #: Maximum number of minimal lists that are examined before rules are rejected.
 _MAX_MINIMAL_LISTS = 150
@@ -278,7 +278,8 @@ def enforce_on_tree(
         return ConstrainedRules(None, {})
     limits = [limit for limit in (max_rules, constraints.max_rules) if limit is not None]
     limited = constraints.replace(max_rules=min(limits) if limits else None)
-    result = enforce(directed.simplify(), limited, X, labels, native)
+    fewer = with_statistics(directed.simplify(), X, labels)
+    result = enforce(fewer, limited, X, labels, native)
     outcomes = {label: result.outcomes.get(label, "satisfied") for label in split(constraints)}
     # The outputs were changed above.
     outcomes |= dict.fromkeys(split(monotone), "repaired")

@@ -11,10 +11,9 @@ import numpy as np
 
 from skescore.constraints._constraints import Constraints
 from skescore.constraints._parts import split
-from skescore.constraints._rewriting import move_bounds, rewrite
+from skescore.constraints._rewriting import rewrite
 from skescore.constraints._thresholds import AllowedThresholds, Rounding
-from skescore.constraints._violations import bounds_on
-from skescore.rules import Rule, RuleSet
+from skescore.rules import Condition, Interval, Missing, Rule, RuleSet
 
 
 def usable_features(
@@ -97,7 +96,7 @@ def _step(value: float, allowed: AllowedThresholds) -> float:
     return next((t for t in allowed.values if value <= t), math.inf)
 
 
-def bounds_on_steps(ruleset: RuleSet, constraints: Constraints) -> RuleSet:
+def bounds_on_steps(ruleset: RuleSet, constraints: Constraints, X: np.ndarray) -> RuleSet:
     """Move bounds between steps to allowed thresholds, without effect on the rows.
 
     Parameters
@@ -106,28 +105,77 @@ def bounds_on_steps(ruleset: RuleSet, constraints: Constraints) -> RuleSet:
         Rules that were learned from :func:`step_columns`.
     constraints : Constraints
         Its `thresholds` are used.
+    X : ndarray of shape (n_rows, n_features)
+        The rows before :func:`step_columns`.
 
     Returns
     -------
     RuleSet
-        Rules; bounds below the smallest listed threshold are left to the repair.
+        Rules without those that hold for no step. They are the same rules if none would remain.
+
+    Notes
+    -----
+    For the largest threshold t below a bound, a step is below the bound if and only if v ≤ t. Hence
+    lower bounds at thresholds become exclusive, and upper bounds inclusive.
     """
-    new_bounds: dict[tuple[int, float], float] = {}
-    for j, name in enumerate(ruleset.feature_names):
-        allowed = constraints.allowed_thresholds(name)
+    names, domain = ruleset.feature_names, ruleset.domain
+    has_missing = np.zeros(len(names)) if domain is None else np.asarray(domain.missing) > 0
+
+    def change(condition: Any) -> list[Condition] | None:
+        if not isinstance(condition, Interval):
+            return [condition]
+        feature = condition.feature
+        allowed = constraints.allowed_thresholds(names[feature])
         if allowed is None:
-            continue
-        for bound in {b for rule in ruleset.rules for b in bounds_on(rule, j)}:
-            lower = allowed.near(bound)[0]
-            if lower <= bound:
-                new_bounds[j, bound] = lower
+            return [condition]
+        moved = _interval_on_steps(condition, allowed, float(np.nanmax(X[:, feature])))
+        if moved is None:
+            return [Missing(feature)] if condition.missing else None
+        if moved.is_trivial and has_missing[feature]:
+            return [] if condition.missing else [Missing(feature, negated=True)]
+        return [moved]
+
     rules: list[Rule] = []
     for rule in ruleset.rules:
-        conditions = rewrite(rule.conditions, move_bounds(new_bounds))
-        if conditions is None:
-            return ruleset
-        rules.append(replace(rule, conditions=tuple(conditions)))
-    return ruleset.replace(rules=rules)
+        conditions = rewrite(rule.conditions, change)
+        if conditions is not None:
+            rules.append(replace(rule, conditions=tuple(conditions)))
+    return ruleset.replace(rules=rules) if rules else ruleset
+
+
+def _interval_on_steps(
+    condition: Interval, allowed: AllowedThresholds, largest: float
+) -> Interval | None:
+    """Return the interval of the values whose steps an interval accepts; None for no value.
+
+    Steps are at most `largest`.
+    """
+    lower, upper = condition.lower, condition.upper
+    lower_closed, upper_closed = condition.lower_closed, condition.upper_closed
+    if lower > largest or (lower == largest and not lower_closed):
+        return None
+    if math.isfinite(lower) and not _is_exact(lower, allowed):
+        lower, lower_closed = _threshold_below(lower, allowed, inclusive=not lower_closed), False
+    if upper > largest or (upper == largest and upper_closed):
+        upper = min((t for t in allowed.near(upper) if t >= upper), default=math.inf)
+    elif not _is_exact(upper, allowed):
+        upper, upper_closed = _threshold_below(upper, allowed, inclusive=upper_closed), True
+    if lower > upper or (lower == upper and not (lower_closed and upper_closed)):
+        return None
+    return replace(
+        condition, lower=lower, upper=upper, lower_closed=lower_closed, upper_closed=upper_closed
+    )
+
+
+def _threshold_below(bound: float, allowed: AllowedThresholds, *, inclusive: bool) -> float:
+    """Return the largest threshold below a bound, or up to the bound; -inf if there is none."""
+    end = bound if inclusive else math.nextafter(bound, -math.inf)
+    return max((t for t in allowed.near(end) if t <= end), default=-math.inf)
+
+
+def _is_exact(bound: float, allowed: AllowedThresholds) -> bool:
+    """Return whether steps are on the same side of a bound as their values: 0 if digits are few."""
+    return bound == 0 and isinstance(allowed, Rounding) and allowed.kind == "digits"
 
 
 def remaining_rows(X: Any, constraints: Constraints, names: Sequence[str]) -> np.ndarray:

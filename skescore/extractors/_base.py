@@ -769,8 +769,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if not usable or open_rows.sum() < 2:
             # The algorithm learns one rule without conditions from constant features.
             X, usable, open_rows = np.repeat(X[:1], len(X), axis=0), usable or [0], open_rows | True
-        X = step_columns(X, constraints, names, extraction.categories)
-        stepped = extraction.with_rows(X[open_rows], open_rows)
+        steps = step_columns(X, constraints, names, extraction.categories)
+        stepped = extraction.with_rows(steps[open_rows], open_rows)
         is_narrow = len(usable) < len(names)
         features = np.array(usable, dtype=np.intp) if is_narrow else None
         parameters = self.get_params(deep=False)
@@ -780,7 +780,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             rules = self._learn_on_features(stepped, features)
         finally:
             self.set_params(**{name: parameters[name] for name in limits})
-        return bounds_on_steps(rules, constraints) if constraints.thresholds else rules
+        return bounds_on_steps(rules, constraints, X) if constraints.thresholds else rules
 
     def _store_features(self, columns: Mapping[str, Sequence[Any] | None]) -> None:
         """Store the names of the features, and the values of categorical features."""

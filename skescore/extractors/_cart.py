@@ -32,7 +32,7 @@ from skescore.extractors._missing import known_value
 from skescore.extractors._sampling import N_QUERIES
 from skescore.extractors._sharing import Sharing, once
 from skescore.extractors._subtrees import first_leaves, without_equal_siblings
-from skescore.rules import Domain, Rule, RuleSet
+from skescore.rules import Domain, Rule, RuleSet, with_statistics
 from skescore.rules.importers import tree_to_ruleset
 
 _CRITERIA = {
@@ -309,6 +309,10 @@ class CARTExtractor(BaseExtractor):
             is_split = tree.tree_.feature >= 0
             power = exponents[tree.tree_.feature[is_split]]
             tree.tree_.threshold[is_split] = np.ldexp(tree.tree_.threshold[is_split], -power)
+        if tree.monotonic_cst is not None:  # the values of its leaves do not describe the rows
+            labels, classes = extraction.predictions, extraction.classes
+            labels = labels if classes is None else classes[labels]
+            rules = with_statistics(rules, extraction.X, labels)
         return rules
 
     def _other_constrained_rules(

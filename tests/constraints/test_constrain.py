@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,20 +15,31 @@ from constraint_oracle import broken
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.constraints import (
     Constraints,
     PinnedRule,
     RejectedRulesError,
+    bounds_on_steps,
     constrain,
     find_conflict,
+    step_columns,
     violations,
 )
 from skescore.editing import RuleEditor
 from skescore.extractors import CARTExtractor, CREAMExtractor
 from skescore.registry import make_extractor
-from skescore.rules import AtLeast, Domain, Fallback, Interval, OneOf, Rule, RuleSet
+from skescore.rules import (
+    AtLeast,
+    Domain,
+    Fallback,
+    Interval,
+    OneOf,
+    Rule,
+    RuleSet,
+    with_statistics,
+)
 
 RANDOM = np.random.default_rng(0)
 X = pd.DataFrame(RANDOM.uniform(0, 100, (240, 4)), columns=["age", "income", "debt", "size"])
@@ -352,3 +366,75 @@ def test_labels_must_be_complete_and_of_the_type_of_the_classes(labels, message)
         RuleEditor(rules, rows, labels)
     with pytest.raises(ValueError, match="black_box must hold labels"):
         RuleEditor(rules, rows, black_box=lambda X: np.zeros(len(X), dtype=int))
+
+
+@pytest.mark.parametrize("name", ["cream", "exact", "gridex", "iter", "real"])
+def test_allowed_thresholds_do_not_change_counted_rows(name: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.integers(0, 8, 150), "b": rng.normal(0, 5, 150)})
+    y = np.where((rows["a"] > 3) ^ (rows["b"] > 1), "yes", "no")
+    allowed = {"a": {"decimals": 0}, "b": [-5.0, 0.0, 2.5, 30.0]}
+    rules = (
+        make_extractor(name, DecisionTreeClassifier(random_state=0), **EXTRACTORS[name])
+        .set_constraints(Constraints(thresholds=allowed))
+        .fit(rows, y)
+        .rules_
+    )
+    positions = rules.assign(rows)
+    matches = rules.match(rows)
+    for i, rule in enumerate(rules):
+        is_counted = positions == i if rules.ordered or rules.disjoint else matches[:, i]
+        assert rule.statistics is not None
+        assert rule.statistics.n_rows == is_counted.sum()
+        assert rule.statistics.target_counts == tuple(
+            np.count_nonzero(y[is_counted] == label) for label in ("no", "yes")
+        )
+
+
+@pytest.mark.parametrize("allowed", [{"decimals": 0}, {"digits": 1}, [-3.0, 0.0, 2.5, 4.0, 9.0]])
+def test_bounds_on_steps_accept_the_same_rows(allowed: Any) -> None:
+    rng = np.random.default_rng(0)
+    constraints = Constraints(thresholds={"a": allowed})
+    domain = Domain((-6.0,), (6.0,), missing=(0.1,))
+    bounds = [-math.inf, -7.0, -3.0, -0.5, 0.0, 0.3, 2.5, 3.0, 5.7, 6.0, 8.0, math.inf]
+    for values in (rng.normal(0, 2, 200), rng.integers(-4, 6, 50).astype(float)):
+        column = np.append(values, [np.nan, 5.7])[:, None]
+        steps = step_columns(column, constraints, ["a"], {})
+        for low, high in itertools.combinations_with_replacement(bounds, 2):
+            for *closed, missing in itertools.product([False, True], repeat=3):
+                try:
+                    interval = Interval(0, low, high, *closed, missing)
+                except ValueError:  # no number is in the interval
+                    continue
+                rules = [Rule([interval], 1.0), Rule([], 0.0)]
+                options = {"task": "regression", "domain": domain, "ordered": True}
+                learned = RuleSet(rules, ["a"], **options)
+                moved = bounds_on_steps(learned, constraints, column)
+                np.testing.assert_array_equal(moved.predict(column), learned.predict(steps))
+                used = {b for rule in moved for c in rule.conditions for b in finite_bounds(c)}
+                assert all(map(constraints.thresholds["a"].allows, used))
+
+
+def finite_bounds(condition: Any) -> list[float]:
+    bounds = (getattr(condition, "lower", math.inf), getattr(condition, "upper", math.inf))
+    return [bound for bound in bounds if math.isfinite(bound)]
+
+
+@pytest.mark.parametrize("is_regression", [False, True])
+def test_monotone_trees_count_labels_of_rows(is_regression: bool) -> None:
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        rows = pd.DataFrame(rng.integers(0, 6, (100, 3)), columns=["a", "b", "c"]).astype(float)
+        score = rows["a"] - 0.5 * rows["b"] + rng.normal(0, 2, 100)
+        y = score.to_numpy() if is_regression else np.where(score > 1, "yes", "no")
+        tree = (DecisionTreeRegressor if is_regression else DecisionTreeClassifier)(random_state=0)
+        extractor = CARTExtractor(tree, max_leaf_nodes=8, random_state=0)
+        extractor.set_constraints(Constraints(monotone={"a": "+", "b": "+"})).fit(rows, y)
+        labels = extractor.estimator_.predict(rows)
+        for rule, expected in zip(
+            extractor.rules_, with_statistics(extractor.rules_, rows, labels), strict=True
+        ):
+            assert rule.statistics is not None
+            assert expected.statistics is not None
+            assert rule.statistics.class_counts == expected.statistics.class_counts
+            assert rule.statistics.mean == pytest.approx(expected.statistics.mean)
