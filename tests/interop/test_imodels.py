@@ -679,6 +679,13 @@ def test_shrunken_regressors_predict_alike(inner: Any) -> None:
     assert_answers_alike(model, read_imodels(model), "", X)
 
 
+@pytest.mark.parametrize("name", ["HSTreeClassifier", "HSTreeClassifierCV", "GreedyTreeClassifier"])
+def test_shares_of_shrunken_leaves_are_not_called_right(name: str) -> None:
+    X = rows("")
+    rules = as_ruleset(fitted(make(name), X, target(X, 2)))
+    assert ("right (data)" in str(rules)) == (name == "GreedyTreeClassifier")
+
+
 def test_shrunken_reader_rejects_other_models() -> None:
     X = rows("")
     inner = BaggingClassifier(DecisionTreeClassifier(max_depth=2), 3, random_state=0)

@@ -126,7 +126,6 @@ def tree_to_ruleset(
     domain: Domain | None = None,
     simplify: bool = False,
     missing: bool | None = None,
-    votes: bool = False,
     **settings: Any,
 ) -> RuleSet:
     """Convert a fitted scikit-learn tree to rules, one per leaf.
@@ -150,10 +149,6 @@ def tree_to_ruleset(
         missing``. By default, True for the features with missing values in the domain. If the
         domain has none, True for all features if the tree must have been fitted on missing values,
         or if ``simplify=True`` and there is no domain; see Notes.
-    votes : bool, default=False
-        Whether class counts are the votes of the leaves in a forest. They differ from the training
-        rows if the tree has monotonicity constraints, which bound the values of its leaves. False:
-        rules of such a tree have no class counts and no mean.
     **settings
         Other parameters of :class:`RuleSet`.
 
@@ -179,6 +174,10 @@ def tree_to_ruleset(
     unknown whether values were missing, independent rules are created as with ``False``, so
     :meth:`RuleSet.predict` raises a ValueError for such rows. The last rule of a list would predict
     them anyway, so a list (``simplify=True``) is created as with ``True``.
+
+    Monotonicity constraints bound the class probabilities and means of leaves. The class counts of
+    such a tree give its probabilities instead of the shares of the training rows, so `reference` is
+    None by default, and the statistics have no mean.
 
     Examples
     --------
@@ -218,6 +217,8 @@ def tree_to_ruleset(
     if missing is None:
         handles_missing = _features_with_missing(model, domain, simplify)
     splits = _read_splits(tree, handles_missing)
+    # Monotonicity constraints bound the values of leaves, which then do not describe the rows.
+    is_bounded = model.monotonic_cst is not None
     rules = []
     for leaf, path in paths.items():
         conditions = _conditions(path, splits)
@@ -228,8 +229,8 @@ def tree_to_ruleset(
             output, statistics = _class_leaf(tree, leaf, classes, class_indices)
         else:
             output, statistics = _number_leaf(tree, leaf, model.criterion)
-        if not votes and model.monotonic_cst is not None:
-            statistics = replace(statistics, class_counts=None, mean=None)
+        if is_bounded:
+            statistics = replace(statistics, mean=None)
         rules.append(Rule(conditions, output, statistics))
     return RuleSet(
         rules,
@@ -239,7 +240,7 @@ def tree_to_ruleset(
         domain=domain,
         ordered=simplify,
         disjoint=not simplify,
-        **({"reference": "data"} | settings),
+        **({"reference": None if is_bounded else "data"} | settings),
     )
 
 
@@ -339,7 +340,7 @@ def trees_of_forest(model: Any, **options: Any) -> tuple[RuleSet, ...]:
         raise ValueError(
             f"The forest has {model.n_outputs_} outputs; rules have one. Fit one forest per output."
         )
-    options = {"feature_names": getattr(model, "feature_names_in_", None), "votes": True} | options
+    options = {"feature_names": getattr(model, "feature_names_in_", None)} | options
     if options.get("missing") is None:  # all trees are fitted on the same rows
         options["missing"] = any(map(learned_from_missing, model.estimators_))
     if hasattr(model, "classes_"):  # the trees store only class indices

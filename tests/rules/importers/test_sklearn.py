@@ -34,7 +34,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore import as_ruleset, as_rulesets, make_ice_scorer
 from skescore.extractors import GridRExExtractor
 from skescore.metrics import volume_completeness
-from skescore.rules import Domain, OneOf, Rule, RuleSet, with_statistics
+from skescore.rules import Domain, OneOf, Rule, RuleSet
 from skescore.rules.importers import affine_map, in_user_units, options_from_rows
 from skescore.scorers import evaluate_rules
 
@@ -394,19 +394,18 @@ def test_boosting_rules_predict_like_model_at_zero_log_odds(labels) -> None:
     np.testing.assert_allclose(rules.predict_proba(X), model.predict_proba(X))
 
 
-@pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
-def test_monotone_tree_rules_have_no_shares_of_bounded_leaves(kind: Any) -> None:
+def test_monotone_tree_rules_state_no_shares_of_rows() -> None:
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 6, (100, 3)).astype(float)
     y = (rng.random(100) < 0.2 + 0.1 * rows[:, 0] - 0.08 * rows[:, 1]).astype(int)
-    tree = kind(max_leaf_nodes=8, random_state=0, monotonic_cst=[1, 1, 0]).fit(rows, y)
+    options = {"max_leaf_nodes": 8, "random_state": 0, "monotonic_cst": [1, 1, 0]}
+    tree = DecisionTreeClassifier(**options).fit(rows, y)
     rules = as_ruleset(tree)
-    for rule, counted in zip(rules, with_statistics(rules, rows, y), strict=True):
-        assert rule.statistics is not None
-        assert counted.statistics is not None
-        assert rule.statistics.n_rows == counted.statistics.n_rows
-        assert rule.statistics.class_counts is rule.statistics.mean is None
-    np.testing.assert_array_equal(rules.predict(rows), tree.predict(rows))
+    assert rules.reference is None
+    assert "right (data)" not in str(rules)
+    np.testing.assert_allclose(rules.predict_proba(rows), tree.predict_proba(rows))
+    numbers = as_ruleset(DecisionTreeRegressor(**options).fit(rows, y))
+    assert {rule.statistics.mean for rule in numbers if rule.statistics} == {None}
 
 
 def test_monotone_forest_rules_vote_like_forest() -> None:
