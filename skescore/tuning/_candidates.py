@@ -114,10 +114,10 @@ class SearchLimits:
         quantities, distances = limited_quantities(), []
         for parameter, value in self.values.items():
             quantity = quantities[parameter]
-            measured = mean_of(folds, quantity.name)
+            mean = mean_of(folds, quantity.name)
             if all_rows is not None and quantity.limit and quantity.limit.of_final_rules:
-                measured = float(all_rows.get(quantity.name, measured))
-            distance = quantity.sign * (value - measured)
+                mean = float(all_rows.get(quantity.name, mean))
+            distance = quantity.sign * (value - mean)
             distances.append(math.inf if math.isnan(distance) else distance)
         return tuple(distances)
 
@@ -247,11 +247,11 @@ class Candidates(Sequence[Candidate]):
 
     def __init__(self, candidates: Iterable[Candidate]) -> None:
         self._candidates = tuple(candidates)
-        numbers = {len(candidate.folds) for candidate in self._candidates}
-        if len(numbers) > 1:
+        fold_counts = {len(candidate.folds) for candidate in self._candidates}
+        if len(fold_counts) > 1:
             raise ValueError(
                 "candidates must be measured on the same folds, but their numbers of folds are "
-                f"{sorted(numbers)}. Compare candidates of one search."
+                f"{sorted(fold_counts)}. Compare candidates of one search."
             )
 
     @classmethod
@@ -356,13 +356,13 @@ class Candidates(Sequence[Candidate]):
         }
         performance = columns.get("performance", 1.0 - columns.get("loss", np.zeros(1)))
         loss = columns.get("loss", 1.0 - performance)
-        share = columns.get("completeness", np.ones(len(table)))
+        completeness = columns.get("completeness", np.ones(len(table)))
         candidates = []
         for row, name in enumerate(table.index):
             size = float(columns["n_rules"][row])
             fold = {"performance": float(performance[row]), "n_rules": size, "size": size}
             fold |= dict.fromkeys(("loss", "loss_q"), float(loss[row]))
-            fold |= {f"completeness_{kind}": float(share[row]) for kind in COMPLETENESSES}
+            fold |= {f"completeness_{kind}": float(completeness[row]) for kind in COMPLETENESSES}
             candidates.append(Candidate.from_measures(str(name), {}, row, [fold]))
         return cls(candidates)
 
@@ -502,17 +502,15 @@ class Candidates(Sequence[Candidate]):
         names = spec.parts(completeness)
         scores = np.full((len(self), len(self[0].folds)), spec.signed(-np.inf))
         scores[[c.all_rows is None for c in self]] = np.nan
-        measured_indices = [
-            n for n, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows, names)
-        ]
-        if measured_indices:
+        indices = [n for n, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows, names)]
+        if indices:
             full_weights = all_weights(weights)
-            scores[measured_indices] = spec.signed(
+            scores[indices] = spec.signed(
                 score_632(
-                    {name: self.measure(name)[measured_indices] for name in names},
+                    {name: self.measure(name)[indices] for name in names},
                     {
                         name: np.array(
-                            [[cast(FoldResult, self[n].all_rows)[name]] for n in measured_indices],
+                            [[cast(FoldResult, self[n].all_rows)[name]] for n in indices],
                             dtype=float,
                         )
                         for name in names
@@ -613,18 +611,18 @@ def pareto_mask(losses: Any) -> np.ndarray:
     """
     values = _check_losses(losses)
     mask = np.zeros(len(values), dtype=bool)
-    points, first = np.unique(values, axis=0, return_index=True)
+    points, first_rows = np.unique(values, axis=0, return_index=True)
     if values.shape[1] == 1:
-        mask[first[:1]] = True
+        mask[first_rows[:1]] = True
     elif values.shape[1] == 2:
         running_minimum = np.minimum.accumulate(points[:, 1])
-        mask[first[:1]] = True
-        mask[first[1:][points[1:, 1] < running_minimum[:-1]]] = True
+        mask[first_rows[:1]] = True
+        mask[first_rows[1:][points[1:, 1] < running_minimum[:-1]]] = True
     else:
         while len(points):
-            mask[first[0]] = True
+            mask[first_rows[0]] = True
             is_undominated = (points < points[0]).any(axis=1)
-            points, first = points[is_undominated], first[is_undominated]
+            points, first_rows = points[is_undominated], first_rows[is_undominated]
     return mask
 
 
@@ -810,17 +808,17 @@ def pareto_front(
         candidates = as_candidates(candidates)
     if not len(candidates):
         return pd.DataFrame(columns=columns).astype({"knee": bool})
-    measured = {name: _mean_losses(candidates, name, completeness) for name in measure_columns}
-    unknown = [name for name in names if not np.isfinite(measured[name]).all()]
+    means = {name: _mean_losses(candidates, name, completeness) for name in measure_columns}
+    unknown = [name for name in names if not np.isfinite(means[name]).all()]
     if unknown:
         raise ValueError(
             f"objectives {unknown!r} were not measured for every candidate, so they cannot "
             "be compared. Leave them out."
         )
-    losses = _without_noise(np.column_stack([measured[name] for name in names]))
+    losses = _round_losses(np.column_stack([means[name] for name in names]))
     rows = np.flatnonzero(pareto_mask(losses))
     front = [candidates[int(row)] for row in rows]
-    front_columns: dict[str, Any] = {name: measured[name][rows] for name in measure_columns}
+    front_columns: dict[str, Any] = {name: means[name][rows] for name in measure_columns}
     front_columns |= {
         "extractor": [candidate.extractor for candidate in front],
         "params": [dict(candidate.params) for candidate in front],
@@ -856,7 +854,7 @@ def _mean_losses(candidates: Candidates, name: str, completeness: str) -> np.nda
     return np.asarray(loss.loss_of(candidates.means(measure)))
 
 
-def _without_noise(losses: np.ndarray) -> np.ndarray:
+def _round_losses(losses: np.ndarray) -> np.ndarray:
     """Round each column to multiples of a tiny share of its largest value."""
     largest = np.abs(losses).max(axis=0)
     unit = np.where(largest > 0, largest, 1.0) * _NOISE

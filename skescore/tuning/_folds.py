@@ -96,11 +96,11 @@ class FoldResult:
         FoldResult
             The result.
         """
-        declared = {"score", *measured_quantities()}
+        quantity_names = {"score", *measured_quantities()}
         values = {k: v for k, v in record.items() if k not in (WARNINGS, FAILURE)}
         return cls(
-            {name: value for name, value in values.items() if name in declared},
-            {name: value for name, value in values.items() if name not in declared},
+            {name: value for name, value in values.items() if name in quantity_names},
+            {name: value for name, value in values.items() if name not in quantity_names},
             tuple(record.get(WARNINGS, ())),
             record.get(FAILURE, ""),
         )
@@ -246,7 +246,7 @@ def several_scores_error(scorer: Any) -> TypeError:
 
 
 #: Number of generated rows per fold on which the fidelity to a fitted model is measured.
-_N_UNSEEN = 2000
+_N_UNSEEN_ROWS = 2000
 #: Seed of rows that are generated from all rows; the seeds of folds are their indices.
 _SEED_OF_ALL_ROWS = 1_000_003
 #: Column with the mean number of constraints that needed a repair.
@@ -315,7 +315,7 @@ def generate_unseen_rows(X: Any, sample_weight: np.ndarray | None, seed: int) ->
             return None
         X = take_rows(X, repeated_rows(sample_weight, len(sample_weight)))
     try:
-        return generate_rows(X, _N_UNSEEN, "permute-mixed", random_state=seed)
+        return generate_rows(X, _N_UNSEEN_ROWS, "permute-mixed", random_state=seed)
     except (TypeError, ValueError):  # values that are neither numbers nor categories
         return None
 
@@ -339,9 +339,8 @@ def make_folds(
 ) -> list[Fold]:
     """Split the data and, unless `fitted` is true, fit a black box on each training part.
 
-    `cv` is as in
-    scikit-learn: an int stratifies in classification. With `groups`, an int keeps the rows of a
-    group together, and a black box that accepts groups gets the groups of its training rows.
+    `cv` is as in scikit-learn: an int stratifies in classification. With `groups`, an int keeps the
+    rows of a group together, and a black box that accepts groups gets those of its training rows.
     """
     has_unseen = fitted and not is_unsupervised(black_box)
     folds: list[Fold] = []
@@ -356,9 +355,9 @@ def make_folds(
             y_train = _safe_indexing(y, train)
             model = fit_weighted(black_box, X_train, y_train, weights[0], **options)
         X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
-        unseen = generate_unseen_rows(X_test, weights[1], len(folds)) if has_unseen else None
+        X_unseen = generate_unseen_rows(X_test, weights[1], len(folds)) if has_unseen else None
         fold = Fold(CachedBlackBox(model), X_train, X_test, y_test, np.asarray(test), *weights)
-        folds.append(replace(fold, X_unseen=unseen, has_target=has_target))
+        folds.append(replace(fold, X_unseen=X_unseen, has_target=has_target))
     return folds
 
 
@@ -396,7 +395,7 @@ def fold_of_all_rows(
     row_indices = np.arange(len(y))
     X, y = _safe_indexing(X, row_indices), _safe_indexing(y, row_indices)
     has_unseen = fitted and not is_unsupervised(black_box)
-    unseen = generate_unseen_rows(X, sample_weight, _SEED_OF_ALL_ROWS) if has_unseen else None
+    X_unseen = generate_unseen_rows(X, sample_weight, _SEED_OF_ALL_ROWS) if has_unseen else None
     return Fold(
         CachedBlackBox(model),
         X,
@@ -405,27 +404,27 @@ def fold_of_all_rows(
         row_indices,
         sample_weight,
         sample_weight,
-        X_unseen=unseen,
+        X_unseen=X_unseen,
         has_target=has_target,
     )
 
 
 def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:
     """Return the mean held-out performance of the black box over the folds."""
-    classification = ("accuracy", "f1_weighted", "balanced_accuracy")
-    names = classification if task == "classification" else ("r2",)
+    classification_metrics = ("accuracy", "f1_weighted", "balanced_accuracy")
+    names = classification_metrics if task == "classification" else ("r2",)
     predictions = [fold.black_box.predict(fold.X_test) for fold in folds]
     result = {}
     for name in names:
         values = [
             prediction_performance(
                 fold.y_test,
-                predicted,
+                y_pred,
                 metric=name,
                 task=task,
                 sample_weight=fold.test_weight,
             )
-            for fold, predicted in zip(folds, predictions, strict=True)
+            for fold, y_pred in zip(folds, predictions, strict=True)
         ]
         result[name] = float(np.mean(values))
     return result
@@ -493,11 +492,11 @@ def evaluate_on_fold(
         if (result := getattr(candidate, "constrained_rules_", None)) is not None:
             scores[REPAIRED] = float(result.n_repaired)
         size = evaluation.size(getattr(scorer, "settings", {}).get("size", "rules"))
-    measured = {name: value for name, value in parts.items() if name not in score_names}
-    measured |= agreement
+    quantities = {name: value for name, value in parts.items() if name not in score_names}
+    quantities |= agreement
     costs = {"seconds": seconds, "black_box_calls": calls, "black_box_rows": rows}
     return FoldResult(
-        {"score": scores.pop("score"), **measured, "size": size, **costs},
+        {"score": scores.pop("score"), **quantities, "size": size, **costs},
         scores,
         tuple(sorted({str(warning.message) for warning in caught})),
     )
@@ -618,8 +617,8 @@ class SearchData:
                     f"class_weight={class_weight!r} is for classes, but the black box does "
                     "regression. Pass sample_weight to fit."
                 )
-            by_class = compute_sample_weight(class_weight, target)
-            weights = by_class if weights is None else by_class * weights
+            class_weights = compute_sample_weight(class_weight, target)
+            weights = class_weights if weights is None else class_weights * weights
         return cls(X, y, target, estimator, groups, weights, sample_weight is not None)
 
     def __len__(self) -> int:

@@ -147,8 +147,8 @@ class SearchObjective:
             return None
         settings = self.scorer.settings
         # A size that the user defines may be below one.
-        best = float(spec.signed(spec.best(settings, any_size=settings["size"] not in SIZES)))
-        return float(settings["undefined"]) if settings["undefined"] > best else best
+        best_score = float(spec.signed(spec.best(settings, any_size=settings["size"] not in SIZES)))
+        return float(settings["undefined"]) if settings["undefined"] > best_score else best_score
 
     def with_all_rows(self, folds: Sequence[FoldResult], all_rows: FoldResult | None) -> np.ndarray:
         """Return the .632 score of a candidate for each fold.
@@ -178,12 +178,12 @@ class SearchObjective:
         with np.errstate(invalid="ignore"):  # the user's scores may be infinite
             combined_scores = estimate_632(scores, np.array(on_all_rows))
         combined_scores[np.isnan(combined_scores)] = -np.inf
-        of_parts = score_of_parts(self.scorer)
-        if of_parts is None:
+        parts_and_formula = score_of_parts(self.scorer)
+        if parts_and_formula is None:
             return combined_scores
-        names, score = of_parts
+        names, score = parts_and_formula
         held_out, final_parts = (
-            {n: np.array([one.get(n) for one in results], float) for n in names}
+            {n: np.array([result.get(n) for result in results], float) for n in names}
             for results in (folds, [all_rows])
         )
         # Parts do not reproduce a score that the setting `undefined` replaces.
@@ -364,18 +364,16 @@ class ExtractorObjective:
         if "random_state" in prototype.get_params(deep=False) and random_state is not None:
             prototype.set_params(random_state=random_state)
         has_target = y is not None
-        fitted = not has_target or is_prefit(estimator)
+        is_fitted = not has_target or is_prefit(estimator)
         y = target_or_predictions(estimator, X, y)
         if space is None:
             space = search_space(extractor, X, y, task=task)
         check_space(space, prototype)
-        reference = "black_box" if fitted else None
+        reference = "black_box" if is_fitted else None
         objective = SearchObjective.of(scoring, reference=reference)
-        measured = further_scorers(objective, measures)
-        folds = make_folds(estimator, X, y, cv, task, fitted=fitted, has_target=has_target)
-        self._set_attributes(
-            folds, prototype, space, objective, measured, extractor_name(extractor)
-        )
+        scorers = further_scorers(objective, measures)
+        folds = make_folds(estimator, X, y, cv, task, fitted=is_fitted, has_target=has_target)
+        self._set_attributes(folds, prototype, space, objective, scorers, extractor_name(extractor))
 
     @classmethod
     def on_folds(
@@ -411,8 +409,8 @@ class ExtractorObjective:
             The objective.
         """
         new_objective = cls.__new__(cls)
-        measured = further_scorers(objective, measures)
-        new_objective._set_attributes(folds, prototype, space, objective, measured, name)
+        scorers = further_scorers(objective, measures)
+        new_objective._set_attributes(folds, prototype, space, objective, scorers, name)
         return new_objective
 
     def _set_attributes(
@@ -544,9 +542,9 @@ class ExtractorObjective:
         values = self.objective.values(results)
         if any(map(math.isnan, values)):
             names = ["score"] if not self.objective.minimized else list(self.objective.minimized)
-            undefined = {name for name, v in zip(names, values, strict=True) if math.isnan(v)}
-            failures = [result for result in results if not _is_defined(result, undefined)]
-            reasons = sorted({text for result in failures for text in result.warnings})
+            nan_names = {name for name, v in zip(names, values, strict=True) if math.isnan(v)}
+            nan_results = [result for result in results if not _is_defined(result, nan_names)]
+            reasons = sorted({text for result in nan_results for text in result.warnings})
             text = f"The score is undefined on some fold: {' '.join(reasons)}"
             trial.set_user_attr("error", text)
             raise optuna.TrialPruned(text)
@@ -577,8 +575,8 @@ class ExtractorObjective:
 
     def _store(self, trial: Any, results: list[FoldResult]) -> None:
         trial.set_user_attr("extractor", self.name)
-        repaired = [REPAIRED] if results and REPAIRED in results[0] else []
-        for name in (*measured_quantities(), *self.measures, *repaired):
+        repair_names = [REPAIRED] if results and REPAIRED in results[0] else []
+        for name in (*measured_quantities(), *self.measures, *repair_names):
             trial.set_user_attr(name, mean_of(results, name))
         trial.set_user_attr("score", mean_of(results, "score"))
         trial.set_user_attr("score_std", float(np.std([r["score"] for r in results])))

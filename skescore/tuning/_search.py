@@ -641,7 +641,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return
         if len(self.data_) and len(pd.unique(np.ravel(self.oracle_.query(self.data_.X)))) < 2:
             return  # the black box is a constant itself, which is reported elsewhere
-        alternatives = [one for one in self.alternatives_ if not one.is_constant]
+        alternatives = [a for a in self.alternatives_ if not a.is_constant]
         hint = "Allow more rules, or choose another score."
         if alternatives:
             hint = (
@@ -914,15 +914,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             complete = complete[complete["within_limits"].astype(bool)]
         return complete[~complete.duplicated(subset=_OUTCOME_COLUMNS)].head(N_FINALISTS)
 
-    def _is_trial(self, extractor: str, trial: int) -> pd.Series:
-        """Return which row of the leaderboard is a trial of an extractor."""
+    def _mask_of(self, extractor: str, trial: int) -> pd.Series:
+        """Return a mask that selects a trial of an extractor in the leaderboard."""
         board = self.leaderboard_
         return (board["extractor"] == extractor) & (board["trial"] == trial)
 
-    def _move_first(self, is_first: Any) -> None:
-        """Make a row of the leaderboard the first one, which is the winner."""
+    def _move_to_top(self, mask: Any) -> None:
+        """Move the row that a mask selects to the top of the leaderboard: it wins."""
         board = self.leaderboard_
-        self.leaderboard_ = pd.concat([board[is_first], board[~is_first]], ignore_index=True)
+        self.leaderboard_ = pd.concat([board[mask], board[~mask]], ignore_index=True)
         self._set_best_attributes()
 
     def _compare_finalists_on_repeated_folds(
@@ -963,10 +963,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
             self.query_cost_ += workers.query_cost
         for finalist, score in zip(finalists, scores, strict=True):
-            is_finalist = self._is_trial(finalist.extractor, finalist.trial)
+            is_finalist = self._mask_of(finalist.extractor, finalist.trial)
             self.leaderboard_.loc[is_finalist, "score_repeated"] = score
         if winner:
-            self._move_first(self._is_trial(finalists[winner].extractor, finalists[winner].trial))
+            self._move_to_top(self._mask_of(finalists[winner].extractor, finalists[winner].trial))
 
     def _compare_finalists_on_all_rows(self, all_rows: Fold) -> None:
         """Extract the best candidates from all rows, and make the best of them the winner."""
@@ -979,7 +979,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         board.loc[finalists, "score_on_all_rows"] = scores
         if np.isnan(scores).all():
             return
-        self._move_first(board.index == finalists[int(np.nanargmax(np.round(scores, 12)))])
+        self._move_to_top(board.index == finalists[int(np.nanargmax(np.round(scores, 12)))])
 
     def _refit(self, black_box: Any = None) -> None:
         """Fit the extractor of the first row on all rows, with a black box fitted on them.
@@ -1003,22 +1003,22 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _fit_winner(self, black_box: Any) -> None:
         """Fit the extractor of the first row on all rows."""
         data = self.data_
-        best = self.make_candidate(self.leaderboard_.iloc[0])
+        winner = self.make_candidate(self.leaderboard_.iloc[0])
         if self.constraints is not None:
-            best.set_constraints(self.constraints)
+            winner.set_constraints(self.constraints)
         if black_box is None and data.groups is not None and not data.is_fitted:
             black_box = data.fold_of_all_rows().black_box
         if data.y is None:
-            best.fit(data.X, **data.weight_options)
+            winner.fit(data.X, **data.weight_options)
         else:
-            best.set_params(estimator=clone(self.estimator) if black_box is None else black_box)
-            best.fit(data.X, data.target, **data.weight_options)
+            winner.set_params(estimator=clone(self.estimator) if black_box is None else black_box)
+            winner.fit(data.X, data.target, **data.weight_options)
             if black_box is not None:
-                best.set_params(estimator=clone(self.estimator))
-                best.estimator_ = best.oracle_.estimator = black_box.estimator
-        self.best_extractor_ = best
+                winner.set_params(estimator=clone(self.estimator))
+                winner.estimator_ = winner.oracle_.estimator = black_box.estimator
+        self.best_extractor_ = winner
         if is_classifier(self.estimator):
-            self.classes_ = best.classes_
+            self.classes_ = winner.classes_
 
     def choose(self, row: Any) -> ExtractorSearchCV:
         """Make another candidate the winner, and fit it on the rows of the search.
@@ -1049,17 +1049,17 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """Make a candidate the winner."""
         if isinstance(row, Candidate):
             row = {"extractor": row.extractor, "trial": row.trial}
-        board, chosen = self.leaderboard_, self._is_trial(row["extractor"], row["trial"])
-        if not chosen.any():
+        board, is_winner = self.leaderboard_, self._mask_of(row["extractor"], row["trial"])
+        if not is_winner.any():
             raise ValueError(
                 f"row must be a candidate of this search, which has no trial {row['trial']!r} of "
                 f"{row['extractor']!r}. Pass a row of leaderboard_ or pareto_front_."
             )
         # The former winner is sorted like the others.
-        other_candidates = board[~chosen].sort_values(
+        other_candidates = board[~is_winner].sort_values(
             ["score", "n_rules"], ascending=[False, True], kind="stable", na_position="last"
         )
-        self.leaderboard_ = pd.concat([board[chosen], other_candidates], ignore_index=True)
+        self.leaderboard_ = pd.concat([board[is_winner], other_candidates], ignore_index=True)
         self._set_best_attributes()
         winner = getattr(self, "best_extractor_", None)
         # Every candidate explains the same black box, which is fitted already.
@@ -1071,11 +1071,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """Return the extractors to try by their names in the leaderboard."""
         extractors = self.extractors
         if extractors is None:
-            suitable = suitable_extractors(
+            suitable_names = suitable_extractors(
                 task, categories=has_categories(X), n_rows=_num_samples(X)
             )
             # Each extractor needs a trial. An invalid number raises an error in _check_budget.
-            names = suitable[: self.n_trials] if _is_count(self.n_trials) else suitable
+            names = suitable_names[: self.n_trials] if _is_count(self.n_trials) else suitable_names
             return {name: name for name in names}
         if isinstance(extractors, str) or not (
             isinstance(extractors, Sequence) and len(extractors)
@@ -1150,8 +1150,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         objective = self._objective()
         if isinstance(objective.scorer, PerformanceScorer):
             objective.scorer.check_task(black_box_task(self.estimator))
-        size_is_settled = self.max_rules is not None and not objective.depends_on_size
-        self.standard_errors_ = 0.0 if size_is_settled else 0.5
+        has_fixed_size = self.max_rules is not None and not objective.depends_on_size
+        self.standard_errors_ = 0.0 if has_fixed_size else 0.5
         if self.standard_errors is not None:
             self.standard_errors_ = float(self.standard_errors)
         self._limits = SearchLimits(**{name: getattr(self, name) for name in limited_quantities()})
@@ -1208,10 +1208,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _objective(self) -> SearchObjective:
         """Return the objective; with several measures, `refit` may name the score of the winner."""
-        chosen = isinstance(self.refit, str) or callable(self.refit)
+        is_score = isinstance(self.refit, str) or callable(self.refit)
         reference = "black_box" if is_prefit(self.estimator) else None
         return SearchObjective.of(
-            self.scoring, self.refit if chosen else "ice", reference=reference
+            self.scoring, self.refit if is_score else "ice", reference=reference
         )
 
     def _check_rows(self, X: Any, y: Any, task: str) -> Any:
@@ -1220,11 +1220,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             probe = self._make_extractor(name)
             if not hasattr(probe, "check_input"):  # extractors of other packages
                 probe = make_extractor("cart", self.estimator)
-            _, checked = probe.check_input(X, y, task)
+            _, checked_target = probe.check_input(X, y, task)
         self.n_features_in_ = probe.n_features_in_
         if hasattr(probe, "feature_names_in_"):
             self.feature_names_in_ = probe.feature_names_in_
-        return checked
+        return checked_target
 
     def _make_spaces(self, X: Any, y: Any, task: str) -> dict[str, Space]:
         """Return the search space of each extractor: the user's, or the default for the data."""
@@ -1307,7 +1307,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     ) -> dict[str, list[dict[str, Any]]]:
         """Return the trees and the linear equation that every search compares, by extractor."""
         customized = {*(self.spaces or {}), *(self.studies or {})}  # by the user
-        builtin = {name for name, one in self._extractors.items() if name == one} - customized
+        builtin = {k for k, extractor in self._extractors.items() if k == extractor} - customized
         equations: dict[str, list[dict[str, Any]]] = {}
         if not is_classifier(self.estimator) and self.constraints is None:
             equations = {name: [_EQUATIONS[name]] for name in _EQUATIONS if name in builtin}
@@ -1315,10 +1315,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return equations
         if self.constraints is not None:
             # The trees of CART's path need not satisfy the constraints, so these sizes are tried.
-            merged = {"merge_leaves": True} if is_classifier(self.estimator) else {}
+            merge_params = {"merge_leaves": True} if is_classifier(self.estimator) else {}
             return {
                 "cart": [
-                    {"max_leaf_nodes": n_leaves, "sampling": sampling, **merged}
+                    {"max_leaf_nodes": n_leaves, "sampling": sampling, **merge_params}
                     for sampling in TREE_SAMPLINGS
                     for n_leaves in _CONSTRAINED_LEAVES
                 ]
@@ -1389,16 +1389,16 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
         front = pareto_front(self.candidates_.within(self._limits), self._front_names())
         if objective.minimized and isinstance(self.refit, bool | np.bool_) and len(front):
-            best = front[front["knee"]].iloc[0]
-            self._move_first(self._is_trial(best["extractor"], best["trial"]))
+            knee = front[front["knee"]].iloc[0]
+            self._move_to_top(self._mask_of(knee["extractor"], knee["trial"]))
         self._set_best_attributes()
 
     def _set_best_attributes(self) -> None:
-        best = self.leaderboard_.iloc[0]
+        best_row = self.leaderboard_.iloc[0]
         self.best_index_ = 0
-        self.best_name_ = str(best["extractor"])
-        self.best_params_ = dict(best["params"])
-        self.best_score_ = float(best["score"])
+        self.best_name_ = str(best_row["extractor"])
+        self.best_params_ = dict(best_row["params"])
+        self.best_score_ = float(best_row["score"])
 
     @property
     def alternatives_(self) -> tuple[Alternative, ...]:
@@ -1418,11 +1418,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             while True:  # rules of all rows may differ in number from those of the folds
                 n_rules = {candidate: len(its_rules) for candidate, its_rules in rules.items()}
                 choices = choose_alternatives(candidates, key, max_rules=limit, n_rules=n_rules)
-                chosen = {(c.candidate.extractor, c.candidate.trial): c.candidate for c in choices}
-                added = chosen.keys() - rules.keys()
-                if not added:
+                by_key = {(c.candidate.extractor, c.candidate.trial): c.candidate for c in choices}
+                new_keys = by_key.keys() - rules.keys()
+                if not new_keys:
                     break
-                rules |= {k: self.fit_candidate(chosen[k]).rules_ for k in chosen if k in added}
+                rules |= {k: self.fit_candidate(by_key[k]).rules_ for k in by_key if k in new_keys}
             self._alternatives = (
                 key,
                 make_alternatives(choices, lambda c: rules[c.extractor, c.trial]),
@@ -1431,9 +1431,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _winner_key(self) -> tuple[str, int]:
         """Return the extractor and trial of the winner; the earlier trial if it repeats another."""
-        best = self.leaderboard_.iloc[0]
-        trial = best["trial"] if pd.isna(best["same_as"]) else best["same_as"]
-        return str(best["extractor"]), int(trial)
+        best_row = self.leaderboard_.iloc[0]
+        trial = best_row["trial"] if pd.isna(best_row["same_as"]) else best_row["same_as"]
+        return str(best_row["extractor"]), int(trial)
 
     def fit_candidate(self, candidate: Any) -> Any:
         """Extract the rules of a candidate from all rows, with the black box of the winner.
@@ -1482,9 +1482,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         extractor = self.make_candidate(candidate)
         if not data.is_fitted:
             # The black box that the search retains knows its predictions for all rows.
-            retained = getattr(self, "_final_black_box", None)
-            frozen = FrozenEstimator(self._winner().estimator_)
-            extractor.set_params(estimator=frozen if retained is None else retained)
+            black_box = getattr(self, "_final_black_box", None)
+            frozen_model = FrozenEstimator(self._winner().estimator_)
+            extractor.set_params(estimator=frozen_model if black_box is None else black_box)
         target = None if data.y is None else data.target
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the search has reported them
@@ -1513,9 +1513,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "leaderboard_")
         board = self.leaderboard_
         n_folds = max((len(c.folds) for c in self.candidates_), default=0)
-        measured = {(c.extractor, c.trial): c for c in self.candidates_}
-        repeats = board["same_as"].where(board["same_as"].notna(), board["trial"])
-        rows = [measured.get(key) for key in zip(board["extractor"], repeats, strict=True)]
+        by_key = {(c.extractor, c.trial): c for c in self.candidates_}
+        trials = board["same_as"].where(board["same_as"].notna(), board["trial"])
+        rows = [by_key.get(key) for key in zip(board["extractor"], trials, strict=True)]
 
         def per_fold(name: str) -> np.ndarray:
             blank = [np.nan] * n_folds
@@ -1599,7 +1599,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if score is None and not weights and limits:
             spec = spec_of(self._objective().scorer) or find_score("ice")
         else:
-            spec = _score_with(weights) if score is None else find_score(score)
+            spec = _find_score_by_weights(weights) if score is None else find_score(score)
         choice: dict[str, Any] = {"score": spec.name, "completeness": completeness}
         choice |= spec.check_weights(weights)
         if not len(self.candidates_):
@@ -1704,13 +1704,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "leaderboard_")
         scorer = self._objective().scorer if scoring is None else check_scoring(scoring)
         extractors = [
-            one if isinstance(one, BaseEstimator) else self.make_candidate(one)
-            for one in candidates
+            c if isinstance(c, BaseEstimator) else self.make_candidate(c) for c in candidates
         ]
         data = self.data_ if X is None else self._prepare_data(X, y, groups, sample_weight, y)
         folds = self._make_folds(data)
         return np.array(
-            [[evaluate_on_fold(one, fold, scorer)["score"] for fold in folds] for one in extractors]
+            [[evaluate_on_fold(e, fold, scorer)["score"] for fold in folds] for e in extractors]
         )
 
     def extract_on_folds(self) -> list[HeldOutExtraction]:
@@ -1802,11 +1801,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             "error": "",
         }
         board = self.leaderboard_
-        first = pd.DataFrame(
+        new_row = pd.DataFrame(
             [{column: row.get(str(column), np.nan) for column in board}], dtype=object
         )
-        joined = pd.concat([first, board.astype(object)], ignore_index=True)
-        self.leaderboard_ = joined.astype(board.dtypes.to_dict())
+        new_board = pd.concat([new_row, board.astype(object)], ignore_index=True)
+        self.leaderboard_ = new_board.astype(board.dtypes.to_dict())
         self.best_extractor_, self.picked_ = extractor, False
         self._set_best_attributes()
         return self
@@ -2027,19 +2026,19 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # rules support NaN, the black box may not
         try:
-            inner = get_tags(self.estimator)
+            black_box_tags = get_tags(self.estimator)
         except (AttributeError, TypeError):  # fit raises an error that explains it
             return tags
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
+        tags.estimator_type = black_box_tags.estimator_type
+        tags.classifier_tags = black_box_tags.classifier_tags
+        tags.regressor_tags = black_box_tags.regressor_tags
         if tags.classifier_tags is not None:  # rules have one output
             tags.classifier_tags.multi_label = False
         tags.target_tags.required = not is_fitted(self.estimator)
         return tags
 
 
-def _score_with(weights: Mapping[str, Any]) -> ScoreSpec:
+def _find_score_by_weights(weights: Mapping[str, Any]) -> ScoreSpec:
     """Return the only score that has all of these weights."""
     all_weights(weights)  # raises an error for unknown weights
     matching_specs = [

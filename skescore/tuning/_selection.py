@@ -84,7 +84,7 @@ def tree_path(
     if measure_folds is None:
         measure_folds = partial(_measure_folds, folds)
     for sampling in samplings:
-        end = math.inf if timeout is None or not errors else start + timeout
+        deadline = math.inf if timeout is None or not errors else start + timeout
         n_queries = len(folds) * prototype.n_queries
         if errors and allows_queries is not None and not allows_queries(n_queries):
             continue
@@ -99,12 +99,12 @@ def tree_path(
         )
         try:
             results = measure_folds(
-                extractor, partial(_measure_path_until, reference=reference, end=end)
+                extractor, partial(_measure_path_until, reference=reference, deadline=deadline)
             )
         except ExtractionTimeoutError:
             break  # the trees so far are compared
-        measured = [result for result in results if isinstance(result, np.ndarray)]
-        if len(measured) < len(results):
+        fold_measures = [result for result in results if isinstance(result, np.ndarray)]
+        if len(fold_measures) < len(results):
             failure = next(result for result in results if isinstance(result, str))
             if sampling is not None:  # otherwise the candidates of the search report the error
                 warnings.warn(
@@ -113,8 +113,8 @@ def tree_path(
                     stacklevel=3,
                 )
             continue
-        n_sizes = min(result.shape[1] for result in measured)
-        means = np.mean([result[:, :n_sizes] for result in measured], axis=0)
+        n_sizes = min(result.shape[1] for result in fold_measures)
+        means = np.mean([result[:, :n_sizes] for result in fold_measures], axis=0)
         for position in range(n_sizes):
             errors[sampling, position + 1], sizes[sampling, position + 1] = means[:, position]
     order = sorted(errors, key=lambda key: (round(sizes[key], 9), round(errors[key], 12)))
@@ -148,13 +148,13 @@ def _measure_folds(
 
 
 def _measure_path_until(
-    extractor: Any, fold: Fold, *, reference: str, end: float
+    extractor: Any, fold: Fold, *, reference: str, deadline: float
 ) -> np.ndarray | str:
     """Measure the trees of a path on a fold, until a time of the monotonic clock.
 
     The result is that of `_measure_path`.
     """
-    with time_limit(None if math.isinf(end) else end - time.monotonic()):
+    with time_limit(None if math.isinf(deadline) else deadline - time.monotonic()):
         return _measure_path(clone(extractor), fold, reference)
 
 
@@ -203,19 +203,19 @@ def _errors_by_size(
     n_leaves = (tree.node_count + 1) // 2
     parent = np.full(tree.node_count, -1)
     for children in (tree.children_left, tree.children_right):
-        inner = np.flatnonzero(children >= 0)
-        parent[children[inner]] = inner
+        inner_nodes = np.flatnonzero(children >= 0)
+        parent[children[inner_nodes]] = inner_nodes
     result = np.empty((2, n_leaves))
     for size in range(n_leaves, 0, -1):
         n_nodes = 2 * size - 1
         while (is_beyond := node >= n_nodes).any():
             node = np.where(is_beyond, parent[node], node)
-        predicted = outputs[node]
+        y_pred = outputs[node]
         if is_classification:
-            losses = (predicted != target).astype(float)
+            losses = (y_pred != target).astype(float)
             n_rules = size - int(np.count_nonzero(equal_siblings(tree, n_nodes)))
         else:
-            losses, n_rules = (predicted - target.astype(float)) ** 2, size
+            losses, n_rules = (y_pred - target.astype(float)) ** 2, size
         result[:, size - 1] = np.average(losses, weights=weights), n_rules
     return result
 
@@ -354,14 +354,14 @@ def selection_scores(scores: np.ndarray, with_all_rows: np.ndarray) -> np.ndarra
         every fold by one with a result; otherwise `scores`. Candidates that cannot win have minus
         infinity.
     """
-    failed = np.asarray(np.isneginf(with_all_rows).any(axis=1))
+    has_failed = np.asarray(np.isneginf(with_all_rows).any(axis=1))
     is_unmeasured = np.asarray(np.isnan(with_all_rows).any(axis=1))
-    has_final_rules = ~failed & ~is_unmeasured
+    has_final_rules = ~has_failed & ~is_unmeasured
     noise = 1e-12 * max(1.0, float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0)))
     # Candidates with an infinite score on a fold cannot win.
     for candidate_index in np.flatnonzero(is_unmeasured & np.isfinite(scores).all(axis=1)):
         if not (scores[has_final_rules] >= scores[candidate_index] - noise).all(axis=1).any():
-            return np.where(failed[:, np.newaxis], -np.inf, scores)
+            return np.where(has_failed[:, np.newaxis], -np.inf, scores)
     if not has_final_rules.any():  # no candidate has rules of all rows
         return scores
     return np.where(has_final_rules[:, np.newaxis], with_all_rows, -np.inf)
@@ -396,9 +396,9 @@ def choose_winner(
     1984), with paired differences on the same folds. The score of the best of many candidates is
     optimistic. The score of the smallest candidate that is not clearly worse is less optimistic.
     """
-    near = tied_with_best(scores, standard_errors)
+    near_best = tied_with_best(scores, standard_errors)
     keys = np.nan_to_num(queries, nan=np.inf), -_round_means(scores.mean(axis=1)), size.round(9)
-    return int(near[np.lexsort([key[near] for key in keys])[0]])
+    return int(near_best[np.lexsort([key[near_best] for key in keys])[0]])
 
 
 def tied_with_best(scores: np.ndarray, standard_errors: float) -> np.ndarray:
@@ -411,14 +411,14 @@ def tied_with_best(scores: np.ndarray, standard_errors: float) -> np.ndarray:
         return np.array([np.nan_to_num(scores.sum(axis=1), nan=-np.inf).argmax()])
     scores = scores[finite_indices]
     means = scores.mean(axis=1)
-    best = int(_round_means(means).argmax())
-    gaps = scores[best] - scores
+    best_index = int(_round_means(means).argmax())
+    gaps = scores[best_index] - scores
     n_folds = scores.shape[1]
     standard_error = (
         gaps.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(scores))
     )
-    noise = 1e-12 * max(1.0, abs(means[best]))
-    return finite_indices[means[best] - means <= standard_errors * standard_error + noise]
+    noise = 1e-12 * max(1.0, abs(means[best_index]))
+    return finite_indices[means[best_index] - means <= standard_errors * standard_error + noise]
 
 
 def _round_means(means: np.ndarray) -> np.ndarray:
@@ -452,18 +452,18 @@ def find_finalists(
         return []
     scores = _score_candidates(candidates, objective)
     order = np.argsort(-scores.mean(axis=1), kind="stable")
-    near = set(tied_with_best(scores, _FINALIST_STANDARD_ERRORS).tolist())
-    first = [c for c in candidates if (c.extractor, c.trial) == winner]
-    ordered = first + [candidates[int(i)] for i in order if int(i) in near]
+    near_best = set(tied_with_best(scores, _FINALIST_STANDARD_ERRORS).tolist())
+    winners = [c for c in candidates if (c.extractor, c.trial) == winner]
+    ordered_candidates = winners + [candidates[int(i)] for i in order if int(i) in near_best]
     finalists: dict[tuple[float, ...], Candidate] = {}
-    for candidate in ordered:
+    for candidate in ordered_candidates:
         outcome = tuple(
             round(float(fold.get(name)), _OUTCOME_DECIMALS)
             for fold in candidate.folds
             for name in ("score", "n_rules", "completeness_volume")
         )
         finalists.setdefault(outcome, candidate)
-    return list(finalists.values())[:N_FINALISTS] if first else []
+    return list(finalists.values())[:N_FINALISTS] if winners else []
 
 
 def compare_finalists(
@@ -483,26 +483,26 @@ def compare_finalists(
     """
     results = evaluate(finalists)
     n_folds = len(results) // len(finalists)
-    extended = [
+    extended_finalists = [
         replace(c, folds=(*c.folds, *results[index * n_folds : (index + 1) * n_folds]))
         for index, c in enumerate(finalists)
     ]
-    means = np.array([np.mean([fold.get("score") for fold in c.folds]) for c in extended])
-    complete = np.flatnonzero(np.isfinite(means))
-    if 0 not in complete:
+    means = np.array([np.mean([fold.get("score") for fold in c.folds]) for c in extended_finalists])
+    finite_indices = np.flatnonzero(np.isfinite(means))
+    if 0 not in finite_indices:
         return 0, means
-    remaining = Candidates(extended[i] for i in complete)
+    remaining = Candidates(extended_finalists[i] for i in finite_indices)
     scores = _score_candidates(remaining, objective)
     sizes = remaining.means("size").round(9)
-    near = tied_with_best(scores, standard_errors)
-    smallest = near[sizes[near] == sizes[near].min()]
-    tied = smallest[tied_with_best(scores[smallest], _TIE_SHARE * standard_errors)]
+    near_best = tied_with_best(scores, standard_errors)
+    smallest = near_best[sizes[near_best] == sizes[near_best].min()]
+    ties = smallest[tied_with_best(scores[smallest], _TIE_SHARE * standard_errors)]
     fidelity = np.nan_to_num(remaining.means("fidelity"), nan=-np.inf).round(3)
-    faithful = tied[fidelity[tied] == fidelity[tied].max()]
+    faithful = ties[fidelity[ties] == fidelity[ties].max()]
     queries = remaining.means("black_box_rows")
     # With equal sizes, the best mean wins, then the fewest queries, then the first.
     winner = choose_winner(scores[faithful], sizes[faithful], queries[faithful], 0.0)
-    return int(complete[faithful[winner]]), means
+    return int(finite_indices[faithful[winner]]), means
 
 
 def _score_candidates(candidates: Candidates, objective: SearchObjective) -> np.ndarray:
@@ -589,12 +589,12 @@ class Alternative:
         if math.isnan(self.next_rules):
             return ""
         parts = []
-        for name, now, then in (
+        for name, value, next_value in (
             ("correctness", self.correctness, self.next_correctness),
             ("fidelity", self.fidelity, self.next_fidelity),
         ):
-            if not math.isnan(then - now):
-                parts.append(f"{name} {then - now:+.3f}")
+            if not math.isnan(next_value - value):
+                parts.append(f"{name} {next_value - value:+.3f}")
         n_more = self.next_rules - self.n_rules
         count = plural(round(n_more), "more rule") if abs(n_more % 1) < 0.05 else f"{n_more:.1f}"
         return f"{count} would change {' and '.join(parts)}"
@@ -653,8 +653,8 @@ def choose_alternatives(
     """
     if not len(candidates):
         return []
-    known = n_rules or {}
-    sizes = np.array([known.get((c.extractor, c.trial), n_final_rules(c)) for c in candidates])
+    n_rules = n_rules or {}
+    sizes = np.array([n_rules.get((c.extractor, c.trial), n_final_rules(c)) for c in candidates])
     by_role: dict[str, int] = {}
     for index, candidate in enumerate(candidates):
         if (candidate.extractor, candidate.trial) == winner:
@@ -663,16 +663,16 @@ def choose_alternatives(
     correctness = _measure_by_fold(candidates, "correctness")
     agreement = fidelity if np.isnan(correctness).all() else correctness
     if np.isfinite(agreement).all(axis=1).any():
-        near = tied_with_best(
+        near_best = tied_with_best(
             np.where(np.isfinite(agreement), agreement, -np.inf), _SHORTEST_TOLERANCE
         )
-        order = np.lexsort([-agreement[near].mean(axis=1), sizes[near].round(9)])
-        by_role["shortest"] = int(near[order[0]])
-    is_readable = np.flatnonzero((sizes <= max_rules + 1e-9) & np.isfinite(fidelity).all(axis=1))
-    if len(is_readable):
-        means = fidelity[is_readable].mean(axis=1).round(9)
-        order = np.lexsort([sizes[is_readable], -means])
-        by_role["most faithful"] = int(is_readable[order[0]])
+        order = np.lexsort([-agreement[near_best].mean(axis=1), sizes[near_best].round(9)])
+        by_role["shortest"] = int(near_best[order[0]])
+    short_lists = np.flatnonzero((sizes <= max_rules + 1e-9) & np.isfinite(fidelity).all(axis=1))
+    if len(short_lists):
+        means = fidelity[short_lists].mean(axis=1).round(9)
+        order = np.lexsort([sizes[short_lists], -means])
+        by_role["most faithful"] = int(short_lists[order[0]])
     roles_of: dict[int, list[str]] = {}
     for role in ROLES:
         if role in by_role:
@@ -722,10 +722,10 @@ def make_alternatives(
         candidate, next_candidate = choice.candidate, choice.next_candidate
         rules = extract_rules(candidate)
         text = str(rules)
-        equal = next((i for i, one in enumerate(alternatives) if str(one.rules) == text), None)
-        if equal is not None:
-            roles = alternatives[equal].roles + choice.roles
-            alternatives[equal] = replace(alternatives[equal], roles=roles)
+        duplicate = next((i for i, a in enumerate(alternatives) if str(a.rules) == text), None)
+        if duplicate is not None:
+            roles = alternatives[duplicate].roles + choice.roles
+            alternatives[duplicate] = replace(alternatives[duplicate], roles=roles)
             continue
         alternatives.append(
             Alternative(
@@ -736,14 +736,14 @@ def make_alternatives(
                 float(len(rules)),
                 mean_of(candidate.folds, "correctness"),
                 mean_of(candidate.folds, "fidelity"),
-                *_figures(next_candidate),
+                *_summarize_candidate(next_candidate),
                 rules,
             )
         )
     return tuple(alternatives)
 
 
-def _figures(candidate: Candidate | None) -> tuple[float, float, float]:
+def _summarize_candidate(candidate: Candidate | None) -> tuple[float, float, float]:
     """Return number of rules, correctness and fidelity; NaN without a candidate."""
     if candidate is None:
         return math.nan, math.nan, math.nan

@@ -107,14 +107,14 @@ class SearchSpace(dict[str, BaseDistribution]):
                     f"conditions[{name!r}] must be a mapping of parameters to values, such as "
                     f"{{'depth': (2, 3)}}, got {condition!r}."
                 )
-            for other, values in condition.items():
-                self._add_condition(name, other, values)
+            for parent, values in condition.items():
+                self._add_condition(name, parent, values)
 
     @property
     def conditions(self) -> dict[str, dict[str, tuple[Any, ...]]]:
         """Values of other parameters for which a parameter is active, by parameter."""
         conditions = {
-            name: {other: values for other, values in condition.items() if other in self}
+            name: {parent: values for parent, values in condition.items() if parent in self}
             for name, condition in self._conditions.items()
             if name in self
         }
@@ -136,8 +136,8 @@ class SearchSpace(dict[str, BaseDistribution]):
             False if one of its conditions does not hold.
         """
         return all(
-            other in params and _is_among(params[other], values)
-            for other, values in self.conditions.get(name, {}).items()
+            parent in params and _is_among(params[parent], values)
+            for parent, values in self.conditions.get(name, {}).items()
         )
 
     def active(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,8 +278,8 @@ class SearchSpace(dict[str, BaseDistribution]):
             The copy.
         """
         result = self.copy()
-        for other, allowed in values.items():
-            result._add_condition(name, other, allowed)
+        for parent, allowed_values in values.items():
+            result._add_condition(name, parent, allowed_values)
         return result
 
     def param_grid(
@@ -313,7 +313,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         def values(distribution: BaseDistribution) -> list[Any]:
             return _grid_values(distribution, int(n_values))
 
-        return self._by_branch(prefix, values, values)
+        return self._convert_branches(prefix, values, values)
 
     def param_distributions(self, *, prefix: str = "") -> dict[str, Any] | list[dict[str, Any]]:
         """Return distributions for ``RandomizedSearchCV`` and ``HalvingRandomSearchCV``.
@@ -330,7 +330,7 @@ class SearchSpace(dict[str, BaseDistribution]):
             choices. With conditions, one dict per combination of them; scikit-learn samples all
             dicts with equal probability.
         """
-        return self._by_branch(prefix, _all_values, _random_values)
+        return self._convert_branches(prefix, _all_values, _random_values)
 
     def distributions(self, *, prefix: str = "") -> dict[str, BaseDistribution]:
         """Return a dict of Optuna's distributions, as for ``OptunaSearchCV``.
@@ -347,7 +347,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         """
         return {prefix + name: distribution for name, distribution in self.items()}
 
-    def _by_branch(
+    def _convert_branches(
         self,
         prefix: str,
         values_of: Callable[[BaseDistribution], list[Any]],
@@ -357,22 +357,22 @@ class SearchSpace(dict[str, BaseDistribution]):
         conditions = self.conditions
         branches: list[_Branch] = [{}]
         for name in self._sort_by_dependence():
-            waiting = [child for child, parents in conditions.items() if name in parents]
-            grown = []
+            dependents = [child for child, parents in conditions.items() if name in parents]
+            leaves = []
             for branch in branches:
                 # All values of a parameter in a branch satisfy the same conditions.
-                settled = {other: values[0] for other, values in branch.items() if values}
-                if not self.is_active(name, settled):
-                    grown.append(branch)
-                elif not waiting:
-                    grown.append(branch | {name: None})
+                parent_values = {other: values[0] for other, values in branch.items() if values}
+                if not self.is_active(name, parent_values):
+                    leaves.append(branch)
+                elif not dependents:
+                    leaves.append(branch | {name: None})
                 else:
                     values_by_branch: dict[tuple[bool, ...], list[Any]] = {}
                     for value in values_of(self[name]):
-                        meets = tuple(_is_among(value, conditions[c][name]) for c in waiting)
+                        meets = tuple(_is_among(value, conditions[c][name]) for c in dependents)
                         values_by_branch.setdefault(meets, []).append(value)
-                    grown += [branch | {name: values} for values in values_by_branch.values()]
-            branches = grown
+                    leaves += [branch | {name: values} for values in values_by_branch.values()]
+            branches = leaves
         result = [
             {
                 prefix + name: convert(self[name]) if branch[name] is None else branch[name]
@@ -413,8 +413,8 @@ class SearchSpace(dict[str, BaseDistribution]):
         rows: list[tuple[str, ...]] = []
         for name, distribution in self.items():
             condition = " and ".join(
-                f"{other} is {' or '.join(map(repr, values))}"
-                for other, values in conditions.get(name, {}).items()
+                f"{parent} is {' or '.join(map(repr, values))}"
+                for parent, values in conditions.get(name, {}).items()
             )
             rows.append((name, *_values_and_scale(distribution), condition))
         return rows
@@ -423,20 +423,20 @@ class SearchSpace(dict[str, BaseDistribution]):
         if name not in self:
             raise ValueError(f"There is no {name!r} in the space. {did_you_mean(name, self)}")
 
-    def _add_condition(self, name: str, other: str, values: Any) -> None:
+    def _add_condition(self, name: str, parent: str, values: Any) -> None:
         self._check_known(name)
-        self._check_known(other)
+        self._check_known(parent)
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise TypeError(
-                f"The values of {other!r} with which {name!r} is active must be a sequence, "
+                f"The values of {parent!r} with which {name!r} is active must be a sequence, "
                 f"such as ({values!r},), got {values!r}."
             )
-        if not isinstance(self[other], CategoricalDistribution | IntDistribution):
+        if not isinstance(self[parent], CategoricalDistribution | IntDistribution):
             raise ValueError(
-                f"{name!r} can only depend on a categorical or integer parameter, but {other!r} is "
-                f"{self[other]!r}."
+                f"{name!r} can only depend on a categorical or integer parameter, but {parent!r} "
+                f"is {self[parent]!r}."
             )
-        self._conditions.setdefault(name, {})[other] = tuple(values)
+        self._conditions.setdefault(name, {})[parent] = tuple(values)
         self._sort_by_dependence()  # raises an error for circular conditions
 
     def _sort_by_dependence(self) -> list[str]:
@@ -451,8 +451,8 @@ class SearchSpace(dict[str, BaseDistribution]):
                     "and vice versa; remove one of the conditions."
                 )
             if name not in order:
-                for other in parents.get(name, ()):
-                    visit(other, (*descendants, name))
+                for parent in parents.get(name, ()):
+                    visit(parent, (*descendants, name))
                 order.append(name)
 
         for name in self:
@@ -582,13 +582,13 @@ def _contains(distribution: BaseDistribution, value: Any) -> bool:
     return math.isclose(steps, round(steps), abs_tol=1e-8)
 
 
-def _fixed_distribution(name: str, before: BaseDistribution | None, value: Any) -> BaseDistribution:
+def _fixed_distribution(name: str, base: BaseDistribution | None, value: Any) -> BaseDistribution:
     """Return a distribution of the same kind with a single value."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if is_number and not math.isfinite(value):
         raise ValueError(f"{name} must be fixed to a finite number, got {value!r}.")
-    if is_number and not isinstance(before, CategoricalDistribution):
-        if isinstance(value, Integral) and not isinstance(before, FloatDistribution):
+    if is_number and not isinstance(base, CategoricalDistribution):
+        if isinstance(value, Integral) and not isinstance(base, FloatDistribution):
             return IntDistribution(int(value), int(value))
         return FloatDistribution(float(value), float(value))
     if value is not None and not isinstance(value, bool | int | float | str):
@@ -830,8 +830,8 @@ def _changed_params(extractor: Any) -> set[str]:
 def _find_search(extractor: Any) -> tuple[str, _Search | None]:
     """Return the name of an extractor and its search, or None for an unknown name."""
     name = extractor_name(extractor)
-    if name in _OWN_SEARCHES:
-        return name, _OWN_SEARCHES[name]
+    if name in _BUILTIN_SEARCHES:
+        return name, _BUILTIN_SEARCHES[name]
     if name in PSYKE_EXTRACTORS:
         return name, _PSYKE_SEARCHES[name.removeprefix("psyke:")]
     if name in extractor_names():
@@ -844,17 +844,17 @@ def _find_search(extractor: Any) -> tuple[str, _Search | None]:
     return name, _find_class_search(name, kind)
 
 
-def _find_class_search(name: str, kind: Any, registered: Any = None) -> _Search:
+def _find_class_search(name: str, kind: Any, registered_space: Any = None) -> _Search:
     """Return the search of an external extractor from its registration or its class."""
 
     def space(problem: _SearchProblem) -> Mapping[str, BaseDistribution]:
-        if registered is None and not hasattr(kind, "search_space"):
+        if registered_space is None and not hasattr(kind, "search_space"):
             raise ValueError(
                 f"The extractor {name!r} has no search space: {kind.__name__} lacks "
                 f"search_space(n_rows, y, task). Pass one of your own: spaces={{{name!r}: ...}} to "
                 "ExtractorSearchCV, or space=... to ExtractorObjective."
             )
-        make = kind.search_space if registered is None else registered
+        make = kind.search_space if registered_space is None else registered_space
         own_space = make(problem.n_rows, problem.y, problem.task) if callable(make) else make
         if not isinstance(own_space, dict) or not all(
             isinstance(key, str) and isinstance(value, BaseDistribution)
@@ -893,14 +893,14 @@ class _SearchProblem(NamedTuple):
     max_rules: float | None = None
 
     @property
-    def classifies(self) -> bool:
+    def is_classification(self) -> bool:
         """True for classification."""
         return self.task == "classification"
 
     @property
     def n_outputs(self) -> int:
         """Number of classes, or 2 for regression."""
-        return len(np.unique(self.y)) if self.classifies else 2
+        return len(np.unique(self.y)) if self.is_classification else 2
 
     @property
     def std(self) -> float:
@@ -919,7 +919,7 @@ def _leaf_range(problem: _SearchProblem, max_leaves: int = _MAX_LEAVES) -> IntDi
     """Return the range of the number of leaves, up to at least one more than there are classes."""
     if problem.max_rules is not None and problem.max_rules < max_leaves:
         # Leaves of one class are merged, so a larger tree may satisfy the limit.
-        larger = 1.5 if problem.classifies else 1.0
+        larger = 1.5 if problem.is_classification else 1.0
         max_leaves = min(max_leaves, math.ceil(larger * problem.max_rules))
     max_leaves = max(min(max_leaves, problem.n_rows // 2), problem.n_outputs + 1, 3)
     return IntDistribution(2, max_leaves, log=True)
@@ -927,7 +927,7 @@ def _leaf_range(problem: _SearchProblem, max_leaves: int = _MAX_LEAVES) -> IntDi
 
 def _impurity_range(problem: _SearchProblem) -> FloatDistribution:
     """Return the range of the impurity of a box: share of other classes, or standard deviation."""
-    max_impurity = 0.5 if problem.classifies else problem.std
+    max_impurity = 0.5 if problem.is_classification else problem.std
     return FloatDistribution(0.02 * max_impurity, max_impurity, log=True)
 
 
@@ -951,9 +951,9 @@ def _query_rows(n_queries: int | None = None) -> Space:
     return space
 
 
-def _with_query_rows(points: _Points, *, first: bool = False) -> _Points:
-    """Return each point twice: without query rows, then with them; with `first`, in reverse."""
-    samplings = ("permute", None) if first else (None, "permute")
+def _with_query_rows(points: _Points, *, reverse: bool = False) -> _Points:
+    """Return each point twice: without query rows, then with them; reversed if `reverse`."""
+    samplings = ("permute", None) if reverse else (None, "permute")
     return [point | {"sampling": sampling} for point in points for sampling in samplings]
 
 
@@ -969,8 +969,8 @@ def _feature_selection(problem: _SearchProblem, default: int) -> Space:
     """
     if problem.n_features <= default:
         return {}
-    more = None if problem.n_features <= _MAX_FEATURES_OF_BOXES else 4 * default
-    return {"n_features_to_select": CategoricalDistribution((default, more))}
+    alternative = None if problem.n_features <= _MAX_FEATURES_OF_BOXES else 4 * default
+    return {"n_features_to_select": CategoricalDistribution((default, alternative))}
 
 
 def _clip_to_range(value: float, distribution: IntDistribution) -> int:
@@ -978,11 +978,11 @@ def _clip_to_range(value: float, distribution: IntDistribution) -> int:
     return int(min(max(value, distribution.low), distribution.high))
 
 
-def _cart(problem: _SearchProblem) -> SearchSpace:
+def _cart_space(problem: _SearchProblem) -> SearchSpace:
     criteria: tuple[str, ...] = ("gini", "entropy")
-    if not problem.classifies:  # not the absolute error, which takes quadratic time
+    if not problem.is_classification:  # not the absolute error, which takes quadratic time
         criteria = ("squared_error", "absolute_error")[: 2 if problem.n_rows <= 5000 else 1]
-    merging: Space = {"merge_leaves": CategoricalDistribution((True,))}
+    merge_space: Space = {"merge_leaves": CategoricalDistribution((True,))}
     return SearchSpace(
         {
             "max_leaf_nodes": _leaf_range(problem),
@@ -990,7 +990,7 @@ def _cart(problem: _SearchProblem) -> SearchSpace:
             "min_samples_leaf": IntDistribution(1, max(1, problem.n_rows // 20), log=True),
             "criterion": CategoricalDistribution(criteria),
         }
-        | (merging if problem.classifies else {})
+        | (merge_space if problem.is_classification else {})
         | _query_rows()
     )
 
@@ -1002,7 +1002,7 @@ def _cart_points(problem: _SearchProblem) -> _Points:
             "max_leaf_nodes": int(leaves),
             "max_depth": int(max(2, min(leaves - 1, 8))),
             "min_samples_leaf": 1,
-            "criterion": "gini" if problem.classifies else "squared_error",
+            "criterion": "gini" if problem.is_classification else "squared_error",
             "merge_leaves": True,
         }
 
@@ -1017,7 +1017,7 @@ def _cart_points(problem: _SearchProblem) -> _Points:
     points = [
         p for p in (large, default, largest, larger, small) if int(p["max_leaf_nodes"]) <= leaves
     ]
-    return _with_query_rows(points, first=True)
+    return _with_query_rows(points, reverse=True)
 
 
 #: Searches remove rules that change no prediction, because every rule costs its readers time.
@@ -1030,7 +1030,7 @@ def _work_limit() -> Space:
     return {"max_work": CategoricalDistribution((_MAX_WORK,))}
 
 
-def _optimal_list(problem: _SearchProblem) -> Space:
+def _optimal_list_space(problem: _SearchProblem) -> Space:
     space: Space = {
         "max_rules": IntDistribution(2, max(6, problem.n_outputs + 1)),
         "max_conditions": IntDistribution(1, 2),
@@ -1044,12 +1044,12 @@ def _optimal_list_points(problem: _SearchProblem) -> _Points:
     n = problem.n_outputs
     sizes = (n, 4, n + 1) if problem.max_rules is None else (problem.max_rules, 6, 4)
     max_rules = n + 1 if problem.max_rules is None else problem.max_rules
-    allowed = [int(size) for size in sizes if size <= max(max_rules, 4) and size < math.inf]
-    points = [default | {"max_rules": size} for size in allowed]
-    return _with_query_rows(points, first=problem.max_rules is not None)
+    allowed_sizes = [int(size) for size in sizes if size <= max(max_rules, 4) and size < math.inf]
+    points = [default | {"max_rules": size} for size in allowed_sizes]
+    return _with_query_rows(points, reverse=problem.max_rules is not None)
 
 
-def _optimal_tree(problem: _SearchProblem) -> Space:
+def _optimal_tree_space(problem: _SearchProblem) -> Space:
     space: Space = {
         "max_leaf_nodes": IntDistribution(2, max(8, problem.n_outputs + 1)),
         "cuts_per_feature": IntDistribution(4, 32, log=True),
@@ -1068,7 +1068,7 @@ def _optimal_tree_points(problem: _SearchProblem) -> _Points:
     ]
 
 
-def _gridex(problem: _SearchProblem) -> SearchSpace:
+def _gridex_space(problem: _SearchProblem) -> SearchSpace:
     space = SearchSpace(
         {
             "n_slices": IntDistribution(2, 10, log=True),
@@ -1089,17 +1089,17 @@ def _gridex_points(problem: _SearchProblem) -> _Points:
         "n_slices": 2,
         "importance_threshold": 0.0,
         "depth": 3,
-        "threshold": 0.1 if problem.classifies else 0.5 * problem.std,
+        "threshold": 0.1 if problem.is_classification else 0.5 * problem.std,
         "min_examples": 1,
         "max_rules": 16,
         "n_features_to_select": 5,
     }
-    return [*_one_feature(default, problem.n_outputs, 2 * problem.n_outputs), default]
+    return [*_one_feature_points(default, problem.n_outputs, 2 * problem.n_outputs), default]
 
 
-def _gridrex(problem: _SearchProblem) -> SearchSpace:
+def _gridrex_space(problem: _SearchProblem) -> SearchSpace:
     unit = problem.std
-    return _gridex(problem) | {
+    return _gridex_space(problem) | {
         "threshold": FloatDistribution(0.01 * unit, 0.5 * unit, log=True),
         "coefficient_tolerance": CategoricalDistribution((0.0, 0.02, 0.05)),
         "max_terms": CategoricalDistribution((3, None)),
@@ -1114,19 +1114,19 @@ def _gridrex_points(problem: _SearchProblem) -> _Points:
         "coefficient_tolerance": 0.0,
         "max_terms": 3,
     }
-    return [*_one_feature(default, 2, 3), default]
+    return [*_one_feature_points(default, 2, 3), default]
 
 
-def _one_feature(default: dict[str, Any], *slices: int) -> _Points:
+def _one_feature_points(default: dict[str, Any], *slices: int) -> _Points:
     """Return parameters that cut only the most important feature, once."""
     params = {"importance_threshold": 0.99, "depth": 1, "max_rules": None}
     params["n_features_to_select"] = None
     return [default | params | {"n_slices": m} for m in slices]
 
 
-def _iter(problem: _SearchProblem) -> SearchSpace:
+def _iter_space(problem: _SearchProblem) -> SearchSpace:
     # The gap between class probabilities, or between means in the target's units.
-    low, high = (0.1, 0.8) if problem.classifies else (0.25 * problem.std, problem.std)
+    low, high = (0.1, 0.8) if problem.is_classification else (0.25 * problem.std, problem.std)
     return SearchSpace(
         {
             # Smaller steps would query the black box hundreds of times.
@@ -1145,7 +1145,7 @@ def _iter_points(problem: _SearchProblem) -> _Points:
     default = {
         "min_update": 0.1,
         "n_points": 3,
-        "threshold": 0.15 if problem.classifies else 0.5 * problem.std,
+        "threshold": 0.15 if problem.is_classification else 0.5 * problem.std,
         "min_examples": 100,
         "n_features_to_select": 5,
     }
@@ -1163,7 +1163,7 @@ def _cluster_space(problem: _SearchProblem) -> SearchSpace:
         | _query_rows(_FEW_QUERIES)
         | _WITHOUT_REDUNDANT_RULES
     )
-    if not problem.classifies:
+    if not problem.is_classification:
         space = space.with_(output=CategoricalDistribution(("constant", "linear")))
         if problem.n_features > 3:
             terms = CategoricalDistribution((3, None))
@@ -1171,22 +1171,22 @@ def _cluster_space(problem: _SearchProblem) -> SearchSpace:
     return space
 
 
-def _clusters_points(problem: _SearchProblem) -> _Points:
+def _cluster_points(problem: _SearchProblem) -> _Points:
     default = {
         "depth": 3,
-        "error_threshold": 0.15 if problem.classifies else 0.1 * problem.std,
+        "error_threshold": 0.15 if problem.is_classification else 0.1 * problem.std,
         "gauss_components": 2,
         "n_features_to_select": 5,
         "max_terms": 3,
     }
-    if problem.classifies:
+    if problem.is_classification:
         return [default | {"depth": 2}, default, default | {"depth": 1}]
     # Few rules approximate a number badly unless their conclusions are linear models.
     linear = [default | {"output": "linear", "depth": depth} for depth in (1, 2)]
     return [*linear, default | {"output": "constant"}]
 
 
-def _real(problem: _SearchProblem) -> SearchSpace:
+def _real_space(problem: _SearchProblem) -> SearchSpace:
     return SearchSpace(
         {
             "max_rules": _leaf_range(problem, 50),
@@ -1208,20 +1208,20 @@ def _real_points(problem: _SearchProblem) -> _Points:
         "prune": None,
     }
     pruned: dict[str, Any] = default | {"prune": "ice"}
-    few = pruned | {"max_rules": problem.n_outputs + 3}
-    return [few, few | {"min_precision": 0.85, "tolerance": 0.05}, pruned, default]
+    short = pruned | {"max_rules": problem.n_outputs + 3}
+    return [short, short | {"min_precision": 0.85, "tolerance": 0.05}, pruned, default]
 
 
 def _instances_per_node(problem: _SearchProblem) -> tuple[int, ...]:
     """Return the choices of instances per node, which are smaller if trees may have many nodes."""
-    few = 200, 1000
+    choices = 200, 1000
     if problem.max_rules is None:
-        return few
-    most = int(min(_MAX_INSTANCES_PER_NODE, _INSTANCES_PER_TREE / problem.max_rules))
-    return (*few, most) if most > max(few) else few
+        return choices
+    largest = int(min(_MAX_INSTANCES_PER_NODE, _INSTANCES_PER_TREE / problem.max_rules))
+    return (*choices, largest) if largest > max(choices) else choices
 
 
-def _trepan(problem: _SearchProblem) -> SearchSpace:
+def _trepan_space(problem: _SearchProblem) -> SearchSpace:
     space = SearchSpace(
         {
             "max_leaf_nodes": _leaf_range(problem, _MAX_LEAVES // 2),
@@ -1252,9 +1252,9 @@ def _trepan_points(problem: _SearchProblem) -> _Points:
     }
     # One leaf per class, with several literals per test; a sample of 200 rows is enough for these.
     small = default | {"max_leaf_nodes": problem.n_outputs, "min_sample": 200}
-    few = [small | {"max_literals": m} for m in (4, 2, 1)]
+    small_points = [small | {"max_literals": m} for m in (4, 2, 1)]
     if problem.max_rules is None:
-        return _with_query_rows([*few, default])
+        return _with_query_rows([*small_points, default])
     large = default | {"max_leaf_nodes": _clip_to_range(problem.max_rules, leaves)}
     # With query rows, there are enough instances to be strict about each further literal.
     strict = large | {"significance": 0.001}
@@ -1264,25 +1264,25 @@ def _trepan_points(problem: _SearchProblem) -> _Points:
         "purity": 1.0,
         "refinement_passes": 5,
     }
-    queried: _Points = [strict | faithful, strict | {"sampling": "permute-near"}]
-    return [*queried, large, *_with_query_rows(few[:1], first=True)]
+    faithful_points: _Points = [strict | faithful, strict | {"sampling": "permute-near"}]
+    return [*faithful_points, large, *_with_query_rows(small_points[:1], reverse=True)]
 
 
 #: Scores that depend on the size prefer few rules, about one per class; for grids, this means a few
 #: cuts of a single important feature. The order follows held-out scores on ten data sets
 #: (`benchmarks/README.md`, "Choosing"). The defaults are among the points unless the number of
 #: rules is limited.
-_OWN_SEARCHES: dict[str, _Search] = {
-    "cart": _Search(_cart, _cart_points),
-    "cream": _Search(_cluster_space, _clusters_points),
-    "exact": _Search(_cluster_space, _clusters_points),
-    "gridex": _Search(_gridex, _gridex_points),
-    "gridrex": _Search(_gridrex, _gridrex_points),
-    "iter": _Search(_iter, _iter_points),
-    "optimal-list": _Search(_optimal_list, _optimal_list_points),
-    "optimal-tree": _Search(_optimal_tree, _optimal_tree_points),
-    "real": _Search(_real, _real_points),
-    "trepan": _Search(_trepan, _trepan_points),
+_BUILTIN_SEARCHES: dict[str, _Search] = {
+    "cart": _Search(_cart_space, _cart_points),
+    "cream": _Search(_cluster_space, _cluster_points),
+    "exact": _Search(_cluster_space, _cluster_points),
+    "gridex": _Search(_gridex_space, _gridex_points),
+    "gridrex": _Search(_gridrex_space, _gridrex_points),
+    "iter": _Search(_iter_space, _iter_points),
+    "optimal-list": _Search(_optimal_list_space, _optimal_list_points),
+    "optimal-tree": _Search(_optimal_tree_space, _optimal_tree_points),
+    "real": _Search(_real_space, _real_points),
+    "trepan": _Search(_trepan_space, _trepan_points),
 }
 
 
@@ -1290,11 +1290,11 @@ _OWN_SEARCHES: dict[str, _Search] = {
 # the target, and some settings take much longer.
 
 
-def _psyke_cart(problem: _SearchProblem) -> Space:
+def _psyke_cart_space(problem: _SearchProblem) -> Space:
     return {"max_leaves": _leaf_range(problem), "max_depth": IntDistribution(2, 8)}
 
 
-def _psyke_gridex(problem: _SearchProblem) -> Space:
+def _psyke_gridex_space(problem: _SearchProblem) -> Space:
     # Each cut feature multiplies the number of cells, and each cell queries the black box.
     return {
         "n_slices": IntDistribution(2, 6, log=True),
@@ -1305,16 +1305,16 @@ def _psyke_gridex(problem: _SearchProblem) -> Space:
     }
 
 
-def _psyke_gridrex(problem: _SearchProblem) -> Space:
+def _psyke_gridrex_space(problem: _SearchProblem) -> Space:
     unit = problem.std
-    return _psyke_gridex(problem) | {
+    return _psyke_gridex_space(problem) | {
         "threshold": FloatDistribution(0.01 * unit, 0.5 * unit, log=True)
     }
 
 
-def _psyke_hex(problem: _SearchProblem) -> Space:
+def _psyke_hex_space(problem: _SearchProblem) -> Space:
     # Cells without rows are kept, so there are more rules.
-    space = _psyke_gridex(problem) | {
+    space = _psyke_gridex_space(problem) | {
         "n_slices": IntDistribution(2, 3),
         "importance_threshold": FloatDistribution(0.6, 1.0),
     }
@@ -1322,7 +1322,7 @@ def _psyke_hex(problem: _SearchProblem) -> Space:
     return _psyke_with_output(space, problem)
 
 
-def _psyke_iter(problem: _SearchProblem) -> Space:
+def _psyke_iter_space(problem: _SearchProblem) -> Space:
     space: Space = {
         "min_update": FloatDistribution(0.2, 0.5, log=True),
         "n_points": IntDistribution(1, 3),
@@ -1330,7 +1330,7 @@ def _psyke_iter(problem: _SearchProblem) -> Space:
         "min_examples": CategoricalDistribution((25,)),
         "max_iterations": CategoricalDistribution((100,)),
     }
-    if not problem.classifies:  # differences of labels are 0 or 1, so the threshold has no effect
+    if not problem.is_classification:  # differences of labels are 0 or 1, so it has no effect
         space["threshold"] = FloatDistribution(0.25 * problem.std, problem.std, log=True)
     return space
 
@@ -1338,7 +1338,7 @@ def _psyke_iter(problem: _SearchProblem) -> Space:
 def _psyke_with_output(space: Space, problem: _SearchProblem) -> Space:
     """Add the output of the rules, which can be linear in regression."""
     outputs = CategoricalDistribution(("constant", "linear"))
-    return space if problem.classifies else space | {"output": outputs}
+    return space if problem.is_classification else space | {"output": outputs}
 
 
 def _psyke_cluster_space(problem: _SearchProblem) -> Space:
@@ -1350,19 +1350,19 @@ def _psyke_cluster_space(problem: _SearchProblem) -> Space:
     return _psyke_with_output(space, problem)
 
 
-def _psyke_divine(problem: _SearchProblem) -> Space:
+def _psyke_divine_space(problem: _SearchProblem) -> Space:
     return {
         "k": IntDistribution(2, min(15, max(3, problem.n_rows // 10))),
         "patience": IntDistribution(5, 30),
     }
 
 
-def _psyke_cosmik(problem: _SearchProblem) -> Space:
-    space = {"max_components": IntDistribution(2, 6)} | _psyke_divine(problem)
+def _psyke_cosmik_space(problem: _SearchProblem) -> Space:
+    space = {"max_components": IntDistribution(2, 6)} | _psyke_divine_space(problem)
     return _psyke_with_output(space, problem)
 
 
-def _psyke_ginger(problem: _SearchProblem) -> Space:
+def _psyke_ginger_space(problem: _SearchProblem) -> Space:
     return {
         "n_features": IntDistribution(1, 2),
         # With several numbers of cuts, PSyKE would keep the worst one.
@@ -1373,7 +1373,7 @@ def _psyke_ginger(problem: _SearchProblem) -> Space:
     }
 
 
-def _psyke_trepan(problem: _SearchProblem) -> Space:
+def _psyke_trepan_space(problem: _SearchProblem) -> Space:
     return {
         "max_depth": IntDistribution(1, 4),
         "min_examples": IntDistribution(0, max(1, problem.n_rows // 10)),
@@ -1383,19 +1383,19 @@ def _psyke_trepan(problem: _SearchProblem) -> Space:
 def _psyke_cart_points(problem: _SearchProblem) -> _Points:
     n = problem.n_outputs
     default = {"max_leaves": 3, "max_depth": 3}
-    return [default] + [{"max_leaves": n + more, "max_depth": 4} for more in (0, 1, 3)]
+    return [default] + [{"max_leaves": n + n_more, "max_depth": 4} for n_more in (0, 1, 3)]
 
 
 def _psyke_cluster_points(problem: _SearchProblem, *further_params: dict[str, Any]) -> _Points:
     """Return the default parameters and variants of them."""
     default: dict[str, Any] = {
         "depth": 3,
-        "error_threshold": 0.1 * (1 if problem.classifies else problem.std),
+        "error_threshold": 0.1 * (1 if problem.is_classification else problem.std),
         "gauss_components": 2,
     }
-    if not problem.classifies:
+    if not problem.is_classification:
         default["output"] = "constant"
-    return [default] + [default | other for other in further_params]
+    return [default] + [default | params for params in further_params]
 
 
 def _psyke_cream_points(problem: _SearchProblem) -> _Points:
@@ -1413,21 +1413,21 @@ def _psyke_grids(*slices: int) -> _Points:
 
 #: Search space and starting points of each algorithm.
 _PSYKE_SEARCHES: dict[str, _Search] = {
-    "cart": _Search(_psyke_cart, _psyke_cart_points),
+    "cart": _Search(_psyke_cart_space, _psyke_cart_points),
     "cream": _Search(_psyke_cluster_space, _psyke_cream_points),
     "cosmik": _Search(
-        _psyke_cosmik, lambda problem: [{"max_components": 4, "k": 5, "patience": 15}]
+        _psyke_cosmik_space, lambda problem: [{"max_components": 4, "k": 5, "patience": 15}]
     ),
-    "divine": _Search(_psyke_divine, lambda problem: [{"k": 5, "patience": 15}]),
+    "divine": _Search(_psyke_divine_space, lambda problem: [{"k": 5, "patience": 15}]),
     "exact": _Search(_psyke_cluster_space, _psyke_exact_points),
-    "ginger": _Search(_psyke_ginger, lambda problem: [{"n_features": 1}]),
-    "gridex": _Search(_psyke_gridex, lambda problem: _psyke_grids(problem.n_outputs, 5)),
-    "gridrex": _Search(_psyke_gridrex, lambda problem: _psyke_grids(2, 4)),
-    "hex": _Search(_psyke_hex, lambda problem: _psyke_grids(2)),
-    "iter": _Search(_psyke_iter, lambda problem: [{"min_update": 0.3, "n_points": 1}]),
+    "ginger": _Search(_psyke_ginger_space, lambda problem: [{"n_features": 1}]),
+    "gridex": _Search(_psyke_gridex_space, lambda problem: _psyke_grids(problem.n_outputs, 5)),
+    "gridrex": _Search(_psyke_gridrex_space, lambda problem: _psyke_grids(2, 4)),
+    "hex": _Search(_psyke_hex_space, lambda problem: _psyke_grids(2)),
+    "iter": _Search(_psyke_iter_space, lambda problem: [{"min_update": 0.3, "n_points": 1}]),
     # Its only parameter is a discretizer, so one trial is enough.
     "real": _Search(lambda problem: {}, lambda problem: []),
     "trepan": _Search(
-        _psyke_trepan, lambda problem: [{"max_depth": d, "min_examples": 0} for d in (3, 2)]
+        _psyke_trepan_space, lambda problem: [{"max_depth": d, "min_examples": 0} for d in (3, 2)]
     ),
 }

@@ -33,13 +33,14 @@ def score_and_bound(
     """
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     pruned = [trial for trial in trials if STOPPED in trial.user_attrs]
-    best = max(map(value_of, complete), default=-math.inf)
+    best_score = max(map(value_of, complete), default=-math.inf)
     if not pruned:
-        return best, _upper_bound(complete, scorer) if complete else bound_without_score(trials)
+        bound = _upper_bound(complete, scorer) if complete else bound_without_score(trials)
+        return best_score, bound
     # Trials that were stopped between folds are not measured on all of them: there is no bound.
     if not complete and not is_race:
-        best = max(float(trial.user_attrs["score"]) for trial in pruned)
-    return best, math.inf
+        best_score = max(float(trial.user_attrs["score"]) for trial in pruned)
+    return best_score, math.inf
 
 
 def bound_without_score(trials: Sequence[FrozenTrial]) -> float:
@@ -57,13 +58,13 @@ def _upper_bound(trials: list[FrozenTrial], scorer: Any) -> float:
     names, score = parts_and_score
     signs = _part_signs()
     folds = list(zip(*(read_folds(trial.user_attrs["folds"]) for trial in trials), strict=True))
-    best = {
+    best_parts = {
         name: np.array(
             [(max if signs[name] > 0 else min)([result[name] for result in fold]) for fold in folds]
         )
         for name in names
     }
-    return float(np.mean(score(best)))
+    return float(np.mean(score(best_parts)))
 
 
 def hypervolume_contributions(trials: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
@@ -87,7 +88,7 @@ def hypervolume_contributions(trials: Mapping[str, list[FrozenTrial]]) -> dict[s
 
     total = volume(list(values.values()))
     for name, own_values in values.items():
-        other_values = [array for other, array in values.items() if other != name]
+        other_values = [array for other_name, array in values.items() if other_name != name]
         # Extractors that add nothing are ranked by their own fronts.
         result[name] = total - volume(other_values) + 1e-3 * volume([own_values])
     return result
@@ -121,9 +122,9 @@ def raced_parts(parts: np.ndarray) -> np.ndarray:
 
 def _part_signs() -> dict[str, float]:
     """Return the parts of scores: 1 if greater is better, -1 if smaller is better."""
-    parts = {q.name: q.sign for q in measured_quantities(costs=False).values()}
-    del parts["n_rules"]  # no score depends on it: `size` is the number that scores count
-    return {"score": 1.0, **parts}
+    signs = {q.name: q.sign for q in measured_quantities(costs=False).values()}
+    del signs["n_rules"]  # no score depends on it: `size` is the number that scores count
+    return {"score": 1.0, **signs}
 
 
 @dataclass(frozen=True)
@@ -152,9 +153,9 @@ class ResultCache:
         """Return the first finished trial of an extractor with these hyperparameters."""
         return self._by_params.get((name, params_key(params)))
 
-    def add(self, name: str, params: dict[str, Any], finished: FinishedTrial) -> None:
+    def add(self, name: str, params: dict[str, Any], trial: FinishedTrial) -> None:
         """Add a trial unless there is one with equal hyperparameters."""
-        self._by_params.setdefault((name, params_key(params)), finished)
+        self._by_params.setdefault((name, params_key(params)), trial)
 
     def parts_of(self, results: Sequence[FoldResult]) -> np.ndarray:
         """Return the measures by which trials are compared; see :func:`measured_parts`."""
@@ -287,7 +288,7 @@ class Allocation:
             return {}
         if self.n_trials is None:
             return self._next_trials_by_time(candidates, usage, rank, elapsed)
-        n_remaining = self.n_trials - sum(used.n_started for used in usage.values())
+        n_remaining = self.n_trials - sum(entry.n_started for entry in usage.values())
         result = {}
         for name, n_wanted in self._next_trials_by_number(candidates, usage, rank).items():
             if (n_granted := min(n_wanted, n_remaining)) > 0:
@@ -335,9 +336,9 @@ class Allocation:
             round_end += self.timeout * weights[index] / sum(weights)
             if elapsed < round_end:
                 break
-        unstarted = [name for name in active if not usage[name].n_started]
-        if unstarted:
-            return dict.fromkeys(unstarted, 1)
+        unstarted_names = [name for name in active if not usage[name].n_started]
+        if unstarted_names:
+            return dict.fromkeys(unstarted_names, 1)
         mean = sum(usage[name].seconds for name in active) / len(active)
         return {name: 1 for name in active if usage[name].seconds <= mean}
 
@@ -350,13 +351,13 @@ class Allocation:
         """
         performance = rank(active, n_first)
         # The sort is stable: of equal extractors, the one that was named first survives.
-        ranked = sorted(active, key=lambda name: -performance[name][0])
-        leader = ranked[0]
+        ranking = sorted(active, key=lambda name: -performance[name][0])
+        leader = ranking[0]
         best = performance[leader][0]
         less_than_best = best - _SCORE_TOLERANCE * abs(best)
         survivors = {leader}
         period = "so far" if n_first is None else f"after {plural(n_first, 'trial')}"
-        for position, name in enumerate(ranked[1:], start=2):
+        for position, name in enumerate(ranking[1:], start=2):
             priority, upper_bound = performance[name]
             if priority == -math.inf:
                 reason = "another candidate was better on the first folds"
@@ -391,10 +392,10 @@ class Allocation:
         return [name for name in active if name in survivors]
 
 
-def _format_distinctly(score: float, other: float) -> tuple[str, str]:
+def _format_distinctly(score: float, other_score: float) -> tuple[str, str]:
     """Format two scores with four digits, or with as many as are needed to distinguish them."""
     for n_digits in range(4, 17):
-        texts = f"{score:.{n_digits}g}", f"{other:.{n_digits}g}"
+        texts = f"{score:.{n_digits}g}", f"{other_score:.{n_digits}g}"
         if texts[0] != texts[1]:
             break
     return texts

@@ -237,14 +237,14 @@ class SearchProgress(SearchCallback):
         period = f"after {time.monotonic() - self._start:.0f} s"
         if self._activity:
             return f"{self._activity}, {period}"
-        best = dict(self._best)
+        best_scores = dict(self._best)
         n_trials = sum(self._counts.values())
         trials = plural(n_trials, "trial")
         if self._total:
             trials = f"{self._n_budgeted} of {plural(self._total, 'trial')}"
             further = [plural(n, noun) for noun, n in self._n_further.items() if n]
             trials = " and ".join(filter(None, [", ".join(further), trials]))
-        leader = max(best, key=lambda name: best[name], default="")
+        leader = max(best_scores, key=lambda name: best_scores[name], default="")
         suffix = f"; {self._describe(leader)}" if leader else ""
         return f"{trials} {period}{suffix}"
 
@@ -267,7 +267,7 @@ _ACTIVITIES = {
 #: earlier trials, and does not depend on the number of processes, as results must not either.
 _BATCH_SIZE = 4
 #: Pruners that compare a trial with finished trials only.
-_OWN_PRUNERS = ("race", "bound")
+_BUILTIN_PRUNERS = ("race", "bound")
 #: Seconds between two checks for trials of other workers.
 _POLL_SECONDS = 0.5
 #: Seconds of waiting for other workers before a warning.
@@ -476,19 +476,19 @@ class Runner:
         self._has_other_workers |= self.studies.is_shared and bool(running)
         if allowed and self.studies.is_shared:
             # Trials of an interrupted search come first: later ones learn from them.
-            repeated = self._trials_to_repeat()
-            if repeated:
+            repeated_names = self._trials_to_repeat()
+            if repeated_names:
                 batch_size = max(1, n_jobs)
                 if not self._has_other_workers:
                     batch_size = max(_BATCH_SIZE, len(usage), n_jobs)
-                return repeated[: min(batch_size, sum(allowed.values()))]
+                return repeated_names[: min(batch_size, sum(allowed.values()))]
         if self._has_other_workers:
             # Start no more trials than can run at once, so that other workers get their share.
             seconds = {name: self._mean_seconds(name) for name in allowed}
             return order_for_worker(allowed, seconds, running, self._previous)[: max(1, n_jobs)]
         if not allowed:
             return []
-        if not any(used.n_started for used in usage.values()):
+        if not any(entry.n_started for entry in usage.values()):
             return list(allowed)  # even with little time, every extractor gets one trial
         n_each = math.ceil(_BATCH_SIZE / len(allowed))
         return alternate({name: min(number, n_each) for name, number in allowed.items()})
@@ -593,22 +593,22 @@ class Runner:
 
         The others are interrupted.
         """
-        granted: list[_RunningTrial] = []
-        rejected: set[tuple[str, int]] = set()
+        granted_trials: list[_RunningTrial] = []
+        rejected_keys: set[tuple[str, int]] = set()
         for running in started:
             trial = self.studies.trials[running.name][running.trial.number]
-            usage = self.studies.usage((running.name, trial), without=rejected)
+            usage = self.studies.usage((running.name, trial), without=rejected_keys)
             allocation = copy.copy(self.allocation)
             # Queued trials were within the budget when they were queued.
             if "fixed_params" in trial.system_attrs or running.name in allocation.next_trials(
                 usage, self.rank, 0, self._stopped_by_callback
             ):
-                granted.append(running)
+                granted_trials.append(running)
             else:
                 self.studies.interrupt(running.name, running.trial, repeat=False)
-                rejected.add((running.name, trial.number))
+                rejected_keys.add((running.name, trial.number))
                 self._is_up_to_date = False
-        return granted
+        return granted_trials
 
     def _evaluate(self, started: list[_RunningTrial], rivals: list[np.ndarray]) -> None:
         """Evaluate the trials on the folds, and on all rows if they may win.
@@ -617,23 +617,23 @@ class Runner:
         """
         originals: dict[tuple[str, str], _RunningTrial] = {}
         duplicates: list[tuple[_RunningTrial, _RunningTrial]] = []
-        pending = []
+        new_trials = []
         for running in started:
             key = running.name, params_key(running.params)
-            finished = self._results.get(running.name, running.params)
-            if finished is not None:
-                running.same_as, running.results = finished.number, finished.results
-                running.all_rows = finished.all_rows
+            finished_trial = self._results.get(running.name, running.params)
+            if finished_trial is not None:
+                running.same_as, running.results = finished_trial.number, finished_trial.results
+                running.all_rows = finished_trial.all_rows
             elif key in originals:
                 duplicates.append((running, originals[key]))
             else:
                 originals[key] = running
-                pending.append(running)
-        if self.pruner not in _OWN_PRUNERS:
-            self._evaluate_for_optuna([r for r in pending if self._may_prune(r)])
-        chains = [self._remaining_evaluations(running, rivals) for running in pending]
+                new_trials.append(running)
+        if self.pruner not in _BUILTIN_PRUNERS:
+            self._evaluate_for_optuna([r for r in new_trials if self._may_prune(r)])
+        chains = [self._remaining_evaluations(running, rivals) for running in new_trials]
         self.workers.run_chains(chains)
-        for running, chain in zip(pending, chains, strict=True):
+        for running, chain in zip(new_trials, chains, strict=True):
             results = dict(zip(chain.calls, chain.results, strict=False))  # fewer results if pruned
             running.all_rows = results.pop(ALL_ROWS, None)  # a trial with a failure cannot win
             running.results = list(results.values()) or running.results
@@ -753,8 +753,8 @@ class Runner:
         trial = study.tell(running.trial, values, state=state, skip_if_finished=True)
         self.studies.trials[running.name][trial.number] = trial
         if len(running.results) == n_folds and running.same_as is None and not failure:
-            finished = FinishedTrial(running.trial.number, running.results, running.all_rows)
-            self._results.add(running.name, running.params, finished)
+            finished_trial = FinishedTrial(running.trial.number, running.results, running.all_rows)
+            self._results.add(running.name, running.params, finished_trial)
         return trial
 
     def _complete_trials(self, name: str, n_first: int | None) -> list[FrozenTrial]:

@@ -133,7 +133,7 @@ def describe_study(
     'iris (150 rows, 4 features)'
     """
     is_single = isinstance(scoring, str) or not isinstance(scoring, Sequence)
-    names = [_objective_name(part) for part in ([scoring] if is_single else scoring)]
+    names = [_objective_name(objective) for objective in ([scoring] if is_single else scoring)]
     if len(names) != len(study.directions):
         raise ValueError(
             f"scoring must name each of the study's {len(study.directions)} objectives, got "
@@ -224,7 +224,7 @@ class ResumableTPESampler(optuna.samplers.TPESampler):
     def _order_by_position(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> tuple[optuna.Study, FrozenTrial]:
-        """Return what the function of this name returns, computed once per trial."""
+        """Call the function `_order_by_position`, and cache its result for each trial."""
         if trial.number not in self._ordered:
             self._ordered[trial.number] = _order_by_position(study, trial)
         return self._ordered[trial.number]
@@ -248,12 +248,12 @@ def _order_by_position(study: optuna.Study, trial: FrozenTrial) -> tuple[optuna.
     the study itself. Otherwise, it is a copy in memory.
     """
     trials = study.get_trials(deepcopy=False)
-    if all(position_of(other) == other.number for other in trials):
+    if all(position_of(t) == t.number for t in trials):
         return study, trial
-    observed = sorted((t for t in trials if t.state in _OBSERVED_STATES), key=position_of)
+    observed_trials = sorted((t for t in trials if t.state in _OBSERVED_STATES), key=position_of)
     ordered_study = optuna.create_study(directions=study.directions)
-    ordered_study.add_trials(map(_without_user_attrs, observed))
-    index = [other.number for other in observed].index(trial.number)
+    ordered_study.add_trials(map(_without_user_attrs, observed_trials))
+    index = [t.number for t in observed_trials].index(trial.number)
     return ordered_study, ordered_study.get_trials(deepcopy=False)[index]
 
 
@@ -439,15 +439,15 @@ class Studies:
     def _has_earlier_waiting_trial(self, name: str, trial: optuna.Trial) -> bool:
         """Return whether a queued trial has an earlier position than one that was started."""
         position = trial.user_attrs.get(POSITION, -1)
-        waiting = self._trials_in_state(name, TrialState.WAITING)
-        return any(other.user_attrs.get(POSITION, position) < position for other in waiting)
+        waiting_trials = self._trials_in_state(name, TrialState.WAITING)
+        return any(t.user_attrs.get(POSITION, position) < position for t in waiting_trials)
 
     def _assign_position(self, name: str, trial: optuna.Trial) -> int:
         """Return the position of a started trial: its earlier position, or the next free one."""
         if (position := trial.user_attrs.get(POSITION)) is not None:
             return position
-        occupied, n_ahead = self._occupied_positions(name, before=trial.number)
-        free_positions = (number for number in itertools.count() if number not in occupied)
+        positions, n_ahead = self._occupied_positions(name, before=trial.number)
+        free_positions = (number for number in itertools.count() if number not in positions)
         position = next(itertools.islice(free_positions, n_ahead, None))
         if position != trial.number:
             trial.set_user_attr(POSITION, position)
@@ -458,15 +458,15 @@ class Studies:
 
         The latter includes only trials with a number less than `before`.
         """
-        occupied, n_ahead = set(), 0
+        positions, n_ahead = set(), 0
         for trial in self.trials[name]:
             is_started = HEARTBEAT in trial.user_attrs and trial.state == TrialState.RUNNING
             has_position = is_started or POSITION in trial.user_attrs
             if not has_position and trial.state in (TrialState.RUNNING, TrialState.WAITING):
                 n_ahead += trial.number < before
             elif is_counted(trial) or is_baseline(trial) or trial.state == TrialState.WAITING:
-                occupied.add(position_of(trial))
-        return occupied, n_ahead
+                positions.add(position_of(trial))
+        return positions, n_ahead
 
     def interrupt(
         self, name: str, trial: optuna.Trial, *, repeat: bool = True, has_params: bool = True
@@ -550,8 +550,8 @@ class Studies:
         Several workers may have stored the same baseline at the same time; the first one counts.
         """
         baselines = {params_key(t.params): t for t in reversed(self.trials[name]) if is_baseline(t)}
-        unique = sorted(baselines.values(), key=lambda trial: trial.number)
-        return [*unique, *self.counted_trials(name)]
+        unique_baselines = sorted(baselines.values(), key=lambda trial: trial.number)
+        return [*unique_baselines, *self.counted_trials(name)]
 
     def find_baseline(self, name: str, params: dict[str, Any]) -> FrozenTrial | None:
         """Return the first baseline of an extractor with these hyperparameters, if any."""
@@ -617,7 +617,7 @@ class Studies:
 
     def n_started(self) -> int:
         """Return the number of started trials that count."""
-        return sum(used.n_started for used in self.usage().values())
+        return sum(entry.n_started for entry in self.usage().values())
 
     def retry_stale(self) -> None:
         """Queue trials again whose worker has ended."""
@@ -658,8 +658,8 @@ class Studies:
         return result
 
     def _n_positions(self, name: str) -> int:
-        occupied, n_ahead = self._occupied_positions(name)
-        return len(occupied) + n_ahead
+        positions, n_ahead = self._occupied_positions(name)
+        return len(positions) + n_ahead
 
     def _first_study(self) -> optuna.Study:
         return next(iter(self.by_name.values()))

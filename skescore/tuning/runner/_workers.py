@@ -67,7 +67,7 @@ class Chain:
     results: list[Any] = field(default_factory=list)
     n_started: int = 0
     has_ended: bool = False
-    _waiting: dict[int, Any] = field(default_factory=dict)
+    _pending_results: dict[int, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.has_ended = not self.calls
@@ -75,7 +75,7 @@ class Chain:
     @property
     def unused(self) -> list[Any]:
         """Results of calls that turned out to be unnecessary."""
-        return list(self._waiting.values())
+        return list(self._pending_results.values())
 
     def is_open(self, speculative: bool) -> bool:
         """Return whether a needed call can start; if `speculative`, any call that may be made."""
@@ -87,9 +87,9 @@ class Chain:
 
     def keep(self, number: int, result: Any) -> None:
         """Store the result of a call, and decide whether further calls are needed."""
-        self._waiting[number] = result
-        while not self.has_ended and len(self.results) in self._waiting:
-            self.results.append(self._waiting.pop(len(self.results)))
+        self._pending_results[number] = result
+        while not self.has_ended and len(self.results) in self._pending_results:
+            self.results.append(self._pending_results.pop(len(self.results)))
             n_done = len(self.results)
             if n_done >= self.n_certain and n_done < len(self.calls):
                 self.has_ended = self.continues is not None and not self.continues(self.results)
@@ -124,27 +124,27 @@ class Batch:
 
     def run(
         self,
-        here: Callable[[Chain, Any], Any],
-        there: Callable[[Helper, Chain, Any], Future[Any]],
+        call_here: Callable[[Chain, Any], Any],
+        submit: Callable[[Helper, Chain, Any], Future[Any]],
         helpers: Sequence[Helper],
     ) -> None:
         """Make all calls that are needed.
 
         Parameters
         ----------
-        here : callable
+        call_here : callable
             Makes a call of a chain in this process.
-        there : callable
+        submit : callable
             Submits a call of a chain to a helper.
         helpers : sequence of Helper
             Helper processes. Until a helper is ready, other workers make its calls.
         """
         for worker, helper in enumerate(helpers, start=1):
-            self._start_helper(worker, helper, there)
+            self._start_helper(worker, helper, submit)
         try:
-            while (taken := self._wait_for_call()) is not None:
-                chain, number = taken
-                self._store_result(chain, number, here(chain, chain.calls[number]))
+            while (call := self._wait_for_call()) is not None:
+                chain, number = call
+                self._store_result(chain, number, call_here(chain, chain.calls[number]))
         except BaseException as error:
             self._stop(error)
             raise
@@ -158,12 +158,12 @@ class Batch:
         """Wait for the next call of this process; return None when all chains have ended."""
         with self._changed:
             while not self._has_ended():
-                if (taken := self._take(0)) is not None:
-                    return taken
+                if (call := self._take_call(0)) is not None:
+                    return call
                 self._changed.wait()
         return None
 
-    def _take(self, worker: int) -> tuple[Chain, int] | None:
+    def _take_call(self, worker: int) -> tuple[Chain, int] | None:
         """Return the next call of a worker; None if there is none at present."""
         with self._changed:
             if self._has_ended():
@@ -171,13 +171,13 @@ class Batch:
             if self._lost_calls:
                 return self._lost_calls.pop()
             for speculative in (False, True):
-                ranked = [
+                open_chains = [
                     (self._distance(worker, chain), position)
                     for position, chain in enumerate(self.chains)
                     if chain.is_open(speculative)
                 ]
-                if ranked:
-                    chain = self.chains[min(ranked)[1]]
+                if open_chains:
+                    chain = self.chains[min(open_chains)[1]]
                     self._last_workers[chain.family, chain.calls[chain.n_started]] = worker
                     chain.n_started += 1
                     return chain, chain.n_started - 1
@@ -196,32 +196,32 @@ class Batch:
     def _wake_idle_helpers(self) -> None:
         """Let idle workers take calls."""
         with self._changed:
-            waiting, self._idle = list(self._idle.values()), {}
+            idle_helpers, self._idle = list(self._idle.values()), {}
             self._changed.notify()
-        for continue_helper in waiting:
+        for continue_helper in idle_helpers:
             continue_helper()
 
     def _start_helper(
-        self, worker: int, helper: Helper, there: Callable[[Helper, Chain, Any], Future[Any]]
+        self, worker: int, helper: Helper, submit: Callable[[Helper, Chain, Any], Future[Any]]
     ) -> None:
         """Let a helper make one call after another as soon as it is ready."""
 
-        def work_on(finished: Future[Any] | None, before: tuple[Chain, int] | None = None) -> None:
+        def work_on(future: Future[Any] | None, last_call: tuple[Chain, int] | None = None) -> None:
             """Store the result of a finished call, and start the next one."""
-            call = before
+            call = last_call
             try:
-                if finished is not None:
-                    result = finished.result()
-                    if before is not None:
-                        self._store_result(*before, result)
+                if future is not None:
+                    result = future.result()
+                    if last_call is not None:
+                        self._store_result(*last_call, result)
                 with self._changed:
-                    call = self._take(worker)
+                    call = self._take_call(worker)
                     if call is None:
                         self._idle[worker] = functools.partial(work_on, None)
                         return
                 chain, number = call
-                helper.ready = following = there(helper, chain, chain.calls[number])
-                following.add_done_callback(lambda future: work_on(future, (chain, number)))
+                helper.ready = next_future = submit(helper, chain, chain.calls[number])
+                next_future.add_done_callback(lambda future: work_on(future, (chain, number)))
             except BrokenExecutor:
                 helper.is_broken = True
                 if call is not None:
@@ -239,7 +239,7 @@ class Batch:
 
 
 #: Evaluator that this process has loaded, by its path.
-_LOADED: dict[str, FoldEvaluator] = {}
+_EVALUATORS: dict[str, FoldEvaluator] = {}
 #: Number of the fold whose training and test rows are all rows.
 ALL_ROWS = -1
 
@@ -507,10 +507,10 @@ def _may_speculate(fold: int) -> bool:
 
 def _load(path: str) -> FoldEvaluator:
     """Return the evaluator of a file, which this process reads once."""
-    if path not in _LOADED:
-        _LOADED.clear()  # keep the rows of one search only
-        _LOADED[path] = cloudpickle.loads(Path(path).read_bytes())
-    return _LOADED[path]
+    if path not in _EVALUATORS:
+        _EVALUATORS.clear()  # keep the rows of one search only
+        _EVALUATORS[path] = cloudpickle.loads(Path(path).read_bytes())
+    return _EVALUATORS[path]
 
 
 def _prepare(path: str, search_path: list[str]) -> None:

@@ -59,9 +59,9 @@ _LAST_BEATS: weakref.WeakKeyDictionary[Any, dict[str, dict[int, tuple[str, float
 )
 _LAST_BEATS_LOCK = threading.Lock()
 #: Studies that this process has marked by `_HEARTBEATS`, which saves a query for every trial.
-_MARKED: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
+_MARKED_STUDIES: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
 #: Studies in which this process is announced, with its id, because a fork has another id.
-_ANNOUNCED: weakref.WeakKeyDictionary[optuna.Study, int] = weakref.WeakKeyDictionary()
+_ANNOUNCED_PIDS: weakref.WeakKeyDictionary[optuna.Study, int] = weakref.WeakKeyDictionary()
 
 
 def announce_worker(study: optuna.Study) -> None:
@@ -83,10 +83,10 @@ def announce_worker(study: optuna.Study) -> None:
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
     >>> announce_worker(optuna.create_study())
     """
-    if _is_persistent(study._storage) and _ANNOUNCED.get(study) != os.getpid():
+    if _is_persistent(study._storage) and _ANNOUNCED_PIDS.get(study) != os.getpid():
         _mark_study(study)
         study.set_user_attr(f"{_WORKER}{platform.node()}:{os.getpid()}", _describe_worker())
-        _ANNOUNCED[study] = os.getpid()
+        _ANNOUNCED_PIDS[study] = os.getpid()
 
 
 class Heartbeat:
@@ -243,12 +243,12 @@ def retry_stale(
         running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     study_attrs = study.user_attrs if running else {}
     is_marked = _HEARTBEATS in study_attrs
-    announced = [worker for key, worker in study_attrs.items() if key.startswith(_WORKER)]
-    are_workers_gone = bool(announced) and all(map(_is_gone, announced))
+    announced_workers = [worker for key, worker in study_attrs.items() if key.startswith(_WORKER)]
+    are_workers_gone = bool(announced_workers) and all(map(_is_gone, announced_workers))
     reasons = {}
     with _LAST_BEATS_LOCK:
         studies = _LAST_BEATS.setdefault(study._storage, {})
-        before = studies.get(study.study_name, {})
+        previous_beats = studies.get(study.study_name, {})
         now = time.monotonic()
         last_beats = {}
         for trial in running:
@@ -261,8 +261,8 @@ def retry_stale(
                 reasons[trial.number] = "Its process ended before the trial began."
             elif is_marked:
                 beat_text = json.dumps(beat, sort_keys=True)
-                last, since = before.get(trial.number, (None, now))
-                last_beats[trial.number] = beat_text, since if beat_text == last else now
+                last_text, since = previous_beats.get(trial.number, (None, now))
+                last_beats[trial.number] = beat_text, since if beat_text == last_text else now
                 if now - last_beats[trial.number][1] > grace:
                     reasons[trial.number] = (
                         f"Its {_worker_name(beat)} sent no heartbeat for more than {grace:g} s."
@@ -307,10 +307,10 @@ def _fail_and_enqueue(study: optuna.Study, trial: FrozenTrial, reason: str) -> b
 
 
 def _mark_study(study: optuna.Study) -> None:
-    if study not in _MARKED:
+    if study not in _MARKED_STUDIES:
         if _HEARTBEATS not in study.user_attrs:
             study.set_user_attr(_HEARTBEATS, True)
-        _MARKED.add(study)
+        _MARKED_STUDIES.add(study)
 
 
 def _is_persistent(storage: Any) -> bool:
@@ -361,7 +361,7 @@ def _is_gone(beat: Any) -> bool:
     """Return whether the process of a heartbeat has ended; False if it ran on another machine."""
     if not isinstance(beat, dict):
         return False
-    pid, started = beat.get("process"), beat.get("started")
+    pid, start_time = beat.get("process"), beat.get("started")
     if beat.get("machine") != _machine_id() or not isinstance(pid, int):
         return False
     import psutil
@@ -372,7 +372,7 @@ def _is_gone(beat: Any) -> bool:
             return True
         # A process that started later may have the same id.
         is_other_process = (
-            isinstance(started, Real) and process.create_time() - started > _START_TOLERANCE
+            isinstance(start_time, Real) and process.create_time() - start_time > _START_TOLERANCE
         )
     except psutil.NoSuchProcess:
         return True

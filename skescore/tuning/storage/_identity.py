@@ -86,13 +86,11 @@ def check_identity(
     if stored is None:
         study.set_user_attr(SETTINGS, identity)
         return
-    compared = (
-        identity if only is None else [key for key in identity if key in only and key in stored]
-    )
-    different = [key for key in compared if stored.get(key) != identity[key]]
-    if different:
+    keys = identity if only is None else [key for key in identity if key in only and key in stored]
+    changed_keys = [key for key in keys if stored.get(key) != identity[key]]
+    if changed_keys:
         differences = "; ".join(
-            _describe_difference(key, stored.get(key), identity[key]) for key in different
+            _describe_difference(key, stored.get(key), identity[key]) for key in changed_keys
         )
         raise ValueError(
             f"The stored study {study.study_name!r} belongs to another search ({differences}). "
@@ -142,16 +140,16 @@ class _Writer:
     """Writer of objects as texts that stops at recursive references."""
 
     def __init__(self) -> None:
-        self._inside: list[int] = []
+        self._open_ids: list[int] = []
 
     def text(self, value: Any, without: Collection[str] = ()) -> str:
-        if id(value) in self._inside:
+        if id(value) in self._open_ids:
             return "..."
-        self._inside.append(id(value))
+        self._open_ids.append(id(value))
         try:
             return self._text(value, without)
         finally:
-            self._inside.pop()
+            self._open_ids.pop()
 
     def _text(self, value: Any, without: Collection[str]) -> str:
         if isinstance(value, np.generic):
@@ -163,8 +161,8 @@ class _Writer:
         if isinstance(value, set | frozenset):
             return f"{{{', '.join(sorted(map(self.text, value)))}}}"
         if isinstance(value, Mapping):
-            pairs = sorted(f"{self.text(key)}: {self.text(value[key])}" for key in value)
-            return f"{{{', '.join(pairs)}}}"
+            texts = sorted(f"{self.text(key)}: {self.text(value[key])}" for key in value)
+            return f"{{{', '.join(texts)}}}"
         if isinstance(value, np.ndarray):
             return f"array {_short_digest(hashlib.sha256(_array_bytes(value)))}"
         if isinstance(value, pd.DataFrame | pd.Series | pd.Index):
@@ -174,8 +172,8 @@ class _Writer:
         if isinstance(value, np.random.Generator):
             return f"Generator({self.text(value.bit_generator.state)})"
         if isinstance(value, partial):
-            inner = (value.func, value.args, value.keywords)
-            return f"partial({', '.join(map(self.text, inner))})"
+            components = (value.func, value.args, value.keywords)
+            return f"partial({', '.join(map(self.text, components))})"
         if hasattr(value, "get_params") and not isinstance(value, type):
             return f"{type(value).__name__}({', '.join(self._parameters(value, without))})"
         owner = getattr(value, "__self__", None)

@@ -62,12 +62,12 @@ def storage_name(storage: str | Path | BaseStorage | None) -> str:
     if storage is None or isinstance(storage, InMemoryStorage):
         return "memory"
     if isinstance(storage, BaseStorage):
-        inner = getattr(storage, "_backend", storage)  # inside of Optuna's cache
-        if isinstance(inner, RDBStorage):
-            return storage_name(inner.url)
+        backend = getattr(storage, "_backend", storage)  # inside of Optuna's cache
+        if isinstance(backend, RDBStorage):
+            return storage_name(backend.url)
         if hasattr(storage, "_host"):
             return f"grpc://{storage._host}:{getattr(storage, '_port', _GRPC_PORT)}"
-        path = getattr(inner, "_file_path", None)
+        path = getattr(backend, "_file_path", None)
         return type(storage).__name__ if path is None else f"journal:///{path}"
     # Everything from the user's colon to the last @ is hidden, even in an invalid URL.
     user = r"^((?:[\w+.-]+:/+|(?![\w+.-]+:/))[^:/@]*):.*@"
@@ -567,11 +567,11 @@ def open_storage(storage: str | Path | BaseStorage | None) -> BaseStorage:
 
 def _open_proxy(text: str) -> BaseStorage:
     try:
-        parts = urlsplit(text)
-        host, port = parts.hostname, _GRPC_PORT if parts.port is None else parts.port
+        url = urlsplit(text)
+        host, port = url.hostname, _GRPC_PORT if url.port is None else url.port
     except ValueError:
         raise _unknown_form_error(text) from None
-    if not host or parts.path.strip("/") or parts.query or parts.username is not None:
+    if not host or url.path.strip("/") or url.query or url.username is not None:
         raise _unknown_form_error(text)
     purpose = f"The storage {text!r}"
     import_optional("grpc", extra="grpc", purpose=purpose)

@@ -123,8 +123,8 @@ def score_interval(
     True
     """
     level, n_resamples = _check_settings(confidence_level, n_resamples)
-    scores, resampled = _resample_scores({"": estimator}, X, y, scoring, n_resamples, random_state)
-    return _make_interval(float(scores[0]), resampled[0], level)
+    scores, resamples = _resample_scores({"": estimator}, X, y, scoring, n_resamples, random_state)
+    return _make_interval(float(scores[0]), resamples[0], level)
 
 
 def compare_scores(
@@ -197,13 +197,13 @@ def compare_scores(
         raise ValueError(
             f"estimators must map at least one name to a fitted estimator, got {estimators!r}."
         )
-    scores, resampled = _resample_scores(estimators, X, y, scoring, n_resamples, random_state)
-    defined = resampled[:, ~np.isnan(resampled).any(axis=0)]
+    scores, resamples = _resample_scores(estimators, X, y, scoring, n_resamples, random_state)
+    defined_scores = resamples[:, ~np.isnan(resamples).any(axis=0)]
     intervals = [
         _make_interval(float(score), row, level)
-        for score, row in zip(scores, resampled, strict=True)
+        for score, row in zip(scores, resamples, strict=True)
     ]
-    is_best = defined >= defined.max(axis=0) - TIE
+    is_best = defined_scores >= defined_scores.max(axis=0) - TIE
     best_index = int(np.argmax(scores))
     table = pd.DataFrame(
         {
@@ -211,7 +211,7 @@ def compare_scores(
             "low": [interval.low for interval in intervals],
             "high": [interval.high for interval in intervals],
             "probability_best": (is_best / is_best.sum(axis=0)).mean(axis=1),
-            "probability_beaten": (defined < defined[best_index] - TIE).mean(axis=1),
+            "probability_beaten": (defined_scores < defined_scores[best_index] - TIE).mean(axis=1),
         },
         index=pd.Index(list(estimators), name="name"),
     )
@@ -284,19 +284,19 @@ def win_probability(
     """
     members = as_candidates(candidates)
     weights = chosen_weights(score, {"psi": psi, "phi": phi, "rho": rho})
-    per_fold = members.scores(score, completeness=completeness, **weights)
+    scores = members.scores(score, completeness=completeness, **weights)
     n_resamples = check_integer("n_resamples", n_resamples, 2, remedy="Pass 1000.")
     order = preference(members)
-    signed = per_fold[order] * SCORE_SPECS[score].sign
-    shares, probabilities = _draws_of_folds(per_fold.shape[1], n_resamples, random_state)
+    signed_scores = scores[order] * SCORE_SPECS[score].sign
+    shares, probabilities = _draws_of_folds(scores.shape[1], n_resamples, random_state)
     probability = np.zeros(len(members))
     batch = max(1, 2_000_000 // len(members))
     for start in range(0, len(shares), batch):
-        means = shares[start : start + batch] @ signed.T
-        best = means.max(axis=1, keepdims=True)
-        winners = np.argmax(means >= best - TIE * np.abs(best), axis=1)
+        means = shares[start : start + batch] @ signed_scores.T
+        best_means = means.max(axis=1, keepdims=True)
+        winners = np.argmax(means >= best_means - TIE * np.abs(best_means), axis=1)
         np.add.at(probability, order[winners], probabilities[start : start + batch])
-    means = per_fold.mean(axis=1)
+    means = scores.mean(axis=1)
     table = pd.DataFrame(
         {
             "candidate": np.arange(len(members)),
@@ -348,21 +348,21 @@ def _resample_scores(
         )
     random = check_random_state(random_state)
     n_rows = len(evaluations[0].y_true)
-    resampled = np.empty((len(evaluations), n_resamples))
+    resamples = np.empty((len(evaluations), n_resamples))
     with warnings.catch_warnings():
         # Failures are counted in the result instead.
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         for number in range(n_resamples):
             weights = random.multinomial(n_rows, np.full(n_rows, 1 / n_rows)).astype(float)
             for index, evaluation in enumerate(evaluations):
-                resampled[index, number] = scorer.score(_reweight(evaluation, weights))
-    undefined = np.isnan(resampled).any(axis=0).sum()
-    if 2 * undefined > n_resamples:
+                resamples[index, number] = scorer.score(_reweight(evaluation, weights))
+    n_undefined = np.isnan(resamples).any(axis=0).sum()
+    if 2 * n_undefined > n_resamples:
         raise ValueError(
-            f"The score {scorer.name!r} is undefined on {undefined} of {n_resamples} resamples, "
+            f"The score {scorer.name!r} is undefined on {n_undefined} of {n_resamples} resamples, "
             "which leaves too few for an interval. Pass more rows, or a scorer with undefined=..."
         )
-    return scores, resampled
+    return scores, resamples
 
 
 def _reweight(evaluation: RuleEvaluation, weights: np.ndarray) -> RuleEvaluation:
@@ -373,18 +373,18 @@ def _reweight(evaluation: RuleEvaluation, weights: np.ndarray) -> RuleEvaluation
     return copy
 
 
-def _make_interval(score: float, resampled: np.ndarray, level: float) -> ScoreInterval:
-    defined = resampled[~np.isnan(resampled)]
-    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
-    error = float(defined.std(ddof=1)) if len(defined) > 1 else math.nan
+def _make_interval(score: float, resamples: np.ndarray, level: float) -> ScoreInterval:
+    defined_scores = resamples[~np.isnan(resamples)]
+    low, high = np.quantile(defined_scores, [(1 - level) / 2, (1 + level) / 2])
+    error = float(defined_scores.std(ddof=1)) if len(defined_scores) > 1 else math.nan
     return ScoreInterval(
         score,
         float(low),
         float(high),
         error,
         level,
-        len(defined),
-        len(resampled) - len(defined),
+        len(defined_scores),
+        len(resamples) - len(defined_scores),
     )
 
 

@@ -15,7 +15,7 @@ from skescore.tuning.weights._weighing import (
     TIE,
     WEIGHTS,
     Cells,
-    Weighing,
+    WeightedScores,
     best_of,
     check_score,
     ranges_of,
@@ -136,20 +136,20 @@ class WeightElicitation:
         self._log_indifference = math.log1p(
             float(as_numbers("indifference", indifference, low=0.0, remedy="Pass a share: 0.02."))
         )
-        self._weighing = Weighing(self.candidates, score, completeness)
-        cells = self._weighing.cells(self.within, _RESOLUTION)
-        self._states = [_ConsistentCells(cells, best_of(cells.goodness))]
+        self._scores = WeightedScores(self.candidates, score, completeness)
+        cells = self._scores.cells(self.within, _RESOLUTION)
+        self._states = [_ConsistentCells(cells, best_of(cells.log_scores))]
         self.history: list[tuple[Question, str]] = []
 
     @property
     def winner(self) -> Candidate:
         """Candidate that wins for most of the remaining weights."""
-        return self.candidates[int(self._weighing.members[self._leader()])]
+        return self.candidates[int(self._scores.members[self._leader()])]
 
     @property
     def remaining(self) -> list[int]:
         """Indices of the candidates that win for some of the remaining weights."""
-        return sorted(self._weighing.members[np.unique(self._states[-1].winners)].tolist())
+        return sorted(self._scores.members[np.unique(self._states[-1].winners)].tolist())
 
     @property
     def weights(self) -> dict[str, float]:
@@ -171,18 +171,18 @@ class WeightElicitation:
         """
         state = self._states[-1]
         members, winner_of_cell = np.unique(state.winners, return_inverse=True)
-        chosen, area = _sample_cells(winner_of_cell, state.cells.area)
-        leads = state.cells.goodness[np.ix_(chosen, members)]
-        wins = winner_of_cell[chosen, None] == np.arange(len(members))
+        sampled_cells, area = _sample_cells(winner_of_cell, state.cells.area)
+        leads = state.cells.log_scores[np.ix_(sampled_cells, members)]
+        wins = winner_of_cell[sampled_cells, None] == np.arange(len(members))
         first, second = np.triu_indices(len(members), 1)
         is_first = leads[:, first] >= leads[:, second]
         # Number of possible winners after each answer, and difference between the remaining areas.
-        counted = wins.T.astype(np.float32)
-        sides = [counted @ side.astype(np.float32) > 0 for side in (is_first, ~is_first)]
+        win_matrix = wins.T.astype(np.float32)
+        sides = [win_matrix @ side.astype(np.float32) > 0 for side in (is_first, ~is_first)]
         counts = np.stack([side.sum(axis=0) for side in sides])
         unbalance = np.abs(2 * (area @ is_first.astype(float)) - area.sum()).round(12)
         earlier_pairs = {frozenset(question.indices) for question, _ in self.history}
-        indices = self._weighing.members[members]
+        indices = self._scores.members[members]
         for index in np.lexsort((unbalance, counts.sum(axis=0), counts.max(axis=0))):
             pair = sorted((int(indices[first[index]]), int(indices[second[index]])))
             if frozenset(pair) not in earlier_pairs:
@@ -216,7 +216,7 @@ class WeightElicitation:
                 )
         else:
             question = self._question(*self._check_pair(pair))
-        members = self._weighing.members.tolist()
+        members = self._scores.members.tolist()
         first, second = (members.index(index) for index in question.indices)
         lower, upper = {
             "first": (0.0, math.inf),
@@ -261,8 +261,8 @@ class WeightElicitation:
         """
         state = self._states[-1]
         answers = (*state.answers, (first, second, lower, upper))
-        excluded = {second} if lower >= 0.0 else {first} if upper <= 0.0 else set()
-        members = np.array([m for m in np.unique(state.winners) if m not in excluded], dtype=int)
+        losers = {second} if lower >= 0.0 else {first} if upper <= 0.0 else set()
+        members = np.array([m for m in np.unique(state.winners) if m not in losers], dtype=int)
         if not len(members):
             return None
         cells, disagreement = state.cells, _disagreement(state.cells, answers)
@@ -277,22 +277,22 @@ class WeightElicitation:
         consistent_cells = Cells(
             cells.points[is_consistent],
             cells.area[is_consistent],
-            cells.goodness[is_consistent],
+            cells.log_scores[is_consistent],
             cells.edges,
         )
         return _ConsistentCells(
-            consistent_cells, members[best_of(consistent_cells.goodness[:, members])], answers
+            consistent_cells, members[best_of(consistent_cells.log_scores[:, members])], answers
         )
 
     def _refine(self, cells: Cells, disagreement: np.ndarray) -> Cells:
         """Return a finer grid around the points that agree or nearly agree."""
-        agree = cells.points[disagreement <= max(TIE, disagreement.min())]
+        agreeing_points = cells.points[disagreement <= max(TIE, disagreement.min())]
         ranges = {}
         for axis, (name, (low, high)) in enumerate(self.within.items()):
             ratio = cells.edges[axis][1] / cells.edges[axis][0]
-            lower, upper = np.exp([agree[:, axis].min(), agree[:, axis].max()])
+            lower, upper = np.exp([agreeing_points[:, axis].min(), agreeing_points[:, axis].max()])
             ranges[name] = max(low, lower / ratio**2), min(high, upper * ratio**2)
-        return self._weighing.cells(ranges, _RESOLUTION)
+        return self._scores.cells(ranges, _RESOLUTION)
 
     def _check_pair(self, pair: Any) -> tuple[int, int]:
         n = len(self.candidates)
@@ -307,7 +307,7 @@ class WeightElicitation:
             and pair[0] != pair[1]
         ):
             raise ValueError(f"pair must be two different indices from 0 to {n - 1}, got {pair!r}.")
-        better = self._weighing.better
+        better = self._scores.dominators
         for index in pair:
             if index in better:
                 raise ValueError(
@@ -342,19 +342,19 @@ def _disagreement(cells: Cells, answers: tuple[tuple[int, int, float, float], ..
     """Return the difference of log-scores by which each cell contradicts the answers."""
     disagreement = np.zeros(len(cells.points))
     for first, second, lower, upper in answers:
-        lead = cells.goodness[:, first] - cells.goodness[:, second]
+        lead = cells.log_scores[:, first] - cells.log_scores[:, second]
         disagreement = np.maximum(disagreement, np.maximum(lower - lead, lead - upper))
     return disagreement
 
 
 def _sample_cells(winner_of_cell: np.ndarray, area: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Draw cells of each winner; return them with the area that each of them represents."""
-    chosen, areas = [], []
+    samples, areas = [], []
     for winner in range(winner_of_cell.max() + 1):
         members = np.flatnonzero(winner_of_cell == winner)
-        selected = members[
+        sample = members[
             np.linspace(0, len(members) - 1, min(len(members), _POINTS_PER_WINNER)).astype(int)
         ]
-        chosen.append(selected)
-        areas.append(np.full(len(selected), area[members].sum() / len(selected)))
-    return np.concatenate(chosen), np.concatenate(areas)
+        samples.append(sample)
+        areas.append(np.full(len(sample), area[members].sum() / len(sample)))
+    return np.concatenate(samples), np.concatenate(areas)

@@ -17,7 +17,7 @@ from skescore.tuning._candidates import Candidate, Candidates, as_candidates
 from skescore.tuning.weights._weighing import (
     WEIGHTS,
     Cells,
-    Weighing,
+    WeightedScores,
     best_of,
     check_score,
     check_weight,
@@ -164,11 +164,11 @@ class WinningRegions:
         self.within = within
         self.resolution = resolution
         self._completeness = completeness
-        self._weighing = Weighing(candidates, score, completeness)
+        self._scores = WeightedScores(candidates, score, completeness)
 
     @cached_property
     def _cells(self) -> Cells:
-        return self._weighing.cells(self.within, self.resolution)
+        return self._scores.cells(self.within, self.resolution)
 
     @property
     def edges(self) -> dict[str, np.ndarray]:
@@ -180,7 +180,7 @@ class WinningRegions:
         """Winner at each point of the grid; see the attributes of the class."""
         if self.score == "fire":
             raise AttributeError("FiRe has steps of psi instead of a grid: see table and edges.")
-        winners = self._weighing.members[best_of(self._cells.goodness)]
+        winners = self._scores.members[best_of(self._cells.log_scores)]
         return winners.reshape(self.resolution, self.resolution)
 
     @cached_property
@@ -191,18 +191,18 @@ class WinningRegions:
     @cached_property
     def nowhere(self) -> pd.DataFrame:
         """Candidates that win for no weights; see the attributes of the class."""
-        better = self._weighing.better
+        better = self._scores.dominators
         losers = np.setdiff1d(np.arange(len(self.candidates)), self.table["candidate"])
-        why = [
+        reasons = [
             _DOMINATED_REASON if index in better else _BEATEN_REASONS[self.score]
             for index in losers
         ]
-        by = pd.array([better.get(index) for index in losers.tolist()], dtype="Int64")
-        return self._describe_candidates(losers).assign(reason=why, beaten_by=by)
+        beaten_by = pd.array([better.get(index) for index in losers.tolist()], dtype="Int64")
+        return self._describe_candidates(losers).assign(reason=reasons, beaten_by=beaten_by)
 
     def _fire_table(self) -> pd.DataFrame:
         low, high = self.within["psi"]
-        edges, winners = self._weighing.line({}, "psi", low, high)
+        edges, winners = self._scores.line({}, "psi", low, high)
         table = pd.DataFrame({"low": edges[:-1], "high": edges[1:], "closed_low": True})
         # The greatest psi belongs to the last interval, even if that consists of it alone.
         table["closed_high"] = np.arange(len(winners)) == len(winners) - 1
@@ -281,7 +281,7 @@ class WinningRegions:
         TypeError, ValueError
             If a weight is missing, unknown or not positive.
         """
-        return self._weighing.winner(check_weights(self.score, weights))
+        return self._scores.winner(check_weights(self.score, weights))
 
     def intervals(self, **fixed: float) -> pd.DataFrame:
         """Return the winners along one weight of ICE for a fixed value of the other.
@@ -313,7 +313,7 @@ class WinningRegions:
         ((name, value),) = fixed.items()
         (other,) = set(WEIGHTS["ice"]) - {name}
         low, high = self.within[other]
-        edges, winners = self._weighing.line({name: check_weight(name, value)}, other, low, high)
+        edges, winners = self._scores.line({name: check_weight(name, value)}, other, low, high)
         share = np.log(edges[1:] / edges[:-1]) / math.log(high / low)
         table = pd.DataFrame({"low": edges[:-1], "high": edges[1:]})
         return table.join(self._describe_candidates(winners, "performance")).assign(share=share)
@@ -434,16 +434,16 @@ def weight_stability(
     members = as_candidates(candidates)
     check_score(score, completeness)
     weights = chosen_weights(score, {"psi": psi, "phi": phi, "rho": rho})
-    furthest = check_weight("reach", reach)
-    if furthest <= 1.0:
+    max_factor = check_weight("reach", reach)
+    if max_factor <= 1.0:
         raise ValueError(f"reach must be a factor > 1, got {reach!r}. Pass 10 or 100.")
-    weighing = Weighing(members, score, completeness)
-    index = weighing.winner(weights)
+    scores = WeightedScores(members, score, completeness)
+    index = scores.winner(weights)
     rows = []
     for name, value in weights.items():
-        edges, winners = weighing.line(weights, name, value / furthest, value * furthest)
+        edges, winners = scores.line(weights, name, value / max_factor, value * max_factor)
         interval = _interval_of(edges, winners, value, index)
-        for direction, other in (("down", interval - 1), ("up", interval + 1)):
+        for direction, neighbor in (("down", interval - 1), ("up", interval + 1)):
             row: dict[str, Any] = {
                 "weight": name,
                 "direction": direction,
@@ -453,16 +453,16 @@ def weight_stability(
                 "extractor": None,
                 "n_rules": math.nan,
             }
-            if 0 <= other < len(winners):
-                edge = float(edges[max(interval, other)])
-                following = members[int(winners[other])]
+            if 0 <= neighbor < len(winners):
+                edge = float(edges[max(interval, neighbor)])
+                next_winner = members[int(winners[neighbor])]
                 factor = edge / value if direction == "up" else value / edge
                 row |= {
                     "value": edge,
                     "factor": max(1.0, factor),
-                    "candidate": int(winners[other]),
-                    "extractor": following.extractor,
-                    "n_rules": following.mean("n_rules"),
+                    "candidate": int(winners[neighbor]),
+                    "extractor": next_winner.extractor,
+                    "n_rules": next_winner.mean("n_rules"),
                 }
             rows.append(row)
     table = pd.DataFrame(rows)
@@ -471,18 +471,18 @@ def weight_stability(
     if score == "ice":
         nearest = min(
             nearest,
-            _nearest_change_of_both(weighing, weights, index, furthest),
+            _nearest_change_of_both(scores, weights, index, max_factor),
             key=lambda change: change["distance"],
         )
-    return WeightStability(members[index], index, table, nearest, furthest)
+    return WeightStability(members[index], index, table, nearest, max_factor)
 
 
 def _interval_of(edges: np.ndarray, winners: np.ndarray, value: float, index: int) -> int:
     """Return the interval that contains a weight; on an edge, the interval of the winner."""
-    near = np.flatnonzero(
+    matches = np.flatnonzero(
         (edges[:-1] * (1 - _EDGE_TOLERANCE) <= value) & (value <= edges[1:] * (1 + _EDGE_TOLERANCE))
     )
-    return int(next((number for number in near if winners[number] == index), near[0]))
+    return int(next((number for number in matches if winners[number] == index), matches[0]))
 
 
 def _nearest_change_of_one(table: pd.DataFrame, weights: dict[str, float]) -> dict[str, Any]:
@@ -498,7 +498,7 @@ def _nearest_change_of_one(table: pd.DataFrame, weights: dict[str, float]) -> di
 
 
 def _nearest_change_of_both(
-    weighing: Weighing, weights: dict[str, float], index: int, reach: float
+    scores: WeightedScores, weights: dict[str, float], index: int, reach: float
 ) -> dict[str, Any]:
     """Return the smallest change of both weights that leads to another winner."""
     center = np.log(list(weights.values()))
@@ -506,37 +506,37 @@ def _nearest_change_of_both(
 
     def winners(angles: np.ndarray, distances: np.ndarray) -> np.ndarray:
         steps = distances[..., None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-        member_numbers = weighing.winners((center + steps).reshape(-1, 2))
-        return weighing.members[member_numbers].reshape(distances.shape)
+        member_numbers = scores.winners((center + steps).reshape(-1, 2))
+        return scores.members[member_numbers].reshape(distances.shape)
 
     def first_changes(angles: np.ndarray) -> np.ndarray:
         """Return the distance along each ray at which the winner first changes."""
         points = np.tile(radii, (len(angles), 1))
-        changed = winners(np.repeat(angles[:, None], len(radii), axis=1), points) != index
-        first = changed.argmax(axis=1)
-        high = np.where(changed.any(axis=1), radii[first], math.inf)
-        low = np.where(first > 0, radii[first - 1], 0.0)
+        has_changed = winners(np.repeat(angles[:, None], len(radii), axis=1), points) != index
+        first_index = has_changed.argmax(axis=1)
+        high = np.where(has_changed.any(axis=1), radii[first_index], math.inf)
+        low = np.where(first_index > 0, radii[first_index - 1], 0.0)
         is_finite = np.isfinite(high)
         for _ in range(50):
             middle = np.where(is_finite, (low + high) / 2, 0.0)
-            changed = winners(angles, middle) != index
-            high = np.where(is_finite & changed, middle, high)
-            low = np.where(is_finite & ~changed, middle, low)
+            has_changed = winners(angles, middle) != index
+            high = np.where(is_finite & has_changed, middle, high)
+            low = np.where(is_finite & ~has_changed, middle, low)
         return high
 
     angles = np.linspace(0.0, 2 * math.pi, _N_RAYS, endpoint=False)
     changes = first_changes(angles)
-    best = int(np.argmin(changes))
-    if math.isinf(changes[best]):
+    best_index = int(np.argmin(changes))
+    if math.isinf(changes[best_index]):
         return dict(_NO_CHANGE)
     step = angles[1]
     minimum = minimize_scalar(
         lambda angle: first_changes(np.array([angle]))[0],
         method="bounded",
-        bounds=(angles[best] - step, angles[best] + step),
+        bounds=(angles[best_index] - step, angles[best_index] + step),
         options={"xatol": 1e-6},
     )
-    angle, distance = angles[best], changes[best]
+    angle, distance = angles[best_index], changes[best_index]
     if minimum.fun < distance:
         angle, distance = minimum.x, minimum.fun
     phi, rho = np.exp(center + distance * np.array([math.cos(angle), math.sin(angle)])).tolist()

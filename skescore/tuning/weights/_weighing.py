@@ -88,7 +88,7 @@ def ranges_of(score: str, within: Any) -> dict[str, tuple[float, float]]:
         raise ValueError(
             f"within must name weights of {score!r} ({', '.join(ranges)}), got {within!r}."
         )
-    return ranges | {name: _range(f"within[{name!r}]", pair) for name, pair in within.items()}
+    return ranges | {name: _range(f"within[{name!r}]", value) for name, value in within.items()}
 
 
 def _range(name: str, value: Any) -> tuple[float, float]:
@@ -159,27 +159,27 @@ class Cells:
     """Cells of the range of the weights, each with one winner.
 
     `points` are log-weights within the cells, `area` the sizes of the cells in log-weights,
-    `goodness` the log-scores of the members at the points, and `edges` the bounds of the cells by
+    `log_scores` the log-scores of the members at the points, and `edges` the bounds of the cells by
     weight.
     """
 
     points: np.ndarray
     area: np.ndarray
-    goodness: np.ndarray
+    log_scores: np.ndarray
     edges: tuple[np.ndarray, ...]
 
 
-class Weighing:
+class WeightedScores:
     """Scores of candidates as functions of the weights.
 
-    `members` are the indices of the candidates that can win. `better` maps the index of each other
-    candidate to that of a member which equals or beats it on every fold.
+    `members` are the indices of the candidates that can win. `dominators` maps the index of each
+    other candidate to that of a member which equals or beats it on every fold.
     """
 
     def __init__(self, candidates: Candidates, score: str, completeness: str) -> None:
         self.candidates = candidates
         self.score = score
-        self.members, self.better = _drop_dominated(candidates, score, completeness)
+        self.members, self.dominators = _drop_dominated(candidates, score, completeness)
         names = (
             ("loss", "size")
             if score == "fire"
@@ -187,12 +187,12 @@ class Weighing:
         )
         self._folds = [candidates.measure(name)[self.members] for name in names]
 
-    def goodness(self, points: np.ndarray, members: Any = slice(None)) -> np.ndarray:
+    def log_scores(self, points: np.ndarray, members: Any = slice(None)) -> np.ndarray:
         """Return the scores of members at log-weights as logarithms; greater is better.
 
         The result has the shape (n_points, n_members).
         """
-        folds = [part[members] for part in self._folds]
+        folds = [values[members] for values in self._folds]
         block_length = max(1, _BLOCK_SIZE // folds[0].size)
         blocks = [
             np.exp(points[n : n + block_length])[..., None, None]
@@ -209,7 +209,7 @@ class Weighing:
 
     def winners(self, points: np.ndarray) -> np.ndarray:
         """Return the number of the best member at each log-weight; the first if several tie."""
-        return best_of(self.goodness(points))
+        return best_of(self.log_scores(points))
 
     def winner(self, weights: Mapping[str, float]) -> int:
         """Return the index of the winner."""
@@ -217,7 +217,7 @@ class Weighing:
         if self.score == "fire":
             scores = self._logarithms(fire_score(*self._folds, **weights).mean(axis=-1))[None]
         else:
-            scores = self.goodness(np.log([list(weights.values())]))
+            scores = self.log_scores(np.log([list(weights.values())]))
         return int(self.members[best_of(scores)[0]])
 
     def cells(self, ranges: Mapping[str, tuple[float, float]], resolution: int) -> Cells:
@@ -230,7 +230,7 @@ class Weighing:
         middles = [(log[:-1] + log[1:]) / 2 for log in logs]
         points = np.stack(np.meshgrid(*middles, indexing="ij"), axis=-1).reshape(-1, 2)
         area = np.full(len(points), np.prod([log[1] - log[0] for log in logs]))
-        performance, size, share = (part[..., None] for part in self._folds)
+        performance, size, share = (values[..., None] for values in self._folds)
         phi, rho = map(np.exp, middles)
         # On each fold, a score is the product of a function of phi and a function of rho.
         of_phi = np.asarray(ice_performance(performance, phi=phi)).swapaxes(1, 2)
@@ -242,7 +242,7 @@ class Weighing:
         edges = _breakpoints(self._folds[1], low, high)
         logs = np.log(edges)
         points = ((logs[:-1] + logs[1:]) / 2)[:, None]
-        return Cells(points, np.diff(logs), self.goodness(points), (edges,))
+        return Cells(points, np.diff(logs), self.log_scores(points), (edges,))
 
     def line(
         self, weights: Mapping[str, float], name: str, low: float, high: float
@@ -255,11 +255,11 @@ class Weighing:
         """
         if self.score == "fire":
             steps = self._steps(low, high)
-            edges, winners = steps.edges[0], best_of(steps.goodness)
-            first = np.flatnonzero(np.append(True, winners[1:] != winners[:-1]))
-            return np.append(edges[first], edges[-1]), self.members[winners[first]]
+            edges, winners = steps.edges[0], best_of(steps.log_scores)
+            first_cells = np.flatnonzero(np.append(True, winners[1:] != winners[:-1]))
+            return np.append(edges[first_cells], edges[-1]), self.members[winners[first_cells]]
         axis = WEIGHTS["ice"].index(name)
-        point = np.log([weights.get(other, 1.0) for other in WEIGHTS["ice"]])
+        point = np.log([weights.get(weight, 1.0) for weight in WEIGHTS["ice"]])
         points = np.tile(point, (_N_LINE_POINTS, 1))
         points[:, axis] = np.linspace(math.log(low), math.log(high), _N_LINE_POINTS)
         winners = self.winners(points)
@@ -273,29 +273,29 @@ class Weighing:
         return np.array([*cuts, high]), self.members[wins]
 
     def _change_points(
-        self, point: np.ndarray, axis: int, high: float, last: int
+        self, point: np.ndarray, axis: int, high: float, last_member: int
     ) -> list[tuple[float, int]]:
         """Return where the winner changes between two points of a line, and the new winners."""
-        first = int(self.winners(point[None])[0])
+        first_member = int(self.winners(point[None])[0])
 
         def lead(value: float) -> float:
-            moved = point.copy()
-            moved[axis] = value
-            a, b = self.goodness(moved[None], [first, last])[0]
+            moved_point = point.copy()
+            moved_point[axis] = value
+            a, b = self.log_scores(moved_point[None], [first_member, last_member])[0]
             return float(a - b)
 
         low = float(point[axis])
         if lead(low) * lead(high) >= 0:  # one of the ends is a tie
-            return [((low + high) / 2, last)]
+            return [((low + high) / 2, last_member)]
         cut = float(brentq(lead, low, high, xtol=1e-15, rtol=1e-15))
         cut_point = point.copy()
         cut_point[axis] = cut
         third = int(self.winners(cut_point[None])[0])
-        if third in (first, last):
-            return [(cut, last)]
+        if third in (first_member, last_member):
+            return [(cut, last_member)]
         return [
             *self._change_points(point, axis, cut, third),
-            *self._change_points(cut_point, axis, high, last),
+            *self._change_points(cut_point, axis, high, last_member),
         ]
 
     def _logarithms(self, scores: np.ndarray) -> np.ndarray:
@@ -304,9 +304,9 @@ class Weighing:
         return -logs if self.score == "fire" else logs
 
 
-def best_of(goodness: np.ndarray) -> np.ndarray:
+def best_of(log_scores: np.ndarray) -> np.ndarray:
     """Return the index of the first maximum of each row, up to rounding errors."""
-    return np.argmax(goodness >= goodness.max(axis=1, keepdims=True) - TIE, axis=1)
+    return np.argmax(log_scores >= log_scores.max(axis=1, keepdims=True) - TIE, axis=1)
 
 
 def _breakpoints(sizes: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -314,11 +314,11 @@ def _breakpoints(sizes: np.ndarray, low: float, high: float) -> np.ndarray:
 
     If a step begins at the upper end, this end is contained twice.
     """
-    parts = [np.array([low, high])]
+    candidate_edges = [np.array([low, high])]
     for size in np.unique(sizes):
         # Only a few of the many steps at small psi are in the interval.
-        parts.append(size / np.arange(max(1, int(size / high)), int(size / low) + 2))
-    edges = np.unique(np.concatenate(parts))
+        candidate_edges.append(size / np.arange(max(1, int(size / high)), int(size / low) + 2))
+    edges = np.unique(np.concatenate(candidate_edges))
     edges = edges[(edges >= low) & (edges <= high)]
     edges = edges[np.append(True, np.diff(edges) > _PSI_TOLERANCE * edges[:-1])]
     quotient = sizes / high
