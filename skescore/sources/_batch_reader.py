@@ -58,11 +58,11 @@ class ColumnSummary:
     def of_numbers(cls, numbers: Floats) -> ColumnSummary:
         """Summarize a numeric column in which NaN is missing."""
         missing_mask = np.isnan(numbers)
-        observed = numbers[~missing_mask] if missing_mask.any() else numbers
-        if not len(observed):
+        present = numbers[~missing_mask] if missing_mask.any() else numbers
+        if not len(present):
             return cls(n_missing=int(missing_mask.sum()))
         # Adding 0 makes zeros positive; sources differ in which of -0.0 and 0.0 is smallest.
-        low, high = float(observed.min()) + 0.0, float(observed.max()) + 0.0
+        low, high = float(present.min()) + 0.0, float(present.max()) + 0.0
         return cls(low, high, n_missing=int(missing_mask.sum()))
 
     @classmethod
@@ -120,7 +120,7 @@ class BatchReader:
             for name in self.columns:
                 columns[name] = _series_from_arrow(batch.column(name))
         else:
-            batch = self._checked_frame(batch)
+            batch = self._check_frame(batch)
             for name in self.columns:
                 column = batch[name]
                 if not hasattr(column, "iloc"):
@@ -138,7 +138,7 @@ class BatchReader:
                 frame = frame[weights != 0]
         return frame
 
-    def _checked_frame(self, batch: Any) -> Any:
+    def _check_frame(self, batch: Any) -> Any:
         """Return a frame with its column names as strings, or raise a ColumnError."""
         if not hasattr(batch, "columns"):
             raise ColumnError(
@@ -152,9 +152,9 @@ class BatchReader:
         """Raise a ColumnError if labels are dates, bytes or other objects."""
         kind: str = np.asarray(labels[:0].to_numpy()).dtype.kind
         if kind == "O" and not isinstance(labels.dtype, pd.CategoricalDtype):
-            inferred = pd.api.types.infer_dtype(labels.to_numpy(), skipna=True)
-            if inferred.startswith(("date", "time", "bytes", "period", "interval", "complex")):
-                kind = inferred
+            inferred_kind = pd.api.types.infer_dtype(labels.to_numpy(), skipna=True)
+            if inferred_kind.startswith(("date", "time", "bytes", "period", "interval", "complex")):
+                kind = inferred_kind
         if kind in "biufOUT":
             return
         raise ColumnError(
@@ -191,7 +191,7 @@ class BatchReader:
         """Return the rows with positive weight for counts of rules; None if there are none."""
         if _is_arrow(batch):
             self.check(batch.schema.names)
-        frame = self._checked_frame(_frame_from_arrow(batch) if _is_arrow(batch) else batch)
+        frame = self._check_frame(_frame_from_arrow(batch) if _is_arrow(batch) else batch)
         if self.target is not None:
             self._check_labels(frame[self.target])
         weights = None
@@ -216,11 +216,11 @@ class BatchReader:
             if _are_decimals(y):  # rules have no Decimal labels
                 y = as_numbers(y)
         columns = set(map(str, frame.columns))
-        unused = [name for name in ruleset.feature_names if name not in columns]
-        if unused:  # no rule uses these columns, but the rule set expects all of them
-            missing = {name: np.full(len(frame), np.nan) for name in unused}
+        absent_names = [name for name in ruleset.feature_names if name not in columns]
+        if absent_names:  # no rule uses these columns, but the rule set expects all of them
+            nan_columns = {name: np.full(len(frame), np.nan) for name in absent_names}
             add_columns = frame.assign if hasattr(frame, "assign") else frame.with_columns
-            frame = add_columns(**missing)
+            frame = add_columns(**nan_columns)
         return RowPasses(ruleset, frame, y, weights)
 
     def summarize(self, batch: Any, task: str) -> tuple[int, list[ColumnSummary]]:
@@ -288,7 +288,7 @@ class BatchReader:
     ) -> EncodedRows:
         """Encode the rows of a batch."""
         frame = self.frame(batch)
-        encoded = [
+        arrays = [
             self._numbers(frame[c.name])
             if c.values is None
             else _codes(frame[c.name], c.values, self.name)
@@ -300,15 +300,15 @@ class BatchReader:
         weight = None if self.weight is None else self._numbers(frame[self.weight])
         node = None
         if nodes is not None:
-            used = {self.features[j] for j in nodes.used_features}
+            used_names = {self.features[j] for j in nodes.used_features}
             values_by_name = {
                 column.name: values if column.values is None else _decode(values, column)
-                for column, values in zip(columns, encoded, strict=True)
-                if column.name in used
+                for column, values in zip(columns, arrays, strict=True)
+                if column.name in used_names
             }
             node = _assign_nodes(nodes, values_by_name, len(frame))
         measured = [self._numbers(frame[m.name]) for m in scale.measured]
-        return EncodedRows(encoded, label, weight, node, measured)
+        return EncodedRows(arrays, label, weight, node, measured)
 
     def _encode_labels(self, labels: pd.Series, scale: Scale) -> NDArray[Any]:
         if scale.classes is None:
@@ -336,9 +336,9 @@ def _assign_nodes(
     """Return the node of each row, from the columns that nodes use."""
     if not values_by_name or not n_rows:
         return np.zeros(n_rows, dtype=np.intp)
-    unused = np.broadcast_to(np.nan, n_rows)
+    nan_column = np.broadcast_to(np.nan, n_rows)
     frame = pd.DataFrame(
-        {name: values_by_name.get(name, unused) for name in nodes.feature_names}, copy=False
+        {name: values_by_name.get(name, nan_column) for name in nodes.feature_names}, copy=False
     )
     return np.asarray(nodes.assign(frame))
 

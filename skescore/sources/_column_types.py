@@ -128,7 +128,7 @@ def type_of_postgresql(name: str, *, is_enum: bool = False) -> ColumnType:
 _FOLDING_DIALECTS = ("mysql", "tsql")
 
 
-def type_of_sqlalchemy(declared: Any, dialect: str, types: Any) -> ColumnType:
+def type_of_sqlalchemy(sql_type: Any, dialect: str, types: Any) -> ColumnType:
     """Return the type of a column from its description by SQLAlchemy.
 
     Parameters
@@ -140,23 +140,23 @@ def type_of_sqlalchemy(declared: Any, dialect: str, types: Any) -> ColumnType:
     types : module
         ``sqlalchemy.types``.
     """
-    name = str(declared) if type(declared).__name__ != "NullType" else "an unknown type"
+    name = str(sql_type) if type(sql_type).__name__ != "NullType" else "an unknown type"
     if dialect == "sqlite":
         return ColumnType("any", name, "{} COLLATE BINARY")
-    if isinstance(declared, types.Boolean):
+    if isinstance(sql_type, types.Boolean):
         return ColumnType("flag", name)
-    if isinstance(declared, types.String) and not isinstance(declared, types.LargeBinary):
+    if isinstance(sql_type, types.String) and not isinstance(sql_type, types.LargeBinary):
         if dialect in _FOLDING_DIALECTS or (dialect == "postgres" and name.startswith("CHAR")):
             return ColumnType("other", name)
         return ColumnType("text", name, _TEXT + '"C"' if dialect == "postgres" else "{}")
-    if isinstance(declared, types.Integer):
+    if isinstance(sql_type, types.Integer):
         return ColumnType("integer", name)
-    if isinstance(declared, types.Float):
+    if isinstance(sql_type, types.Float):
         return ColumnType("number", name, "CAST({} AS FLOAT8)")
-    if isinstance(declared, types.Numeric):
+    if isinstance(sql_type, types.Numeric):
         if dialect == "postgres":
             return type_of_postgresql("numeric")
-        return type_of_decimal(name, declared.precision)
+        return type_of_decimal(name, sql_type.precision)
     return ColumnType("other", name)
 
 
@@ -166,7 +166,7 @@ def selected_columns(
     """Return a subquery that converts the columns of a relation."""
     expressions = []
     for column in dict.fromkeys(columns):
-        quoted = mark + column.replace(mark, 2 * mark) + mark
-        expression = types[column].expression.format(quoted, text=quoted.replace("'", "''"))
-        expressions.append(f"{expression} AS {quoted}")
+        identifier = mark + column.replace(mark, 2 * mark) + mark
+        expression = types[column].expression.format(identifier, text=identifier.replace("'", "''"))
+        expressions.append(f"{expression} AS {identifier}")
     return f"(SELECT {', '.join(expressions)} FROM {source}) AS typed_rows"

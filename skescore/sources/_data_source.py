@@ -82,7 +82,7 @@ class StreamedTableSource(TableSource):
     def reduce(self, reducer: Reducer[Result]) -> Result:
         """Return the result of a reducer for all rows."""
         if isinstance(reducer, EncodedReducer):
-            encoded = self._encoded_batches(reducer)
+            encoded = self._read_encoded_batches(reducer)
             return reducer.combine((reducer.reduce_rows(rows) for rows in encoded), self.name)
         if reducer.needs_rows:
             batches = self._batches(self.rows, map(self.identifier, self.reader.columns))
@@ -93,7 +93,7 @@ class StreamedTableSource(TableSource):
     def _batches(self, rows: str, expressions: Iterator[str]) -> Iterator[Any]:
         return self.table.read(f"SELECT {', '.join(expressions)} FROM {rows}", self._batch_size)
 
-    def _encoded_batches(self, reducer: EncodedReducer[Any]) -> Iterator[EncodedRows]:
+    def _read_encoded_batches(self, reducer: EncodedReducer[Any]) -> Iterator[EncodedRows]:
         """Read the encoded columns in batches."""
         nodes, scale = reducer.nodes, reducer.scale
         columns = reducer.columns if reducer.needs_bins else ()
@@ -133,9 +133,9 @@ class StreamedTableSource(TableSource):
             return self.number(column.name)
         return self._value_code(self.identifier(column.name), column.values, column.n_bins)
 
-    def _value_code(self, column: str, values: Sequence[Any], missing: int = -1) -> str:
+    def _value_code(self, column: str, values: Sequence[Any], default_code: int = -1) -> str:
         cases = (f"WHEN {self.style.label(v)} THEN {code}" for code, v in enumerate(values))
-        return f"CAST(CASE {column} {' '.join(cases)} ELSE {missing} END AS SMALLINT)"
+        return f"CAST(CASE {column} {' '.join(cases)} ELSE {default_code} END AS SMALLINT)"
 
 
 #: Function that applies another function to every batch; results may be in any order.
@@ -191,14 +191,14 @@ def batch_mapper(
     """Return a function that maps another function over the batches, in `n_jobs` processes."""
     module = type(source).__module__.partition(".")[0]
     if module == "dask" or hasattr(source, "to_delayed"):
-        return _on_dask(source, reader)
+        return _dask_mapper(source, reader)
     batches: Callable[[], Iterable[Any]]
     if hasattr(source, "to_batches"):  # an Arrow dataset or table
         batches = _arrow_batches(source, reader, batch_size)
     elif module == "polars" and hasattr(source, "collect"):
         reader.check(source.collect_schema().names())
-        selected = source.select(reader.columns)
-        batches = partial(selected.collect_batches, chunk_size=batch_size)
+        frame = source.select(reader.columns)
+        batches = partial(frame.collect_batches, chunk_size=batch_size)
     elif hasattr(source, "columns"):  # a frame in memory
         batches = partial(iter, [source])
     elif callable(source):
@@ -214,28 +214,28 @@ def batch_mapper(
         )
     n_processes = effective_n_jobs(n_jobs)
     if n_processes > 1:
-        return partial(_in_processes, batches=batches, n_processes=n_processes)
+        return partial(_map_in_processes, batches=batches, n_processes=n_processes)
     return lambda function: map(function, batches())
 
 
-def _in_processes(
+def _map_in_processes(
     function: Callable[[Any], Any], batches: Callable[[], Iterable[Any]], n_processes: int
 ) -> Iterator[Any]:
     """Apply a function to a few batches at a time; the results are in the order of the batches."""
-    pickled, remaining = cloudpickle.dumps(function), iter(batches())
+    pickled_function, batch_iterator = cloudpickle.dumps(function), iter(batches())
     with parallel(n_processes) as pool:
-        while chunk := list(islice(remaining, 4 * n_processes)):
-            yield from pool(delayed(_call_pickled)(pickled, batch) for batch in chunk)
+        while chunk := list(islice(batch_iterator, 4 * n_processes)):
+            yield from pool(delayed(_call_pickled)(pickled_function, batch) for batch in chunk)
 
 
-def _call_pickled(pickled: bytes, batch: Any) -> Any:
-    return _unpickle(pickled)(batch)
+def _call_pickled(pickled_function: bytes, batch: Any) -> Any:
+    return _unpickle(pickled_function)(batch)
 
 
 @lru_cache(maxsize=1)
-def _unpickle(pickled: bytes) -> Any:
+def _unpickle(pickled_function: bytes) -> Any:
     """Unpickle a function once for all batches, because its black box may take long to load."""
-    return cloudpickle.loads(pickled)
+    return cloudpickle.loads(pickled_function)
 
 
 def _arrow_batches(
@@ -249,7 +249,7 @@ def _arrow_batches(
     return lambda: source.select(reader.columns).to_batches(max_chunksize=batch_size)
 
 
-def _on_dask(source: Any, reader: BatchReader) -> BatchMapper:
+def _dask_mapper(source: Any, reader: BatchReader) -> BatchMapper:
     """Return a function that lets dask's workers reduce partitions and return only results."""
     dask = import_optional("dask", extra="distributed", purpose=f"Reading {reader.name}")
     reader.check(list(map(str, source.columns)))
@@ -257,7 +257,7 @@ def _on_dask(source: Any, reader: BatchReader) -> BatchMapper:
 
     def map_partitions(function: Callable[[Any], Any]) -> Iterable[Any]:
         delayed_function = dask.delayed(function, pure=False)
-        results: Iterable[Any] = dask.compute(*[delayed_function(part) for part in partitions])
+        results: Iterable[Any] = dask.compute(*[delayed_function(piece) for piece in partitions])
         return results
 
     return map_partitions
@@ -268,12 +268,12 @@ def column_names(source: Any, batch_size: int) -> list[str]:
     if hasattr(source, "collect_schema"):
         return list(source.collect_schema().names())
     if hasattr(source, "schema") or hasattr(source, "columns"):
-        return _names_of(source)
+        return _column_names_of(source)
     probe = BatchReader("the source", (), None, None)
-    return next(iter(batch_mapper(source, probe, batch_size)(_names_of)), [])
+    return next(iter(batch_mapper(source, probe, batch_size)(_column_names_of)), [])
 
 
-def _names_of(rows: Any) -> list[str]:
+def _column_names_of(rows: Any) -> list[str]:
     names = getattr(getattr(rows, "schema", None), "names", None)  # in polars a method
     return list(map(str, names if isinstance(names, list) else getattr(rows, "columns", ())))
 

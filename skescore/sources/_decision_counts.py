@@ -86,9 +86,9 @@ class DecisionReducer(Reducer[DecisionCounts]):
             return parts.identifier(column)
         label = table.number(column)
         # SQL has no infinite numbers.
-        *of_rules, width = map(parts.style.number, np.minimum(self.options[tolerances], 1e300))
-        if of_rules:
-            cases = (f"WHEN {rule} THEN {number}" for rule, number in enumerate(of_rules, 1))
+        *rule_widths, width = map(parts.style.number, np.minimum(self.options[tolerances], 1e300))
+        if rule_widths:
+            cases = (f"WHEN {rule} THEN {number}" for rule, number in enumerate(rule_widths, 1))
             width = f"CASE {parts.rule_number} {' '.join(cases)} ELSE {width} END"
         return (
             f"CASE WHEN {parts.is_number(label)} THEN CASE WHEN "
@@ -220,9 +220,9 @@ def count_source_decisions(
             f"sample_weight must be None, since decisions are counted by rows, got "
             f"{data.sample_weight!r}."
         )
-    used = [ruleset.feature_names[j] for j in sorted(ruleset.used_features)]
-    used = used or [ruleset.feature_names[0]]
-    columns = used if model_column is None else [*used, model_column]
+    used_names = [ruleset.feature_names[j] for j in sorted(ruleset.used_features)]
+    used_names = used_names or [ruleset.feature_names[0]]
+    columns = used_names if model_column is None else [*used_names, model_column]
     options = {"error_tolerances": error_tolerances, "model_tolerances": model_tolerances}
     labels = None if data.target is None else np.empty(0)
     model_predictions = None if model_column is None else np.empty(0)
@@ -231,6 +231,6 @@ def count_source_decisions(
     count_decisions(ruleset, no_rows, labels, model_predictions=model_predictions, **options)
     reducer = DecisionReducer(ruleset, data.target, model_column, options)
     # A source without labels is opened with any column as its target.
-    opened = replace(data, target=data.target or used[0])
-    with opened.open(columns) as rows:
+    labeled_data = replace(data, target=data.target or used_names[0])
+    with labeled_data.open(columns) as rows:
         return rows.reduce(reducer)

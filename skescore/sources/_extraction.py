@@ -51,10 +51,10 @@ class Survey:
     weight: ColumnSummary
 
     def __add__(self, other: Survey) -> Survey:
-        pairs = zip(self.columns, other.columns, strict=True)
+        columns = zip(self.columns, other.columns, strict=True)
         return Survey(
             self.n_rows + other.n_rows,
-            tuple(a + b for a, b in pairs),
+            tuple(a + b for a, b in columns),
             self.label + other.label,
             self.weight + other.weight,
         )
@@ -116,13 +116,13 @@ class Survey:
                 f"{min(invalid, key=repr)!r}. Convert it to text or a number in a view."
             )
         if _has_mixed_types(self.label.values):
-            text, other = (
+            text, number = (
                 min((v for v in self.label.values if isinstance(v, str) == is_text), key=repr)
                 for is_text in (True, False)
             )
             raise SourceError(
                 f"{label} of {source} must hold either strings or numbers, but it holds {text!r} "
-                f"and {other!r}. Convert all labels to text in a view."
+                f"and {number!r}. Convert all labels to text in a view."
             )
         if task == "classification":
             _check_n_values(
@@ -196,8 +196,8 @@ class SurveyReducer(Reducer[Survey]):
         for column, is_numeric in columns:
             if is_numeric:
                 number = f"CAST({column} AS FLOAT8)"
-                observed = f"CASE WHEN {table.parts.is_number(number)} THEN {number} END"
-                aggregates += [f"count({observed})", f"min({observed})", f"max({observed})"]
+                value = f"CASE WHEN {table.parts.is_number(number)} THEN {number} END"
+                aggregates += [f"count({value})", f"min({value})", f"max({value})"]
             else:
                 aggregates += [f"count({column})", "NULL", "NULL"]
         (row,) = table.fetch(f"SELECT {', '.join(aggregates)} FROM {table.weighted_rows}")
@@ -233,10 +233,10 @@ class SurveyReducer(Reducer[Survey]):
             return set()
         ends = [f"{end}({table.identifier(name)})" for name in names for end in ("min", "max")]
         (row,) = table.fetch(f"SELECT {', '.join(ends)} FROM {table.weighted_rows}")
-        pairs = zip(row[::2], row[1::2], strict=True)
+        ranges = zip(row[::2], row[1::2], strict=True)
         return {
             name
-            for name, (low, high) in zip(names, pairs, strict=True)
+            for name, (low, high) in zip(names, ranges, strict=True)
             if _is_numeric(table.name, name, low, high)
         }
 
@@ -281,14 +281,14 @@ def cut_at_quantiles(
     grids = {j: _grid(c.low, c.high, _N_BINS) for j, c in enumerate(columns) if c.values is None}
     grids = {j: grid for j, grid in grids.items() if len(grid)}
     result = list(columns)
-    unfinished = list(grids)
+    uncut = list(grids)
     for n_passes in range(_MAX_PASSES + 1):
-        if not unfinished:
+        if not uncut:
             break
-        binned = [replace(columns[j], cuts=tuple(grids[j])) for j in unfinished]
-        column_sums = source.reduce(BinReducer(None, binned, weight_scale))
-        crowded = []
-        for j, sums in zip(unfinished, column_sums, strict=True):
+        cut_columns = [replace(columns[j], cuts=tuple(grids[j])) for j in uncut]
+        column_sums = source.reduce(BinReducer(None, cut_columns, weight_scale))
+        next_uncut = []
+        for j, sums in zip(uncut, column_sums, strict=True):
             weights = sums[0, :-1, 0]
             heavy = np.flatnonzero(weights * 2 * (n_cuts + 1) > weights.sum())
             finer_grid = grids[j]
@@ -296,11 +296,11 @@ def cut_at_quantiles(
                 finer_grid = _divide_bins(columns[j], grids[j], heavy)
             if len(finer_grid) > len(grids[j]):
                 grids[j] = finer_grid
-                crowded.append(j)
+                next_uncut.append(j)
             else:
                 cuts = _choose_cuts(np.array(grids[j]), weights, n_cuts)
                 result[j] = replace(columns[j], cuts=tuple(cuts))
-        unfinished = crowded
+        uncut = next_uncut
     return result
 
 
@@ -337,19 +337,19 @@ def _choose_cuts(grid: Floats, weights: Sums, n_cuts: int) -> list[float]:
     cut_of_weight: dict[int, float] = {}
     for k in range(1, n_cuts + 1):
         quantile = total * k / (n_cuts + 1)
-        right = int(np.searchsorted(weight_below, quantile))
-        neighbors = [p for p in (right - 1, right) if 0 <= p < len(weight_below)]
+        position = int(np.searchsorted(weight_below, quantile))
+        neighbors = [p for p in (position - 1, position) if 0 <= p < len(weight_below)]
         if not neighbors:
             continue
         nearest = min(neighbors, key=lambda p: abs(float(weight_below[p]) - quantile))
         weight = int(weight_below[nearest])
         if not 0 < weight < total or weight in cut_of_weight:
             continue
-        cut_of_weight[weight] = _shortest(grid[weight_below == weight])
+        cut_of_weight[weight] = _simplest_number(grid[weight_below == weight])
     return sorted(cut_of_weight.values())
 
 
-def _shortest(numbers: Floats) -> float:
+def _simplest_number(numbers: Floats) -> float:
     """Return the number with the fewest digits; of several, the one closest to the middle."""
     middle = float(numbers[0] / 2 + numbers[-1] / 2)
     return min(numbers.tolist(), key=lambda x: (len(f"{x:.15g}"), abs(x - middle), x))
@@ -398,8 +398,8 @@ class Histograms:
     def use(self, columns: Sequence[int], measured: Sequence[int] = ()) -> None:
         """Select the columns whose bins are summed, and the measured columns, by index."""
         self._used = list(columns) or [0]
-        scaled = (measured_column(self.columns[j], j) for j in measured)
-        self._scale = replace(self._scale, measured=tuple(m for m in scaled if m is not None))
+        candidates = (measured_column(self.columns[j], j) for j in measured)
+        self._scale = replace(self._scale, measured=tuple(m for m in candidates if m is not None))
 
     def histograms(self, nodes: RuleSet | None, totals: Sequence[Sums] | None) -> list[list[Sums]]:
         """Compute the sums of each bin in one pass over the rows.
@@ -428,21 +428,21 @@ class Histograms:
         column_sums = self._source.reduce(BinReducer(nodes, used_columns, self._scale))
         n_nodes = 1 if nodes is None else len(nodes)
         # The sums of every column must agree with each other and with earlier passes.
-        expected = column_sums[0].sum(axis=1) if totals is None else np.array(totals)
-        self._check_equal(*((sums.sum(axis=1), expected) for sums in column_sums))
+        node_totals = column_sums[0].sum(axis=1) if totals is None else np.array(totals)
+        self._check_sums(*((sums.sum(axis=1), node_totals) for sums in column_sums))
         result = []
         for node in range(n_nodes):
             node_sums = [
                 np.zeros((c.n_bins + 1, self._scale.n_sums), np.int64) for c in self.columns
             ]
             for sums in node_sums:
-                sums[0] = expected[node]
+                sums[0] = node_totals[node]
             for j, sums in zip(self._used, column_sums, strict=True):
                 node_sums[j] = sums[node]
             result.append(node_sums)
         return result
 
-    def _check_equal(self, *pairs: tuple[Sums, Sums]) -> None:
+    def _check_sums(self, *pairs: tuple[Sums, Sums]) -> None:
         if any((sums != expected).any() for sums, expected in pairs):
             raise SourceError(
                 f"{self._source.name} changed while it was read. Read a table that does not "
@@ -470,7 +470,7 @@ class Histograms:
         self.n_passes += 1
         scale = self._scale
         node_sums = self._source.reduce(ResidualReducer(nodes, self.columns, scale, equations))
-        self._check_equal(*((s[:1], total[:1]) for s, total in zip(node_sums, totals, strict=True)))
+        self._check_sums(*((s[:1], total[:1]) for s, total in zip(node_sums, totals, strict=True)))
         return [
             [
                 Fraction(scale.residual_unit(equation)) * int(n)
@@ -659,11 +659,11 @@ def extract_source(
             n_cuts, cuts = check_integer("cuts", cuts, 1), None
         columns = _cut_columns(rows, survey.describe(rows.features), scale, n_cuts, cuts or {})
         histograms = Histograms(rows, columns, scale, label_range)
-        fitted = clone(extractor).fit_sums(histograms)
+        model = clone(extractor).fit_sums(histograms)
     reference = "black_box" if data.target is None else "data"
-    fitted.rules_ = fitted.rules_.replace(reference=reference)
+    model.rules_ = model.rules_.replace(reference=reference)
     cuts_by_name = {column.name: column.cuts for column in columns if column.values is None}
-    return SourceExtraction(fitted, fitted.rules_, cuts_by_name, survey.n_rows, histograms.n_passes)
+    return SourceExtraction(model, model.rules_, cuts_by_name, survey.n_rows, histograms.n_passes)
 
 
 def _task_of(extractor: Any, task: str | None) -> str | None:
@@ -693,18 +693,18 @@ def _extract_from_sample(
 ) -> SourceExtraction:
     """Fit an extractor that requires rows to a sample."""
     if data.target is None or extractor.estimator is None:
-        missing = "target" if data.target is None else "an estimator"
+        parameter = "target" if data.target is None else "an estimator"
         raise ValueError(
             f"{type(extractor).__name__} needs more than sums, and learns from a sample of the "
-            f"rows with a black box: pass {missing} as well."
+            f"rows with a black box: pass {parameter} as well."
         )
     task = task or black_box_task(extractor.estimator)
     sample = sample_source(data, task=task, n_rows=n_rows, random_state=random_state)
     X = sample.frame.drop(columns=[data.target, *filter(None, [data.sample_weight])])
-    fitted = clone(extractor).set_params(estimator=extractor.estimator)
+    model = clone(extractor).set_params(estimator=extractor.estimator)
     labels = () if is_fitted(extractor.estimator) else (sample.frame[data.target],)
-    fitted.fit(X, *labels, sample_weight=sample.weights)
-    return SourceExtraction(fitted, fitted.rules_, {}, sample.n_rows, 0, sample)
+    model.fit(X, *labels, sample_weight=sample.weights)
+    return SourceExtraction(model, model.rules_, {}, sample.n_rows, 0, sample)
 
 
 def _cut_columns(
@@ -736,10 +736,10 @@ def _cut_columns(
 
 
 def _check_cuts(name: str, cuts: Sequence[float]) -> tuple[float, ...]:
-    checked = [check_number(f"a cut of {name!r}", float(cut), finite=True) for cut in cuts]
-    if any(a >= b for a, b in pairwise(checked)):
+    numbers = [check_number(f"a cut of {name!r}", float(cut), finite=True) for cut in cuts]
+    if any(a >= b for a, b in pairwise(numbers)):
         raise ValueError(
-            f"cuts must increase, but the cuts of {name!r} are {checked!r}. Sort them, and leave "
+            f"cuts must increase, but the cuts of {name!r} are {numbers!r}. Sort them, and leave "
             "out repetitions."
         )
-    return tuple(checked)
+    return tuple(numbers)

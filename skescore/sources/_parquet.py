@@ -95,10 +95,10 @@ def unchanged_files(files: Sequence[str], name: str) -> Iterator[None]:
             stats = [os.stat(file) for file in files]
         return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats]
 
-    before = states()
+    initial_states = states()
     yield
-    for file, old, new in zip(files, before, states(), strict=True):
-        if old != new:
+    for file, initial_state, state in zip(files, initial_states, states(), strict=True):
+        if initial_state != state:
             raise SourceError(
                 f"{file} changed while it was read. Read files that do not change, or a copy."
             )
@@ -107,12 +107,12 @@ def unchanged_files(files: Sequence[str], name: str) -> Iterator[None]:
 # --- common schema of several files ---------------------------------------------------------------
 
 
-def _same_columns(name: str, names_by_file: Mapping[str, Sequence[str]]) -> None:
+def _check_same_columns(name: str, names_by_file: Mapping[str, Sequence[str]]) -> None:
     """Raise a ColumnError if files have different columns although all columns are required."""
-    (first, expected), *other_files = names_by_file.items()
+    (first_file, expected), *other_files = names_by_file.items()
     for file, names in other_files:
         if difference := sorted(set(names) ^ set(expected)):
-            owner, other = (first, file) if difference[0] in expected else (file, first)
+            owner, other = (first_file, file) if difference[0] in expected else (file, first_file)
             raise ColumnError(
                 f"The files of {name} must have the same columns, but {owner} has "
                 f"{difference[0]!r} and {other} does not. Pass features=... with columns that all "
@@ -120,7 +120,7 @@ def _same_columns(name: str, names_by_file: Mapping[str, Sequence[str]]) -> None
             )
 
 
-def _no_column(name: str, file: str, column: str) -> ColumnError:
+def _missing_column_error(name: str, file: str, column: str) -> ColumnError:
     return ColumnError(
         f"All files of {name} must have the column {column!r}, but {file} has none. Add it there."
     )
@@ -191,7 +191,7 @@ def _file_list(files: Sequence[str]) -> str:
     return "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in literal) + "]"
 
 
-def _described(connection: Any, file: str) -> dict[str, str]:
+def _file_types(connection: Any, file: str) -> dict[str, str]:
     relation = f"read_parquet({_file_list([file])}, hive_partitioning = false)"
     rows = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
     return {row[0]: row[1] for row in rows}
@@ -202,14 +202,14 @@ def has_distinct_names(source: str | Path) -> bool:
     duckdb = import_optional("duckdb", extra="sql", purpose=f"Scoring {source} by DuckDB")
     files = parquet_files(source)
     with failing(str(source)), duckdb.connect() as connection:
-        written = connection.execute(
+        schema = connection.execute(
             f"SELECT name, min(file_name) FROM parquet_schema({_file_list(files)}) GROUP BY ALL"
         ).fetchall()
         names: set[str] = set()
-        for file in {row[1] for row in written}:
-            names.update(_described(connection, file))
+        for file in {row[1] for row in schema}:
+            names.update(_file_types(connection, file))
     # DuckDB renames columns whose names it considers equal.
-    return names <= {row[0] for row in written} and len({n.casefold() for n in names}) == len(names)
+    return names <= {row[0] for row in schema} and len({n.casefold() for n in names}) == len(names)
 
 
 def _rows_of_files(
@@ -217,53 +217,53 @@ def _rows_of_files(
 ) -> str:
     """Return the relation of files; by default, DuckDB would use the types of the first file."""
     paths = _file_list(files)
-    written = connection.execute(
+    schema = connection.execute(
         "SELECT name, min(file_name), count(DISTINCT file_name) FROM parquet_schema("
         f"{paths}) GROUP BY name, type, converted_type, logical_type"
     ).fetchall()
-    representatives = [os.path.abspath(files[0]), *sorted({row[1] for row in written})]
+    representatives = [os.path.abspath(files[0]), *sorted({row[1] for row in schema})]
     # For each type of each column, one file is described.
-    types = {file: _described(connection, file) for file in dict.fromkeys(representatives)}
+    types = {file: _file_types(connection, file) for file in dict.fromkeys(representatives)}
     names = list(dict.fromkeys(column for columns in types.values() for column in columns))
     n_files = Counter[str]()
-    for column, _, n_with_type in written:
+    for column, _, n_with_type in schema:
         n_files[column] += n_with_type
     if required is None:
-        _same_columns(name, {file: list(columns) for file, columns in types.items()})
+        _check_same_columns(name, {file: list(columns) for file, columns in types.items()})
     columns = [c for c in dict.fromkeys(required or names) if c in names]
-    selected = []
+    expressions = []
     for column in columns:
         if n_files[column] < len(files):
-            incomplete = [file for file in files if column not in _described(connection, file)]
+            incomplete = [file for file in files if column not in _file_types(connection, file)]
             if incomplete:
-                raise _no_column(name, incomplete[0], column)
+                raise _missing_column_error(name, incomplete[0], column)
         of_files = {f: t[column] for f, t in types.items() if t.get(column, '"NULL"') != '"NULL"'}
-        reading = reconciled_type(name, column, of_files, NUMBERS_OF_DUCKDB)
-        if reading == "float":
-            _check_whole_numbers(connection, files, name, column)
-        expression = quoted = '"' + column.replace('"', '""') + '"'
-        if reading in _CASTS:
-            expression = f"CAST({quoted} AS {_CASTS[reading]})"
-        if reading == "integer":
-            checked = checked_integer("Write the files with one type.")
-            expression = checked.format(quoted, text=quoted.replace("'", "''"))
+        target_type = reconciled_type(name, column, of_files, NUMBERS_OF_DUCKDB)
+        if target_type == "float":
+            _check_exact_in_duckdb(connection, files, name, column)
+        expression = identifier = '"' + column.replace('"', '""') + '"'
+        if target_type in _CASTS:
+            expression = f"CAST({identifier} AS {_CASTS[target_type]})"
+        if target_type == "integer":
+            cast = checked_integer("Write the files with one type.")
+            expression = cast.format(identifier, text=identifier.replace("'", "''"))
         if set(of_files.values()) & {"FLOAT", "DOUBLE"}:
             # Statistics of files ignore NaN, and DuckDB would skip comparisons that the statistics
             # decide.
             expression = f"CASE WHEN isnan({expression}) THEN NULL ELSE {expression} END"
-        selected.append(f"{expression} AS {quoted}")
+        expressions.append(f"{expression} AS {identifier}")
     # Messages may refer to other columns.
     extra_columns = [c for c in names if c not in columns and n_files[c] >= len(files)]
-    selected += ['"' + column.replace('"', '""') + '"' for column in extra_columns]
+    expressions += ['"' + column.replace('"', '""') + '"' for column in extra_columns]
     union = ", union_by_name = true" if len(files) > 1 else ""
     relation = f"read_parquet({paths}, hive_partitioning = false{union})"
-    return f"(SELECT {', '.join(selected)} FROM {relation}) AS files"
+    return f"(SELECT {', '.join(expressions)} FROM {relation}) AS files"
 
 
-def _check_whole_numbers(connection: Any, files: Sequence[str], name: str, column: str) -> None:
+def _check_exact_in_duckdb(connection: Any, files: Sequence[str], name: str, column: str) -> None:
     quoted = '"' + column.replace('"', '""') + '"'
     for file in files:
-        if re.fullmatch(_INTEGERS, _described(connection, file)[column]):
+        if re.fullmatch(_INTEGERS, _file_types(connection, file)[column]):
             relation = f"read_parquet({_file_list([file])}, hive_partitioning = false)"
             ends = connection.execute(f"SELECT min({quoted}), max({quoted}) FROM {relation}")
             _check_exact(name, column, file, ends.fetchall()[0])
@@ -373,29 +373,29 @@ def _arrow_schema(
     result = schemas[files[0]]
     names = {file: schema.names for file, schema in schemas.items()}
     if required is None:
-        _same_columns(name, names)
+        _check_same_columns(name, names)
     all_names = {column for file_names in names.values() for column in file_names}
     columns = result.names if required is None else [c for c in required if c in all_names]
     for column in dict.fromkeys(columns):
         incomplete = [file for file, file_names in names.items() if column not in file_names]
         if incomplete:
-            raise _no_column(name, incomplete[0], column)
+            raise _missing_column_error(name, incomplete[0], column)
         if any(file_names.count(column) > 1 for file_names in names.values()):
             continue  # reported when the column is read
         fields = {file: schema.field(column).type for file, schema in schemas.items()}
         fields = {file: _plain_type(arrow, kind) for file, kind in fields.items()}
-        observed = {file: kind for file, kind in fields.items() if kind != arrow.null()}
-        kinds = {file: str(kind) for file, kind in observed.items()}
-        reading = reconciled_type(name, column, kinds, NUMBERS_OF_ARROW)
-        kind = next(iter(observed.values()), arrow.null())
-        if reading == "integer":
+        types = {file: kind for file, kind in fields.items() if kind != arrow.null()}
+        kinds = {file: str(kind) for file, kind in types.items()}
+        target_type = reconciled_type(name, column, kinds, NUMBERS_OF_ARROW)
+        kind = next(iter(types.values()), arrow.null())
+        if target_type == "integer":
             kind = arrow.int64()
-        elif reading == "float":
+        elif target_type == "float":
             kind = arrow.float64()
-            _check_whole_columns(dataset, observed, name, column)
-        elif reading == "decimal":
-            scale = max(decimal.scale for decimal in observed.values())
-            digits = max(decimal.precision - decimal.scale for decimal in observed.values())
+            _check_exact_in_arrow(dataset, types, name, column)
+        elif target_type == "decimal":
+            scale = max(decimal.scale for decimal in types.values())
+            digits = max(decimal.precision - decimal.scale for decimal in types.values())
             kind = arrow.decimal256(digits + scale, scale)
         index = result.get_field_index(column)
         result = result.set(index, result.field(index).with_type(kind))
@@ -409,7 +409,7 @@ def _plain_type(arrow: Any, kind: Any) -> Any:
     return arrow.string() if arrow.types.is_large_string(kind) else kind
 
 
-def _check_whole_columns(dataset: Any, types: Mapping[str, Any], name: str, column: str) -> None:
+def _check_exact_in_arrow(dataset: Any, types: Mapping[str, Any], name: str, column: str) -> None:
     compute = import_optional("pyarrow.compute", extra="parquet", purpose=f"Reading {name}")
     for file, kind in types.items():
         if re.fullmatch(_INTEGERS, str(kind)):

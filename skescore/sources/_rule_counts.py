@@ -142,8 +142,8 @@ class RuleQueries:
         condition = ""
         if self._weight is not None:
             condition = f" WHERE {self._weight} IS NULL OR {self._weight} <> 0"
-        selected = ", ".join([*words, f"{self._label} AS label", *expressions])
-        return f"(SELECT {selected}{weight} FROM {self._table.rows}{condition}) AS some_rows"
+        expressions_sql = ", ".join([*words, f"{self._label} AS label", *expressions])
+        return f"(SELECT {expressions_sql}{weight} FROM {self._table.rows}{condition}) AS some_rows"
 
     def _sum(self, value: str) -> str:
         # DuckDB offers compensated summation, which does not lose digits over many rows.
@@ -186,13 +186,13 @@ class RuleQueries:
                 f"{self._table.name} must hold at least one row with a positive weight, got none."
             )
         columns: list[Any] = list(zip(*rows, strict=True))
-        match_matrix = _unpacked(columns[: self._n_words], len(self._ruleset))
+        match_matrix = _unpack_masks(columns[: self._n_words], len(self._ruleset))
         key_columns, values = columns[self._n_words : len(keys)], columns[len(keys) :]
         labels = None if self._is_regression else key_columns[0]
-        n_rows = self._checked_row_counts(values, labels)
+        n_rows = self._check_row_counts(values, labels)
         weights = n_rows.astype(np.float64)
         if self._weight is not None:
-            weights = self._checked_weights(n_rows, *values[2:6])
+            weights = self._check_weights(n_rows, *values[2:6])
         groups = Groups(self._ruleset)
         if labels is None:
             totals = np.array(values[len(checks) :], dtype=np.float64)  # NULL becomes NaN
@@ -201,16 +201,16 @@ class RuleQueries:
             unique_labels = list(dict.fromkeys(labels))
             code_of = {label: code for code, label in enumerate(unique_labels)}
             codes = np.array([code_of[label] for label in labels], dtype=np.intp)
-            predicted = None if prediction is None else self._codes(key_columns[1])
-            groups.add_classes(match_matrix, unique_labels, codes, weights, n_rows, predicted)
+            predicted_codes = None if prediction is None else self._codes(key_columns[1])
+            groups.add_classes(match_matrix, unique_labels, codes, weights, n_rows, predicted_codes)
         return groups.result(default, center)
 
     def _regression_sums(self, default: float, center: float) -> list[str]:
         """Return sums of deviations and errors, the range of labels, the number of errors."""
         weight = "" if self._weight is None else "weight * "
-        uncovered = " AND ".join(f"held{word} = 0" for word in range(self._n_words))
+        no_rule = " AND ".join(f"held{word} = 0" for word in range(self._n_words))
         default_value = "NULL" if math.isnan(default) else self._parts.style.number(default)
-        error = f"(label - CASE WHEN {uncovered} THEN {default_value} ELSE predicted END)"
+        error = f"(label - CASE WHEN {no_rule} THEN {default_value} ELSE predicted END)"
         deviation = f"(label - {self._parts.style.number(center)})"
         return [
             self._sum(f"{weight}{deviation}"),
@@ -239,7 +239,7 @@ class RuleQueries:
         totals[2:4] = np.where(totals[6] == n_rows, totals[2:4], np.nan)
         groups.add_numbers(match_matrix, np.vstack([weights, totals[:4]]), label_range, n_rows)
 
-    def _checked_row_counts(self, values: list[Any], labels: Sequence[Any] | None) -> Counts:
+    def _check_row_counts(self, values: list[Any], labels: Sequence[Any] | None) -> Counts:
         """Return the rows of each group; raise a SourceError if labels are missing."""
         n_rows = np.array(values[0], dtype=np.int64)
         n_labels = np.array(values[1], dtype=np.int64)
@@ -259,7 +259,7 @@ class RuleQueries:
         codes = {label: code for code, label in enumerate(self._ruleset.classes or ())}
         return np.array([0 if label is None else codes[label] for label in labels], dtype=np.intp)
 
-    def _checked_weights(
+    def _check_weights(
         self, n_rows: Counts, n_weights: Any, low: Any, high: Any, total: Any
     ) -> Floats:
         n_missing = int(n_rows.sum() - sum(n_weights))
@@ -274,7 +274,7 @@ class RuleQueries:
             )
         return np.array(total, dtype=np.float64)
 
-    def _condition(self, kind: int, rule: int) -> str:
+    def _rule_condition(self, kind: int, rule: int) -> str:
         """Return the condition that a rule covers a row (kind 0) or is assigned to it."""
         if kind:
             return f"assigned = {rule + 1}"
@@ -304,7 +304,7 @@ class RuleQueries:
                     mean = float(means[kind, rule])
                     if math.isnan(mean):
                         continue
-                    condition = self._condition(kind, rule)
+                    condition = self._rule_condition(kind, rule)
                     deviation = f"(label - {self._parts.style.number(mean)})"
                     for power, value in enumerate((deviation, self._square(deviation))):
                         summands.append(f"CASE WHEN {condition} THEN {weight}{value} END")
@@ -324,15 +324,15 @@ class RuleQueries:
             for kind in range(len(stds)):
                 for rule in rules:
                     near_condition = self._near_condition(stds[kind], rule)
-                    condition = self._condition(kind, rule)
+                    condition = self._rule_condition(kind, rule)
                     hit, miss = (
                         f"CASE WHEN {near_condition} THEN {a} ELSE {b} END"
                         for a, b in ((weight, "0"), ("0", weight))
                     )
-                    covered = [
+                    conditional_sums = [
                         f"CASE WHEN {condition} THEN {value} ELSE 0 END" for value in (hit, miss)
                     ]
-                    for position, value in enumerate([*covered, hit, miss]):
+                    for position, value in enumerate([*conditional_sums, hit, miss]):
                         summands.append(value)
                         indices.append((kind, position, rule))
             result[tuple(np.transpose(indices))] = self._sum_all(expressions, summands)
@@ -351,7 +351,7 @@ class RuleQueries:
         return f"label >= {number(low)} AND label <= {number(high)}"
 
 
-def _unpacked(words: Sequence[Sequence[int]], n_rules: int) -> NDArray[np.bool_]:
+def _unpack_masks(words: Sequence[Sequence[int]], n_rules: int) -> NDArray[np.bool_]:
     """Unpack one bit per rule to masks of matches, shape (n_groups, n_rules)."""
     numbers = [np.array([int(value) for value in word], dtype=np.int64) for word in words]
     match_matrix = np.zeros((len(numbers[0]), n_rules), dtype=bool)

@@ -175,20 +175,20 @@ def sample_source(
         labels = drawn[data.target].astype(object).map(python_value)
         stratum = pd.Index(list(counts), dtype=object).get_indexer(labels)
     order = np.random.default_rng(random_state).permutation(len(drawn))
-    selected = [order[stratum[order] == code][:quota] for code, quota in enumerate(quotas.values())]
+    samples = [order[stratum[order] == code][:quota] for code, quota in enumerate(quotas.values())]
     if any(
         probabilities[label] == 1 and len(positions) < quotas[label]
-        for label, positions in zip(quotas, selected, strict=True)
+        for label, positions in zip(quotas, samples, strict=True)
     ):
         raise SourceError(
             f"{rows.name} changed while it was read. Read a table that does not change, or a "
             "snapshot."
         )
-    sorted_rows = np.sort(np.concatenate(selected))
+    sorted_rows = np.sort(np.concatenate(samples))
     frame, stratum = drawn.iloc[sorted_rows].reset_index(drop=True), stratum[sorted_rows]
     strata = {
         label: (len(positions), count)
-        for positions, (label, count) in zip(selected, counts.items(), strict=True)
+        for positions, (label, count) in zip(samples, counts.items(), strict=True)
     }
     rows_per_draw = np.array([count / max(n_drawn, 1) for n_drawn, count in strata.values()])
     weights = None
@@ -277,10 +277,10 @@ class DrawReducer(Reducer[pd.DataFrame]):
 
     def combine(self, parts: Iterable[pd.DataFrame | None], name: str) -> pd.DataFrame:
         """Concatenate the rows of all batches."""
-        drawn = [part for part in parts if part is not None]
-        frame = pd.concat(drawn, ignore_index=True)
+        frames = [part for part in parts if part is not None]
+        frame = pd.concat(frames, ignore_index=True)
         for column in frame.columns:
-            series = [part[column] for part in drawn]
+            series = [part[column] for part in frames]
             if any(values.dtype.kind in "iu" for values in series):
                 values = [value for batch in series for value in batch.tolist()]
                 frame[column] = _without_rounding(frame[column], values, name)
@@ -334,14 +334,14 @@ class DrawReducer(Reducer[pd.DataFrame]):
             # -0.0 and 0.0 are equal and need the same text.
             values.append(f"{table.identifier(name)}{' + 0' if is_number else ''}")
         text = f"CAST(ROW({', '.join(values)}) AS TEXT)"
-        grouped = (
+        distinct_rows = (
             f"(SELECT {names}, {text} AS skescore_text, count(*) AS skescore_count "
             f"FROM {table.weighted_rows} GROUP BY {names}) AS grouped_rows"
         )
         number = f"hashtextextended(skescore_text || ' ' || skescore_copy, {self.seed})"
         return (
             f"SELECT {names} FROM (SELECT {names}, skescore_text, {number} AS skescore_hash "
-            f"FROM {grouped} CROSS JOIN LATERAL generate_series(1, skescore_count) "
+            f"FROM {distinct_rows} CROSS JOIN LATERAL generate_series(1, skescore_count) "
             "AS copies(skescore_copy)) AS numbered_rows "
             f"WHERE (skescore_hash & {2**52 - 1}) / {float(2**52)!r} < {probability} "
             "ORDER BY skescore_hash, skescore_text"

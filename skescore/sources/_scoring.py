@@ -138,8 +138,8 @@ def count_source(
             f"target={data.target!r} and black_box={black_box!r}."
         )
     names = ruleset.feature_names
-    used = [names[j] for j in sorted(ruleset.used_features)]
-    with data.open(used if black_box is None else names, black_box) as rows:
+    used_names = [names[j] for j in sorted(ruleset.used_features)]
+    with data.open(used_names if black_box is None else names, black_box) as rows:
         return complete(ruleset, SourcePasses(ruleset, rows), rule_measures=rule_measures)
 
 

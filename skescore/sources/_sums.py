@@ -86,7 +86,7 @@ class BinReducer(_ListReducer):
         scale, totals = self.scale, self._zeros()
         for positions in self._query_columns(table):
             columns = [self.columns[j] for j in positions]
-            for column_index, bin_value, label, node, sums in self._grouped(table, columns):
+            for column_index, bin_value, label, node, sums in self._fetch_groups(table, columns):
                 j = positions[column_index]
                 line = _bin_position(table, bin_value, self.columns[j])
                 if scale.with_labels and scale.classes is not None:
@@ -111,7 +111,7 @@ class BinReducer(_ListReducer):
             n_cuts += len(column.cuts)
         yield positions
 
-    def _grouped(
+    def _fetch_groups(
         self, table: TableQueries, columns: Sequence[Column]
     ) -> Iterator[tuple[int, Any, Any, int, list[int]]]:
         """Yield the column, the bin, the label, the node and the sums of each group."""
@@ -119,17 +119,17 @@ class BinReducer(_ListReducer):
         node = f"{table.node_case(self.nodes)} AS node"
         bins, keys = query.bins, ["node", *query.keys]
         if len(bins) == 1:
-            grouping_bits, grouped = [], ", ".join([*keys, *bins])
+            grouping_bits, group_by = [], ", ".join([*keys, *bins])
         else:
             # One bit per column, because not all databases accept several columns in GROUPING.
             bits = (f"GROUPING({name}) * {1 << bit}" for bit, name in enumerate(reversed(bins)))
             grouping_bits = [" + ".join(bits)]
             sets = (f"({', '.join([*keys, name])})" for name in bins)
-            grouped = f"GROUPING SETS ({', '.join(sets)})"
-        selected = ", ".join([*grouping_bits, *keys, *bins, *query.sums])
+            group_by = f"GROUPING SETS ({', '.join(sets)})"
+        columns_sql = ", ".join([*grouping_bits, *keys, *bins, *query.sums])
         rows = table.fetch(
-            f"SELECT {selected} FROM {table.subquery([node, *query.expressions])} "
-            f"WHERE node IS NOT NULL GROUP BY {grouped}"
+            f"SELECT {columns_sql} FROM {table.subquery([node, *query.expressions])} "
+            f"WHERE node IS NOT NULL GROUP BY {group_by}"
         )
         for row in rows:
             column_index = 0
@@ -156,7 +156,7 @@ def _bin_position(table: TableQueries, bin_value: Any, column: Column) -> int:
 
 
 class _SumQuery:
-    """Parts of a query that sums by bins.
+    """SQL expressions of a query that sums by bins.
 
     Attributes
     ----------
@@ -193,9 +193,9 @@ class _SumQuery:
     def _regression_terms(self, table: TableQueries, scale: Scale) -> Iterator[tuple[str, float]]:
         """Yield the summands of a regression with their units, as EncodedRows.summands does."""
         deviation = table.deviation(scale)
-        weighted = deviation if table.weight is None else f"{table.weight} * {deviation}"
-        yield weighted, scale.label_unit
-        yield f"({weighted}) * {deviation}", scale.square_unit
+        weighted_deviation = deviation if table.weight is None else f"{table.weight} * {deviation}"
+        yield weighted_deviation, scale.label_unit
+        yield f"({weighted_deviation}) * {deviation}", scale.square_unit
         steps = table.steps(scale)
         weighted_steps = steps
         if table.weight is not None:
@@ -285,11 +285,11 @@ class CellReducer(EncodedReducer[Cells]):
         """Sum a table by cell."""
         scale, columns = self.scale, self.columns
         query = _SumQuery(table, columns, scale)
-        grouped = ", ".join([*query.bins, *query.keys])
+        group_by = ", ".join([*query.bins, *query.keys])
         limit = Cells.MAX_CELLS * (1 if scale.classes is None else len(scale.classes)) + 1
         rows = table.fetch(
-            f"SELECT {grouped}, {', '.join(query.sums)} FROM {table.subquery(query.expressions)} "
-            f"GROUP BY {grouped} LIMIT {limit}"
+            f"SELECT {group_by}, {', '.join(query.sums)} FROM {table.subquery(query.expressions)} "
+            f"GROUP BY {group_by} LIMIT {limit}"
         )
         keys = np.zeros(len(rows), np.int64)
         totals = np.zeros((len(rows), scale.n_sums), np.int64)
@@ -364,10 +364,10 @@ class LabelReducer(_ListReducer):
         for piece in rows.pieces():
             deviation = piece.label - scale.center
             weight = np.ones(len(deviation)) if piece.weight is None else piece.weight
-            first = weight * deviation
+            weighted = weight * deviation
             node = np.zeros(len(deviation), np.intp) if piece.node is None else piece.node
             sums = []
-            for values, unit in zip((weight, first, first * deviation), units, strict=True):
+            for values, unit in zip((weight, weighted, weighted * deviation), units, strict=True):
                 whole_units = np.floor(values / unit)
                 remainder = np.floor((values / unit - whole_units) * (1 << scale.bits))
                 sums += [np.bincount(node, part, n_nodes) for part in (whole_units, remainder)]
@@ -387,17 +387,17 @@ class LabelReducer(_ListReducer):
         """Sum the labels of a table."""
         scale = self.scale
         weight = table.weight or table.style.number(1.0)
-        first = f"{weight} * {table.deviation(scale)}"
-        values = (weight, first, f"({first}) * {table.deviation(scale)}")
+        weighted = f"{weight} * {table.deviation(scale)}"
+        values = (weight, weighted, f"({weighted}) * {table.deviation(scale)}")
         units = (scale.weight_unit or 1.0, scale.label_unit, scale.square_unit)
         expressions = [f"{table.node_case(self.nodes)} AS node", f"{table.label_number} AS y"]
         sums = []
         rest_units = table.style.number(float(1 << scale.bits))
         for position, (value, unit) in enumerate(zip(values, units, strict=True)):
-            scaled = table.in_units(value, unit)
+            multiple = table.in_units(value, unit)
             expressions += [
-                f"{table.floor(scaled)} AS whole{position}",
-                f"{scaled} AS all{position}",
+                f"{table.floor(multiple)} AS whole{position}",
+                f"{multiple} AS all{position}",
             ]
             remainder = f"(all{position} - whole{position}) * {rest_units}"
             sums += [f"sum(whole{position})", f"sum({table.floor(remainder)})"]
@@ -438,11 +438,11 @@ class ResidualReducer(_ListReducer):
         sums = [len(rows.label) if weights is None else int(weights.sum())]
         deviation = rows.label - scale.center
         for equation in equations:
-            predicted = np.full(len(deviation), equation[0])
+            y_pred = np.full(len(deviation), equation[0])
             for coefficient, step in zip(equation[1:], steps, strict=True):
                 if coefficient:
-                    predicted += coefficient * step
-            residual = np.abs(deviation - predicted)
+                    y_pred += coefficient * step
+            residual = np.abs(deviation - y_pred)
             if rows.weight is not None:
                 residual *= rows.weight
             sums.append(int(scale.round_to(residual, scale.residual_unit(equation)).sum()))
@@ -456,11 +456,11 @@ class ResidualReducer(_ListReducer):
         expressions += [f"{step} AS x{j}" for j, step in enumerate(table.steps(scale))]
 
         def residual(equation: Floats) -> str:
-            predicted = number(equation[0])
+            prediction = number(equation[0])
             for j, coefficient in enumerate(equation[1:].tolist()):
                 if coefficient:
-                    predicted = f"({predicted} + {number(coefficient)} * x{j})"
-            distance = f"abs(y - ({predicted})) * weight"
+                    prediction = f"({prediction} + {number(coefficient)} * x{j})"
+            distance = f"abs(y - ({prediction})) * weight"
             return table.rounded(distance, scale.residual_unit(equation))
 
         sums = [f"sum({table.rounded('weight', scale.weight_unit or 1.0)})"]

@@ -60,8 +60,8 @@ class TableQueries:
         """Translate rules to SQL expressions."""
         types = {n: self.table.types[n] for n in nodes.feature_names if n in self.table.types}
         kinds = {name: column_type.kind for name, column_type in types.items()}
-        used = {nodes.feature_names[j] for j in nodes.used_features}
-        for name in sorted(used):
+        used_names = {nodes.feature_names[j] for j in nodes.used_features}
+        for name in sorted(used_names):
             if kinds[name] == "other":
                 raise ColumnError(
                     f"Column {name!r} of {self.name} must hold numbers, strings or booleans, "

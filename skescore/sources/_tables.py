@@ -137,25 +137,25 @@ class SqlTable:
             Columns that must hold numbers, columns that must hold strings, and columns that must
             not hold bytes.
         """
-        unexpected = [
+        checks = [
             *((column, "numbers", "'text', 'blob'") for column in numbers),
             *((column, "texts", "'integer', 'real', 'blob'") for column in texts),
             *((column, "texts or numbers", "'blob'") for column in blobs),
         ]
-        if self.dialect != "sqlite" or not unexpected:
+        if self.dialect != "sqlite" or not checks:
             return
         examples = []
-        for column, _, kinds in unexpected:
-            quoted = _path_part(column, "`")
-            examples.append(f"min(CASE WHEN typeof({quoted}) IN ({kinds}) THEN {quoted} END)")
+        for column, _, kinds in checks:
+            name = _quote_name(column, "`")
+            examples.append(f"min(CASE WHEN typeof({name}) IN ({kinds}) THEN {name} END)")
         (values,) = self.fetch(f"SELECT {', '.join(examples)} FROM {self.source}")
-        for (column, expected, _), value in zip(unexpected, values, strict=True):
+        for (column, value_kind, _), value in zip(checks, values, strict=True):
             if value is not None:
                 kind = "number"
                 if isinstance(value, str | bytes):
                     kind = "text" if isinstance(value, str) else "bytes"
                 raise ColumnError(
-                    f"Column {column!r} of {self.name} must hold {expected}, but it holds the "
+                    f"Column {column!r} of {self.name} must hold {value_kind}, but it holds the "
                     f"{kind} {value!r}. Store another value or NULL in its place, or convert it "
                     "in a view."
                 )
@@ -194,9 +194,9 @@ def check_columns(
     name: str,
 ) -> None:
     """Raise a ColumnError if a column does not exist."""
-    required = [("the target", target), *(("the feature", feature) for feature in features)]
-    required.append(("the weights", weight))
-    for role, column in required:
+    columns_by_role = [("the target", target), *(("the feature", feature) for feature in features)]
+    columns_by_role.append(("the weights", weight))
+    for role, column in columns_by_role:
         if column is not None and column not in columns:
             raise ColumnError(
                 f"{name} must have a column for {role} {column!r}, but its columns are "
@@ -241,7 +241,7 @@ def open_spark(frame: Any) -> Iterator[SqlTable]:
     try:
         yield SqlTable(
             name,
-            _path(view),
+            _quote_table(view),
             "spark",
             {column: type_of_spark(kind) for column, kind in types.items()},
             lambda query: [tuple(row) for row in session.sql(query).collect()],
@@ -253,34 +253,34 @@ def open_spark(frame: Any) -> Iterator[SqlTable]:
 
 def open_url(url: str) -> AbstractContextManager[SqlTable]:
     """Connect to a table, named by ``table=NAME`` or ``table=SCHEMA.NAME`` in the URL."""
-    parts = urlsplit(url)
-    options = dict(parse_qsl(parts.query))
+    url_parts = urlsplit(url)
+    options = dict(parse_qsl(url_parts.query))
     table = options.pop("table", "")
-    displayed_url = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+    displayed_url = f"{url_parts.scheme}://{url_parts.hostname or ''}{url_parts.path}"
     if not table:
         raise ValueError(
             f"The URL {displayed_url!r} must name a table, as in '{displayed_url}?table=NAME'. Add "
             "it."
         )
-    bare = url.partition("?")[0] + (f"?{urlencode(options)}" if options else "")
+    base_url = url.partition("?")[0] + (f"?{urlencode(options)}" if options else "")
     name = f"{displayed_url}?table={table}"
-    backend = parts.scheme.partition("+")[0]
-    if backend in ("duckdb", "sqlite") and parts.scheme == backend:
-        path = unquote(parts.path.removeprefix("/"))
+    backend = url_parts.scheme.partition("+")[0]
+    if backend in ("duckdb", "sqlite") and url_parts.scheme == backend:
+        path = unquote(url_parts.path.removeprefix("/"))
         if not Path(path).is_file():
             raise SourceError(f"There is no database {path!r}. Check the path in {name!r}.")
         return (_duckdb if backend == "duckdb" else _sqlite)(path, table, name)
-    if parts.scheme in ("postgresql", "postgres"):
-        return _postgresql(bare, table, name)
-    return _sqlalchemy(bare, table, name)
+    if url_parts.scheme in ("postgresql", "postgres"):
+        return _postgresql(base_url, table, name)
+    return _sqlalchemy(base_url, table, name)
 
 
-def _path(table: str, mark: str = '"') -> str:
+def _quote_table(table: str, mark: str = '"') -> str:
     """Quote the name of a table with an optional schema."""
-    return ".".join(_path_part(part, mark) for part in table.split("."))
+    return ".".join(_quote_name(part, mark) for part in table.split("."))
 
 
-def _path_part(part: str, mark: str = '"') -> str:
+def _quote_name(part: str, mark: str = '"') -> str:
     return mark + part.replace(mark, 2 * mark) + mark
 
 
@@ -290,7 +290,7 @@ def _duckdb(path: str, table: str, name: str) -> Iterator[SqlTable]:
     with failing(name):
         connection = duckdb.connect(path, read_only=True)
     try:
-        yield duckdb_table(connection, _path(table), name)
+        yield duckdb_table(connection, _quote_table(table), name)
     finally:
         connection.close()
 
@@ -314,7 +314,7 @@ def duckdb_table(connection: Any, source: str, name: str) -> SqlTable:
 def _sqlite(path: str, table: str, name: str) -> Iterator[SqlTable]:
     with failing(name):
         uri = f"{Path(path).absolute().as_uri()}?mode=rw"
-        opened = sqlite3.connect(uri, uri=True, isolation_level=None)
+        raw_connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     generators: dict[int, Random] = {}
 
     def random_number(seed: int) -> float:
@@ -324,18 +324,18 @@ def _sqlite(path: str, table: str, name: str) -> Iterator[SqlTable]:
         generators.clear()
         return connection.execute(query).fetchall()
 
-    with closing(opened) as connection:
+    with closing(raw_connection) as connection:
         with failing(name):
             connection.create_function("skescore_random", 1, random_number)
             connection.execute("PRAGMA query_only = ON")
             connection.execute("BEGIN")  # all queries see the same rows
-            source = _path(table, "`")
-            described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description
+            source = _quote_table(table, "`")
+            columns = connection.execute(f"SELECT * FROM {source} LIMIT 0").description
         yield SqlTable(
             name,
             source,
             "sqlite",
-            {row[0]: ColumnType("any", "any", "{} COLLATE BINARY") for row in described},
+            {row[0]: ColumnType("any", "any", "{} COLLATE BINARY") for row in columns},
             run,
             random="skescore_random({})",
         )
@@ -350,7 +350,7 @@ def _postgresql(url: str, table: str, name: str) -> Iterator[SqlTable]:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
     try:
-        source = _path(table)
+        source = _quote_table(table)
         with failing(name):
             columns = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or ()
             codes = [column.type_code for column in columns]
@@ -379,10 +379,10 @@ def _sqlalchemy(url: str, table: str, name: str) -> Iterator[SqlTable]:
             if level is not None:
                 connection = connection.execution_options(isolation_level=level)
         with connection:
-            schema, _, bare = table.rpartition(".")
+            schema, _, table_name = table.rpartition(".")
             with failing(name):
                 descriptions = sqlalchemy.inspect(connection).get_columns(
-                    bare, schema=schema or None
+                    table_name, schema=schema or None
                 )
             dialect = _DIALECTS.get(engine.dialect.name, engine.dialect.name)
             types = {
@@ -392,7 +392,7 @@ def _sqlalchemy(url: str, table: str, name: str) -> Iterator[SqlTable]:
             if dialect == "sqlite":
                 connection.exec_driver_sql("BEGIN")  # the driver begins no transaction before DML
             # Queries are written in standard SQL, except for SQLite, and then translated.
-            source = _path(table, "`" if dialect == "sqlite" else '"')
+            source = _quote_table(table, "`" if dialect == "sqlite" else '"')
             yield SqlTable(
                 name,
                 source,
