@@ -115,18 +115,18 @@ def find_extra_rows(rows: Sequence[Sequence[str]], names: Sequence[str]) -> Extr
     width = max([len(names), *map(len, rows)])
     cells = [[cell.strip() for cell in row] + [""] * (width - len(row)) for row in rows]
     header = [name.strip() for name in names] + [""] * (width - len(names))
-    repeated = [i for i, row in enumerate(cells) if row == header]
+    header_rows = [i for i, row in enumerate(cells) if row == header]
     labels = _total_labels(cells)
     lone_words = {i for i, row in enumerate(cells) if row and is_word(row[0]) and not any(row[1:])}
-    table = _CellTable(cells, {*labels, *repeated, *lone_words})
+    table = _CellTable(cells, {*labels, *header_rows, *lone_words})
     first_below, texts_below = _rows_below(table, labels)
     totals = [i for i in labels if i < first_below and table.is_total(i, labels[i])]
     headings = _find_headings(table, lone_words, first_below)
     blank = [i for i, row in enumerate(cells) if not any(row)]
     findings = (
         []
-        if not repeated
-        else [f"{plural(len(repeated), 'row')} among the data left out (repeated header)"]
+        if not header_rows
+        else [f"{plural(len(header_rows), 'row')} among the data left out (repeated header)"]
     )
     findings += _left_out_text(cells, totals, "sums or means of other rows")
     findings += _left_out_text(cells, headings, "headings of the rows below them")
@@ -138,7 +138,7 @@ def find_extra_rows(rows: Sequence[Sequence[str]], names: Sequence[str]) -> Extr
     return ExtraRows(
         tuple(totals),
         tuple(headings),
-        tuple(repeated),
+        tuple(header_rows),
         tuple(blank),
         first_below,
         tuple(findings),
@@ -173,8 +173,8 @@ def may_have_extra_rows(text: str, separator: str, header: str) -> bool:
     bool
         False if `find_extra_rows` finds nothing among the data.
     """
-    lowered = text.lower()
-    has_parts = any(part in lowered for part in _LABEL_PARTS)
+    lower_text = text.lower()
+    has_parts = any(part in lower_text for part in _LABEL_PARTS)
     if has_parts and re.search(_MAY_BE_LABEL.format(re.escape(separator)), text):
         return True
     has_lone_words = any(f"{separator}{separator}{end}" in text for end in ("\n", "\r\n"))
@@ -204,10 +204,10 @@ def _total_labels(cells: Sequence[Sequence[str]]) -> dict[int, int]:
 class _CellTable:
     """Cells of a table, with the types of its columns in the rows of data."""
 
-    def __init__(self, cells: Sequence[Sequence[str]], excluded: set[int]) -> None:
+    def __init__(self, cells: Sequence[Sequence[str]], excluded_rows: set[int]) -> None:
         self.cells = cells
         self.is_data = np.array(
-            [i not in excluded and any(row) for i, row in enumerate(cells)], dtype=bool
+            [i not in excluded_rows and any(row) for i, row in enumerate(cells)], dtype=bool
         )
         self.n_data = int(self.is_data.sum())
         self._sums: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
@@ -232,9 +232,9 @@ class _CellTable:
         data = [row for row, is_data in zip(self.cells, self.is_data, strict=True) if is_data]
         shares = []
         for column in zip(*data, strict=True):
-            filled = [cell for cell in column if cell]
-            n_words = sum(map(is_word, filled))
-            shares.append((len(filled) / len(data), n_words / max(len(filled), 1)))
+            cells = [cell for cell in column if cell]
+            n_words = sum(map(is_word, cells))
+            shares.append((len(cells) / len(data), n_words / max(len(cells), 1)))
         return shares
 
     @property
@@ -258,7 +258,7 @@ class _CellTable:
         words = self.word_columns(label_column)
         if words and not any(self.cells[i][j] for j in words):
             return True
-        return self._sums_up_others(i, _MEAN.search(self.cells[i][label_column]) is not None)
+        return self._sums_up_rows(i, _MEAN.search(self.cells[i][label_column]) is not None)
 
     def resembles_data(self, i: int, label_column: int) -> bool:
         """Return whether a word of a row also occurs in this column of a row of data."""
@@ -272,7 +272,7 @@ class _CellTable:
             for j in self.word_columns(label_column)
         )
 
-    def _sums_up_others(self, i: int, is_mean: bool) -> bool:
+    def _sums_up_rows(self, i: int, is_mean: bool) -> bool:
         """Return whether most numbers of a row are sums or means of the rows above it."""
         n_numbers = n_sums = 0
         for j, (_, n_words) in enumerate(self._shares):
@@ -292,8 +292,8 @@ class _CellTable:
             if count < 2 or value == 0 or not np.isfinite(value):
                 continue
             total = float(sums[i] - sums[start]) / (count if is_mean else 1)
-            rounding = 0.501 * 10.0 ** -_n_decimals(self.cells[i][j])
-            if abs(value - total) <= max(rounding, 1e-6 * abs(total)):
+            tolerance = 0.501 * 10.0 ** -_n_decimals(self.cells[i][j])
+            if abs(value - total) <= max(tolerance, 1e-6 * abs(total)):
                 return True
         return False
 
@@ -331,16 +331,16 @@ def _rows_below(table: _CellTable, labels: dict[int, int]) -> tuple[int, list[st
     """Return the index of the first total or footnote at the end of the table, and their texts."""
     first_below, texts = len(table.cells), []
     for i in reversed(range(len(table.cells))):
-        filled = [cell for cell in table.cells[i] if cell]
-        if not filled:
+        cells = [cell for cell in table.cells[i] if cell]
+        if not cells:
             continue
         if i == table.last_filled_row and table.is_unnamed_total:
             first_below = i
             continue
-        if not (_is_total_below(table, i, labels) or _is_footnote(filled, len(table.cells[i]))):
+        if not (_is_total_below(table, i, labels) or _is_footnote(cells, len(table.cells[i]))):
             break
         first_below = i
-        texts.append(shortened(filled[0]))
+        texts.append(shortened(cells[0]))
     return first_below, texts[::-1]
 
 
@@ -348,13 +348,13 @@ def _is_total_below(table: _CellTable, i: int, labels: dict[int, int]) -> bool:
     """Return whether a row at the end is labeled like a total and does not resemble data."""
     if i not in labels:
         return False
-    later = [cell for j, cell in enumerate(table.cells[i]) if cell and j != labels[i]]
-    is_text = 2 * sum(map(is_word, later)) > len(later) if later else False
+    other_cells = [cell for j, cell in enumerate(table.cells[i]) if cell and j != labels[i]]
+    is_text = 2 * sum(map(is_word, other_cells)) > len(other_cells) if other_cells else False
     return table.is_total(i, labels[i]) or not (is_text or table.resembles_data(i, labels[i]))
 
 
-def _is_footnote(filled: Sequence[str], n_columns: int) -> bool:
+def _is_footnote(cells: Sequence[str], n_columns: int) -> bool:
     """Return whether a row at the end contains only a remark."""
-    text = filled[0]
+    text = cells[0]
     is_remark = _FOOTNOTE.match(text) is not None or (len(text) > 20 and is_word(text))
-    return len(filled) == 1 < n_columns and is_remark
+    return len(cells) == 1 < n_columns and is_remark

@@ -200,30 +200,30 @@ class FileTable:
         Integers that programs write with a decimal point because some are missing are returned
         without it. Other columns are omitted.
         """
-        requested, numeric = set(names), pd.api.types.is_numeric_dtype
+        name_set, numeric = set(names), pd.api.types.is_numeric_dtype
         positions = [
             position
             for position, (name, column) in enumerate(self.frame.items())
-            if str(name) in requested and numeric(column.dtype) and column.dtype != bool
+            if str(name) in name_set and numeric(column.dtype) and column.dtype != bool
         ]
         if not positions:
             return self.frame.iloc[:, :0]
-        written = self.texts(positions).astype(object)
-        written.columns = self.frame.columns[positions]
-        for name, column in written.items():
-            observed = column.dropna().astype(str).str.strip()
-            if len(observed) and observed.str.fullmatch(_POINTLESS).all():
-                observed = observed.str.partition(".")[0]
-            written[name] = observed.reindex(column.index)
-        return written
+        texts = self.texts(positions).astype(object)
+        texts.columns = self.frame.columns[positions]
+        for name, column in texts.items():
+            present = column.dropna().astype(str).str.strip()
+            if len(present) and present.str.fullmatch(_POINTLESS).all():
+                present = present.str.partition(".")[0]
+            texts[name] = present.reindex(column.index)
+        return texts
 
     def missing_texts(self, column: pd.Series) -> pd.Series:
         """Return the words of a column that are read as missing, such as NA, by row number."""
         if self.texts is None or not column.isna().any():
             return pd.Series(dtype=object)
         position = list(map(str, self.frame.columns)).index(str(column.name))
-        written = self.texts([position], keep_words=True).iloc[:, 0]
-        words = written[column.isna().to_numpy()].dropna().astype(str).str.strip()
+        texts = self.texts([position], keep_words=True).iloc[:, 0]
+        words = texts[column.isna().to_numpy()].dropna().astype(str).str.strip()
         return words[words != ""]
 
     def with_words(self, column: pd.Series, words: Collection[str] | None = None) -> pd.Series:
@@ -232,9 +232,9 @@ class FileTable:
         texts = texts if words is None else texts[texts.isin(words)]
         if not len(texts):
             return column
-        restored = column.astype(object)
-        restored.loc[texts.index] = texts
-        return restored
+        result = column.astype(object)
+        result.loc[texts.index] = texts
+        return result
 
     def with_decimal_comma(self) -> FileTable:
         """Read the file again with a decimal comma."""
@@ -277,11 +277,11 @@ def read_file(
     if not start:
         raise DatasetError(f"{where} is empty: it needs a header line and data rows.")
     stem = path.name.lower().removesuffix(".gz")
-    suffix, compressed = Path(stem).suffix, stem != path.name.lower()
+    suffix, is_compressed = Path(stem).suffix, stem != path.name.lower()
     if suffix in TEXT_KINDS:
-        text_format = _TextFormat(TEXT_KINDS[suffix], compressed, separator, encoding)
+        text_format = _TextFormat(TEXT_KINDS[suffix], is_compressed, separator, encoding)
         return _read_text(path, where, checksum, text_format, layout)
-    if suffix in (*PARQUET_KINDS, *SHEET_KINDS) and not compressed:
+    if suffix in (*PARQUET_KINDS, *SHEET_KINDS) and not is_compressed:
         for option, argument in (("sep", separator), ("encoding", encoding)):
             if argument is not None:
                 raise DatasetError(
@@ -446,14 +446,14 @@ def _fill_down(table: pd.DataFrame, findings: list[str]) -> pd.DataFrame:
 
     Such columns result from merged cells, or from people who omit repeated labels.
     """
-    filled = table.notna()
-    is_used = filled.any(axis=0).to_numpy()
+    is_filled = table.notna()
+    is_used = is_filled.any(axis=0).to_numpy()
     if not is_used.any():
         return table
     position = int(is_used.argmax())
-    column, starts = table.iloc[:, position], filled.iloc[:, position]
+    column, starts = table.iloc[:, position], is_filled.iloc[:, position]
     labels = column[starts]
-    others = filled.iloc[:, position + 1 :]
+    others = is_filled.iloc[:, position + 1 :]
     has_blocks = (
         len(labels) >= 2
         and bool(starts.iloc[0])
@@ -497,12 +497,12 @@ def _merged_ranges(path: Path) -> list[tuple[slice, slice]]:
     ]
 
 
-def _merged_names(merged: Iterable[tuple[slice, slice]], head: list[list[str]]) -> MergedCells:
+def _merged_names(ranges: Iterable[tuple[slice, slice]], head: list[list[str]]) -> MergedCells:
     """Return the columns of merged cells by row, if the first row of a sheet lacks some names."""
     if not head or all(head[0]):
         return None
     columns_by_row: dict[int, dict[int, int]] = {}
-    for rows, columns in merged:
+    for rows, columns in ranges:
         if columns.stop - columns.start > 1:
             columns_by_row.setdefault(rows.start, {})[columns.start] = columns.stop - 1
     return columns_by_row
@@ -511,7 +511,7 @@ def _merged_names(merged: Iterable[tuple[slice, slice]], head: list[list[str]]) 
 def _with_merged_cells(
     table: pd.DataFrame,
     sheet_rows: pd.Index,
-    merged: Iterable[tuple[slice, slice]],
+    ranges: Iterable[tuple[slice, slice]],
     findings: list[str],
 ) -> pd.DataFrame:
     """Repeat the value of a merged cell in all rows that it spans.
@@ -519,15 +519,15 @@ def _with_merged_cells(
     `sheet_rows` are the sheet's row numbers of the table's rows.
     """
     counts: dict[int, int] = {}
-    for rows, columns in merged:
-        covered = np.flatnonzero((sheet_rows >= rows.start) & (sheet_rows < rows.stop))
+    for rows, columns in ranges:
+        positions = np.flatnonzero((sheet_rows >= rows.start) & (sheet_rows < rows.stop))
         is_tall = rows.stop - rows.start > 1 and columns.stop - columns.start == 1
         column = columns.start
-        if not is_tall or len(covered) < 2 or column >= table.shape[1]:
+        if not is_tall or len(positions) < 2 or column >= table.shape[1]:
             continue
-        if sheet_rows[covered[0]] != rows.start or pd.isna(table.iloc[covered[0], column]):
+        if sheet_rows[positions[0]] != rows.start or pd.isna(table.iloc[positions[0], column]):
             continue
-        table.iloc[covered[1:], column] = table.iloc[covered[0], column]
+        table.iloc[positions[1:], column] = table.iloc[positions[0], column]
         counts[column] = counts.get(column, 0) + 1
     for column, count in sorted(counts.items()):
         name, verb = str(table.columns[column]), "is" if count == 1 else "are"
@@ -559,7 +559,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return unique
 
 
-def _without_surroundings(
+def _trim_to_table(
     content: bytes, encoding: str, text_format: _TextFormat, options: LayoutOptions
 ) -> tuple[bytes, str, str | None, list[str]]:
     """Return text with one header line above the data and nothing below.
@@ -567,15 +567,15 @@ def _without_surroundings(
     Also return its encoding and separator, and messages about dropped rows. Content that already
     has this form is returned unchanged.
     """
-    unchanged = content, encoding, text_format.separator, list[str]()
+    original = content, encoding, text_format.separator, list[str]()
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError:
-        return unchanged  # the reader reports the error
+        return original  # the reader reports the error
     lines = text.splitlines(keepends=True)
-    separator = _separator_of_grid(lines[:_LAYOUT_ROWS], text_format)
+    separator = _detect_separator(lines[:_LAYOUT_ROWS], text_format)
     if separator is None or len(separator) > 1:
-        return unchanged
+        return original
     rows, ends = _grid(lines[: 2 * _LAYOUT_ROWS], separator)
     layout = _find_layout(rows[:_LAYOUT_ROWS], options)
     first_line = ends[0] if layout is None else ends[layout.first_row - 1]
@@ -583,20 +583,20 @@ def _without_surroundings(
     records, spans = _records_below(lines, first_line, separator)
     extra = find_extra_rows(records, names) if records else None
     if layout is None and (extra is None or not extra.findings):
-        return unchanged
+        return original
     header = lines[:first_line]
     if layout is not None:
-        written = io.StringIO()
+        buffer = io.StringIO()
         names = [name.replace("\n", " ") for name in names]
-        csv.writer(written, delimiter=separator, lineterminator="\n").writerow(names)
-        header = [written.getvalue()]
+        csv.writer(buffer, delimiter=separator, lineterminator="\n").writerow(names)
+        header = [buffer.getvalue()]
     data, findings = lines[first_line:], list(() if layout is None else layout.findings)
     if extra is not None:
-        left_out = {*extra.among_data, *range(extra.first_below, len(records))}
+        omitted_rows = {*extra.among_data, *range(extra.first_below, len(records))}
         data = lines[first_line : spans[0][0]] + [
             line
             for i, (start, end) in enumerate(spans)
-            if i not in left_out
+            if i not in omitted_rows
             for line in lines[start:end]
         ]
         findings += extra.findings
@@ -624,11 +624,11 @@ def _records_below(
     return records, list(pairwise([start, *(start + end for end in ends)]))
 
 
-def _separator_of_grid(lines: Sequence[str], text_format: _TextFormat) -> str | None:
+def _detect_separator(lines: Sequence[str], text_format: _TextFormat) -> str | None:
     """Return the separator that gives most lines the same number of cells, at least two."""
     if text_format.separator is not None:
         return SEPARATOR_NAMES.get(text_format.separator, text_format.separator)
-    best, best_count = None, 0
+    best_separator, best_count = None, 0
     for separator in dict.fromkeys((text_format.usual, *SEPARATORS)):
         try:
             widths = [len(row) for row in _grid(lines, separator)[0] if row]
@@ -637,8 +637,8 @@ def _separator_of_grid(lines: Sequence[str], text_format: _TextFormat) -> str | 
         usual = max(set(widths), key=widths.count, default=1)
         count = widths.count(usual) if usual > 1 else 0
         if count > best_count:
-            best, best_count = separator, count
-    return best
+            best_separator, best_count = separator, count
+    return best_separator
 
 
 def _grid(lines: Sequence[str], separator: str) -> tuple[list[list[str]], list[int]]:
@@ -671,10 +671,8 @@ def _read_text(
         with opener(path, "rb") as raw:
             content = raw.read()
         _refuse_binary(content[:4096], where, text_format.encoding)
-        encoding = _encoding(content, where, text_format.encoding, findings)
-        content, encoding, separator, notes = _without_surroundings(
-            content, encoding, text_format, layout
-        )
+        encoding = _detect_encoding(content, where, text_format.encoding, findings)
+        content, encoding, separator, notes = _trim_to_table(content, encoding, text_format, layout)
         findings += notes
         try:
             with io.TextIOWrapper(io.BytesIO(content), encoding=encoding, newline="") as text:
@@ -684,7 +682,7 @@ def _read_text(
                     separator = SEPARATOR_NAMES.get(separator, separator)
                     header = _header(text, separator)
         except UnicodeDecodeError as error:
-            raise DatasetError(_wrongly_encoded(content, where, encoding)) from error
+            raise DatasetError(_describe_decoding_error(content, where, encoding)) from error
         if len(separator) > 1 and separator != BLANKS:
             raise DatasetError(
                 f"{where}: sep must be one character, 'tab' or 'space', got {separator!r} (on the "
@@ -699,18 +697,18 @@ def _read_text(
                 f"as {listed([f'{name}.1' for name in duplicates])} and so on"
             )
         # The patterns do not match encodings with two bytes per character.
-        plain = content.decode(encoding).encode() if encoding.startswith("utf-") else content
-        padded = _PADDED.search(plain) is not None
+        utf8_content = content.decode(encoding).encode() if encoding.startswith("utf-") else content
+        may_pad = _PADDED.search(utf8_content) is not None
         texts = partial(_texts_of, read)
-        written = None
-        if _ALTERED_CELL.search(plain) is not None:
-            written = partial(_written_texts, read, table)
-        return FileTable(table, checksum, separator, findings, read, texts, padded, written=written)
+        cells = None
+        if _ALTERED_CELL.search(utf8_content) is not None:
+            cells = partial(_written_texts, read, table)
+        return FileTable(table, checksum, separator, findings, read, texts, may_pad, written=cells)
     except pd.errors.EmptyDataError as error:
         raise DatasetError(f"{where} is empty: it needs a header line and data rows.") from error
     except csv.Error as error:
         separator = text_format.separator or usual
-        raise DatasetError(_malformed(str(error), where, separator)) from error
+        raise DatasetError(_describe_parser_error(str(error), where, separator)) from error
     except (OSError, EOFError, zlib.error) as error:
         raise DatasetError(f"{where} is damaged or cannot be read: {error}") from error
 
@@ -756,7 +754,7 @@ def _parse(
                 **usual | options,
             )
     except UnicodeDecodeError as error:
-        raise DatasetError(_wrongly_encoded(content, where, encoding)) from error
+        raise DatasetError(_describe_decoding_error(content, where, encoding)) from error
     except pd.errors.ParserWarning as error:
         raise DatasetError(
             f"{where}: the data rows have more cells than the header, which has {len(header)}. "
@@ -765,7 +763,7 @@ def _parse(
     except pd.errors.EmptyDataError:
         raise
     except pd.errors.ParserError as error:
-        raise DatasetError(_malformed(str(error), where, separator)) from error
+        raise DatasetError(_describe_parser_error(str(error), where, separator)) from error
     names = [str(name).strip() for name in table.columns]
     if len(set(names)) == len(names):
         table.columns = pd.Index(names)
@@ -795,17 +793,17 @@ def _sniff(text: Any, usual: str) -> tuple[str, list[str]]:
     heads: dict[str, list[list[str]]] = {}
     for separator in dict.fromkeys((usual, *SEPARATORS)):
         heads[separator] = list(islice(_records(text, separator), 2)) or [[]]
-    agreeing = [one for one, records in heads.items() if len({*map(len, records)}) == 1]
-    if agreeing:
-        best = max(agreeing, key=lambda separator: len(heads[separator][0]))
-        if len(heads[best][0]) > 1:
-            return best, heads[best][0]
-    best = max(heads, key=lambda separator: len(heads[separator][0]))
-    if len(heads[best][0]) == 1:
+    candidates = [sign for sign, rows in heads.items() if len({*map(len, rows)}) == 1]
+    if candidates:
+        best_separator = max(candidates, key=lambda separator: len(heads[separator][0]))
+        if len(heads[best_separator][0]) > 1:
+            return best_separator, heads[best_separator][0]
+    best_separator = max(heads, key=lambda separator: len(heads[separator][0]))
+    if len(heads[best_separator][0]) == 1:
         rows = list(islice(_records(text, BLANKS), _SEEN_ROWS))
         if len({len(row) for row in rows}) == 1 < len(rows) and len(rows[0]) > 1:
             return BLANKS, rows[0]
-    return best, heads[best][0]
+    return best_separator, heads[best_separator][0]
 
 
 def _refuse_binary(start: bytes, where: str, encoding: str | None) -> None:
@@ -814,11 +812,11 @@ def _refuse_binary(start: bytes, where: str, encoding: str | None) -> None:
         b"\x1f\x8b": "compressed with gzip: rename it to end in .gz",
         b"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or rename it to end in .xlsx",
     }
-    for magic, meaning in disguises.items():
+    for magic, remedy in disguises.items():
         if start.startswith(magic):
-            raise DatasetError(f"{where} is {meaning}.")
-    marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    if b"\0" in start and not marked and encoding is None:
+            raise DatasetError(f"{where} is {remedy}.")
+    has_bom = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if b"\0" in start and not has_bom and encoding is None:
         raise DatasetError(
             f"{where} is binary, not text: save the table as CSV in UTF-8; if it is text, pass its "
             "encoding, such as encoding='utf-16-le' (on the command line: --encoding "
@@ -827,7 +825,7 @@ def _refuse_binary(start: bytes, where: str, encoding: str | None) -> None:
         )
 
 
-def _encoding(content: bytes, where: str, name: str | None, findings: list[str]) -> str:
+def _detect_encoding(content: bytes, where: str, name: str | None, findings: list[str]) -> str:
     """Detect the encoding of the text, and report an old one."""
     if name is not None:
         try:
@@ -848,11 +846,11 @@ def _encoding(content: bytes, where: str, name: str | None, findings: list[str])
     except UnicodeDecodeError:
         pass
     # In damaged UTF-8, most non-ASCII characters are valid; in an 8-bit encoding, hardly any are.
-    damaged = content.decode("utf-8", errors="replace")
-    wrong = damaged.count("�")
-    right = sum(map(len, re.findall(r"[^\x00-\x7f�]+", damaged)))
-    if right > wrong:
-        raise DatasetError(_wrongly_encoded(content, where, "utf-8"))
+    decoded_text = content.decode("utf-8", errors="replace")
+    n_invalid = decoded_text.count("�")
+    n_valid = sum(map(len, re.findall(r"[^\x00-\x7f�]+", decoded_text)))
+    if n_valid > n_invalid:
+        raise DatasetError(_describe_decoding_error(content, where, "utf-8"))
     try:
         content.decode("cp1252")
     except UnicodeDecodeError:
@@ -862,7 +860,7 @@ def _encoding(content: bytes, where: str, name: str | None, findings: list[str])
     return "cp1252"
 
 
-def _wrongly_encoded(content: bytes, where: str, encoding: str) -> str:
+def _describe_decoding_error(content: bytes, where: str, encoding: str) -> str:
     """Describe the first line that cannot be decoded."""
     name = "UTF-8" if encoding.startswith("utf-8") else encoding
     position = ""
@@ -878,14 +876,14 @@ def _wrongly_encoded(content: bytes, where: str, encoding: str) -> str:
     )
 
 
-def _malformed(message: str, where: str, separator: str) -> str:
+def _describe_parser_error(message: str, where: str, separator: str) -> str:
     """Convert an error of the tokenizer to a message about the file."""
     match = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
     if match:
-        expected, line, saw = match.groups()
+        expected, line, n_cells = match.groups()
         return (
-            f"{where}: line {line} {LINE_NOTE} has {saw} cells, the header {expected}. Put cells "
-            f"that hold {separator!r} in quotation marks, or remove the extra cell."
+            f"{where}: line {line} {LINE_NOTE} has {n_cells} cells, the header {expected}. Put "
+            f"cells that hold {separator!r} in quotation marks, or remove the extra cell."
         )
     match = re.search(r"EOF inside string starting at row (\d+)", message)
     if match:

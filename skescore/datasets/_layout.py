@@ -114,7 +114,7 @@ def detect_layout(
     width = max((len(row) for row in rows), default=0)
     rows = [row + [""] * (width - len(row)) for row in rows]
     if not options.is_automatic:
-        return _stated_layout(rows, options, merged)
+        return _user_layout(rows, options, merged)
     start = _header_row(rows, merged)
     if start is None or start + 1 >= len(rows):
         return None
@@ -126,12 +126,12 @@ def detect_layout(
     ):
         start -= 1
     n_header = first_row - start
-    first_data_row, unit_findings = _after_units(rows, first_row)
+    first_data_row, unit_findings = _skip_units(rows, first_row)
     if start == 0 and n_header == 1 and not unit_findings:
         return None
     findings = []
     titles = [" | ".join(filter(None, row)) for row in rows[:start] if any(row)]
-    first = next((i for i, row in enumerate(rows) if any(row)), 0)
+    first_filled = next((i for i, row in enumerate(rows) if any(row)), 0)
     if titles:
         findings.append(
             f"row{'s' if len(titles) > 1 else ''} above the header left out: "
@@ -143,7 +143,7 @@ def detect_layout(
                 "(to name another one: --header)",
                 f"(to put the names of row {start} before its names: --header {start},{start + 1})",
             )
-    elif start > first:
+    elif start > first_filled:
         findings.append(f"the header is row {start + 1} (to name another one: --header)")
     if n_header > 1:
         joint = "and" if n_header == 2 else "to"
@@ -151,29 +151,27 @@ def detect_layout(
             f"the names of rows {start + 1} {joint} {first_row} are joined to one header (to take "
             f"one row only: --header {first_row})"
         )
-        findings += _assumed_ends(rows, start, first_row, merged)
-    names = _joined_names(rows, range(start, start + n_header), merged)
+        findings += _note_assumed_group(rows, start, first_row, merged)
+    names = _header_names(rows, range(start, start + n_header), merged)
     return TableLayout(tuple(names), first_data_row, tuple(findings + unit_findings))
 
 
-def _assumed_ends(
+def _note_assumed_group(
     rows: list[list[str]], start: int, first_row: int, merged: MergedCells
 ) -> list[str]:
     """Return a message if the extent of the last name of the upper row is an assumption."""
-    last = max(i for i, cell in enumerate(rows[start]) if cell)
-    end = _group_end(rows, range(start, first_row), start, last, merged)
-    if (merged or {}).get(start) or end <= last + 1 or end < len(rows[start]) - 1:
+    last_name = max(i for i, cell in enumerate(rows[start]) if cell)
+    end = _group_end(rows, range(start, first_row), start, last_name, merged)
+    if (merged or {}).get(start) or end <= last_name + 1 or end < len(rows[start]) - 1:
         return []
     lower = rows[start + 1]
     if len(set(filter(None, lower))) < len(list(filter(None, lower))):
         return []
-    name = shortened(rows[start][last])
+    name = shortened(rows[start][last_name])
     return [f"the name {name!r} in row {start + 1} is read as the name of all columns to its right"]
 
 
-def _stated_layout(
-    rows: list[list[str]], options: LayoutOptions, merged: MergedCells
-) -> TableLayout:
+def _user_layout(rows: list[list[str]], options: LayoutOptions, merged: MergedCells) -> TableLayout:
     """Return the layout that the user states."""
     header = options.header
     if header is None:
@@ -185,12 +183,12 @@ def _stated_layout(
             f"header must be rows of the table with data below them, got {list(header)} for "
             f"{len(rows)} rows. Name another row (on the command line: --header, --skip-rows)."
         )
-    names = _joined_names(rows, [number - 1 for number in header], merged)
-    first_row, findings = _after_units(rows, max(header))
+    names = _header_names(rows, [number - 1 for number in header], merged)
+    first_row, findings = _skip_units(rows, max(header))
     return TableLayout(tuple(names), first_row, tuple(findings))
 
 
-def _after_units(rows: list[list[str]], first_row: int) -> tuple[int, list[str]]:
+def _skip_units(rows: list[list[str]], first_row: int) -> tuple[int, list[str]]:
     """Return the first row of data, below a row of units, and a message about the units."""
     if not _is_unit_row(rows, first_row):
         return first_row, []
@@ -208,12 +206,12 @@ def _header_row(rows: list[list[str]], merged: MergedCells) -> int | None:
     if usual < 2:
         return None
     for index, row in enumerate(rows[:_MAX_TITLE_ROWS]):
-        filled, is_group_row = _n_filled(row), _is_group_row(rows, index, merged)
-        if filled == 1 and not row[0] and usual == 2:  # row numbers without a name
+        n_filled, is_group_row = _n_filled(row), _is_group_row(rows, index, merged)
+        if n_filled == 1 and not row[0] and usual == 2:  # row numbers without a name
             return index
-        if not filled or (filled == 1 and row[0] and usual >= 2 and not is_group_row):
+        if not n_filled or (n_filled == 1 and row[0] and usual >= 2 and not is_group_row):
             continue
-        is_wide = filled >= max(2, 0.6 * usual) or is_group_row
+        is_wide = n_filled >= max(2, 0.6 * usual) or is_group_row
         if is_wide and not _precedes_header(rows, index, usual, merged):
             return index
     return None
@@ -247,8 +245,8 @@ def _is_merged_header(rows: list[list[str]], start: int, merged: MergedCells) ->
     if start + 2 >= len(rows):
         return False
     upper, lower = rows[start], rows[start + 1]
-    last = max((i for i, cell in enumerate(lower) if cell), default=0)
-    gaps = [i for i in range(1, last + 1) if not upper[i]]
+    last_column = max((i for i, cell in enumerate(lower) if cell), default=0)
+    gaps = [i for i in range(1, last_column + 1) if not upper[i]]
     if not gaps or any(not lower[i] for i in gaps) or not any(upper):
         return False
     if not all(is_word(cell) for cell in lower if cell):
@@ -268,11 +266,13 @@ def _is_merged_header(rows: list[list[str]], start: int, merged: MergedCells) ->
 def _has_fewer_repeats(rows: list[list[str]], start: int, merged: MergedCells) -> bool:
     """Return whether names of a row repeat less often if prefixed by the names above them."""
 
-    def n_repeats(first: int) -> int:
-        names = [name for name in _joined_names(rows, range(first, start + 2), merged) if name]
+    def n_repeats(first_level: int) -> int:
+        names = [
+            name for name in _header_names(rows, range(first_level, start + 2), merged) if name
+        ]
         return len(names) - len(set(names))
 
-    fewest = min(n_repeats(first) for first in {start, max(start - 1, 0)})
+    fewest = min(n_repeats(first_level) for first_level in {start, max(start - 1, 0)})
     return fewest < n_repeats(start + 1)
 
 
@@ -284,20 +284,20 @@ def _names_groups(rows: list[list[str]], start: int, first_row: int, merged: Mer
     names that repeat in other groups.
     """
     upper, lower = rows[start - 1], rows[start]
-    filled = [i for i, cell in enumerate(upper) if cell]
-    if len(filled) < 2 or not all(_is_group_name(upper[i]) for i in filled):
+    name_columns = [i for i, cell in enumerate(upper) if cell]
+    if len(name_columns) < 2 or not all(_is_group_name(upper[i]) for i in name_columns):
         return False
     has_name = [any(row[i] for row in rows[start:first_row]) for i in range(len(upper))]
     first_group = next((i for i, cell in enumerate(lower) if cell), 0)
-    if not all(lower[i] or i < first_group or not has_name[i] for i in filled):
+    if not all(lower[i] or i < first_group or not has_name[i] for i in name_columns):
         return False
-    if not any(has_name[i] and not upper[i] for i in range(filled[0], len(upper))):
+    if not any(has_name[i] and not upper[i] for i in range(name_columns[0], len(upper))):
         return False
-    names = _joined_names(rows, range(start, first_row), merged)
+    names = _header_names(rows, range(start, first_row), merged)
     if first_row - start > 1:
         return len(set(filter(None, upper))) > 1
     repeats = len(set(names)) < len(names)
-    joined_names = _joined_names(rows, range(start - 1, first_row), merged)
+    joined_names = _header_names(rows, range(start - 1, first_row), merged)
     return repeats and len(set(joined_names)) == len(joined_names)
 
 
@@ -312,10 +312,10 @@ def _is_unit_row(rows: list[list[str]], index: int) -> bool:
     if index + 1 >= len(rows):
         return False
     row = rows[index]
-    filled = [i for i, cell in enumerate(row) if cell]
-    if not filled or not all(is_word(row[i]) for i in filled):
+    columns = [i for i, cell in enumerate(row) if cell]
+    if not columns or not all(is_word(row[i]) for i in columns):
         return False
-    units = [i for i in filled if _UNIT.fullmatch(row[i]) or row[i] in ("-", "–", "—")]
+    units = [i for i in columns if _UNIT.fullmatch(row[i]) or row[i] in ("-", "–", "—")]
     below = [other for other in rows[index + 1 : index + 1 + _SAMPLE_ROWS] if any(other)]
     numeric = [
         i
@@ -323,10 +323,10 @@ def _is_unit_row(rows: list[list[str]], index: int) -> bool:
         if below
         and sum(bool(other[i]) and not is_word(other[i]) for other in below) > len(below) / 2
     ]
-    return bool(numeric) and len(units) >= max(1, 0.6 * len(filled))
+    return bool(numeric) and len(units) >= max(1, 0.6 * len(columns))
 
 
-def _joined_names(rows: list[list[str]], header: Sequence[int], merged: MergedCells) -> list[str]:
+def _header_names(rows: list[list[str]], header: Sequence[int], merged: MergedCells) -> list[str]:
     """Return column names, prefixed by the names of merged cells above them."""
     names = [""] * len(rows[header[0]])
     for level in header:
@@ -343,7 +343,7 @@ def _joined_names(rows: list[list[str]], header: Sequence[int], merged: MergedCe
 
 
 def _group_end(
-    rows: list[list[str]], header: Sequence[int], level: int, first: int, merged: MergedCells
+    rows: list[list[str]], header: Sequence[int], level: int, start: int, merged: MergedCells
 ) -> int:
     """Return the last column of a group whose name stands above its first column.
 
@@ -351,7 +351,7 @@ def _group_end(
     It ends earlier if only its first names also occur in other groups of the row.
     """
     if merged and merged.get(level):
-        return merged[level].get(first, first)
+        return merged[level].get(start, start)
     above = [rows[number] for number in header if number <= level]
     n_columns = len(rows[level])
 
@@ -359,11 +359,11 @@ def _group_end(
         starts = (i for i in range(position + 1, n_columns) if any(row[i] for row in above))
         return next(starts, n_columns)
 
-    end = next_start(first) - 1
+    end = next_start(start) - 1
     lower = rows[header[-1]]
-    own = lower[first : end + 1]
-    others = {*lower[:first], *lower[end + 1 :]} - {""}
-    if own[0] not in others:
+    group_names = lower[start : end + 1]
+    others = {*lower[:start], *lower[end + 1 :]} - {""}
+    if group_names[0] not in others:
         return end
     while lower[end] and lower[end] not in others:
         end -= 1

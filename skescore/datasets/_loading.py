@@ -79,7 +79,7 @@ def _check_names(names: list[str], where: str, target: str | None, options: Read
             f"{_remedy('target', likely)}. {_describe_columns(names)}",
             ("--target", likely),
         )
-    _check_known(names, where, target, options)
+    _check_columns(names, where, target, options)
     features, drop = options.features, options.drop
     typed_columns = [*options.categories, *options.numeric]
     for parameter in ("groups", "time"):
@@ -94,10 +94,10 @@ def _check_names(names: list[str], where: str, target: str | None, options: Read
             f"{where}: drop must not name the target, one of the features or one of the "
             f"categories, got {listed(contradictory)}. Take that out of {DROP}."
         )
-    repeated = [name for name in options.categories if name in options.numeric]
-    if repeated:
+    duplicates = [name for name in options.categories if name in options.numeric]
+    if duplicates:
         raise DatasetError(
-            f"{where}: {listed(repeated)} cannot be both categories and numeric. Take it out of "
+            f"{where}: {listed(duplicates)} cannot be both categories and numeric. Take it out of "
             "one of them (on the command line: --category, --numeric)."
         )
     if target in typed_columns:
@@ -126,7 +126,7 @@ def _check_names(names: list[str], where: str, target: str | None, options: Read
     return target
 
 
-def _check_known(names: list[str], where: str, target: str, options: ReadingOptions) -> None:
+def _check_columns(names: list[str], where: str, target: str, options: ReadingOptions) -> None:
     """Raise an error for unknown column names that suggests the most similar column."""
     problems = Problems(where)
     for parameter, columns in [
@@ -140,12 +140,12 @@ def _check_known(names: list[str], where: str, target: str, options: ReadingOpti
         if unknown:
             close = nearest_names(unknown[0], names) if len(unknown) == 1 else ""
             guess = f" Did you mean {close}?" if close else ""
-            best = close.split("' or '")[0].strip("'")
+            suggestion = close.split("' or '")[0].strip("'")
             problems.add(
                 f"{parameter} must be among the columns, got {listed(unknown)}.{guess} "
                 f"{_describe_columns(names)}",
-                *(("--target", names[-1]) if parameter == "target" and not best else ()),
-                misspelled={unknown[0]: best} if best else None,
+                *(("--target", names[-1]) if parameter == "target" and not suggestion else ()),
+                misspelled={unknown[0]: suggestion} if suggestion else None,
             )
     problems.check()
 
@@ -190,8 +190,8 @@ def _without_missing(
         f"(first in data row {table.index[int(missing_mask[name].to_numpy().argmax())] + 1})"
         for name, count in counts.head(_MAX_LISTED).items()
     ]
-    more = f" and {len(counts) - _MAX_LISTED} more columns" if len(counts) > _MAX_LISTED else ""
-    summary = f"missing values in {', '.join(columns)}{more} {ROW_NOTE}."
+    suffix = f" and {len(counts) - _MAX_LISTED} more columns" if len(counts) > _MAX_LISTED else ""
+    summary = f"missing values in {', '.join(columns)}{suffix} {ROW_NOTE}."
     alternative = "pass other features" if has_features else f"leave out columns with {DROP}"
     if missing == "error":
         problems.add(
@@ -245,20 +245,20 @@ def _without_unlabeled(
     return complete_rows
 
 
-def _target_of(
+def _read_target(
     labels: pd.Series, task: str, names: Mapping[str, str], is_training: bool, problems: Problems
 ) -> tuple[pd.Series, Task]:
     """Return the target with renamed classes, and its task; raise all problems."""
     try:
         subject = f"target {labels.name!r}"
-        y, resolved = _resolve_target(labels, subject, task)
-        if is_training and resolved == "classification":
+        y, target_task = _resolve_target(labels, subject, task)
+        if is_training and target_task == "classification":
             _check_classes(y, subject)
-        y = _rename_classes(y, names, resolved, is_training)
+        y = _rename_classes(y, names, target_task, is_training)
     except DatasetError as error:
         problems.add(str(error), *error.options)
     problems.check()
-    return y, resolved
+    return y, target_task
 
 
 def _rename_classes(
@@ -284,15 +284,15 @@ def _rename_classes(
                 f"The target {y.name!r} has no class {old!r} that labels could rename (on the "
                 f"command line: --labels). {did_you_mean(old, classes)}"
             )
-    renamed = texts.map(lambda text: new_names.get(text, text)).astype(object)
-    if is_training and renamed.nunique() < 2:
+    labels = texts.map(lambda text: new_names.get(text, text)).astype(object)
+    if is_training and labels.nunique() < 2:
         raise DatasetError(
-            f"labels gives all classes of {y.name!r} the name {renamed.iloc[0]!r}, but at least 2 "
+            f"labels gives all classes of {y.name!r} the name {labels.iloc[0]!r}, but at least 2 "
             "classes are needed. Merge fewer classes (on the command line: --labels)."
         )
     # The file would be read in this way if it contained the new names.
-    is_integer = renamed.str.fullmatch(r"0|-?[1-9]\d{0,17}").all()
-    return renamed.astype("int64") if is_integer else renamed
+    is_integer = labels.str.fullmatch(r"0|-?[1-9]\d{0,17}").all()
+    return labels.astype("int64") if is_integer else labels
 
 
 def _find_copies(X: pd.DataFrame, y: pd.Series, findings: list[str]) -> np.ndarray:
@@ -443,10 +443,10 @@ def _refuse_dates(column: pd.Series, subject: str) -> None:
 
 def _first_cell(column: pd.Series, mask: np.ndarray) -> tuple[str, object]:
     """Return a description of the first marked cell, and its value."""
-    first = int(mask.argmax())
-    value = column.iloc[first]
+    position = int(mask.argmax())
+    value = column.iloc[position]
     value = value.item() if isinstance(value, np.generic) else value
-    return f"{value!r} in data row {column.index[first] + 1} {ROW_NOTE}", value
+    return f"{value!r} in data row {column.index[position] + 1} {ROW_NOTE}", value
 
 
 def _cell_hint(value: object) -> str:
@@ -707,7 +707,7 @@ def load_dataset(
     reading = ReadingOptions(**options)
     origin = _open_data(data, target, task, sep, encoding, reading.layout)
     raw, where, target = origin.raw, origin.where, origin.target
-    reading = _with_nominal(reading, origin.nominal)
+    reading = _add_nominal(reading, origin.nominal)
     names = [str(column) for column in raw.frame.columns]
     if len(raw.frame) < 2 and len(names) > 1 and (target is None or target in names):
         content = "a header but no data rows" if raw.frame.empty else "one data row only"
@@ -733,13 +733,13 @@ def load_dataset(
     n_dropped, preparation = len(table.frame) - len(rows), table.preparation
     rows, times = order_by_time(rows, raw, reading, findings)
     new_names = reading.labels or preparation.labels
-    y, resolved = _target_of(
+    y, target_task = _read_target(
         rows[target].dropna(), origin.task, new_names, reading.preparation is None, problems
     )
     y = preparation.match_classes(y)
-    if resolved == "regression" and preparation.target is None:
+    if target_task == "regression" and preparation.target is None:
         preparation = replace(preparation, target=ColumnReading(target, "number"))
-    findings += _note_many_classes(y, resolved)
+    findings += _note_many_classes(y, target_task)
     if reading.drop_duplicates:
         is_first = ~_find_copies(rows[features], y, findings)
         rows, y, times = rows[is_first], y[is_first], None if times is None else times[is_first]
@@ -751,7 +751,7 @@ def load_dataset(
     return Dataset(
         X,
         y,
-        resolved,
+        target_task,
         origin.name,
         origin.source,
         raw.checksum,
@@ -847,15 +847,15 @@ def _open_built_in(data: str, target: str | None, task: str) -> _Origin:
     return _Origin(raw, data, data, spec.source, spec.target, spec.task)
 
 
-def _with_nominal(options: ReadingOptions, nominal: Sequence[str]) -> ReadingOptions:
+def _add_nominal(options: ReadingOptions, nominal: Sequence[str]) -> ReadingOptions:
     """Add features that the source declares as nominal to the categories."""
     if not nominal:
         return options
-    excluded = {*options.drop, *options.numeric}
+    other_columns = {*options.drop, *options.numeric}
     categories = [
         name
         for name in dict.fromkeys([*options.categories, *nominal])
-        if name not in excluded and (options.features is None or name in options.features)
+        if name not in other_columns and (options.features is None or name in options.features)
     ]
     return replace(options, categories=tuple(categories))
 
@@ -895,8 +895,8 @@ def _titanic() -> pd.DataFrame:
         for outcome, count in zip(("no", "yes"), counts, strict=True)
         for _ in range(count)
     ]
-    mixed = [people[1009 * i % len(people)] for i in range(len(people))]  # 2201 = 31 x 71
-    return pd.DataFrame(mixed, columns=["class", "sex", "age", "survived"], dtype=object)
+    rows = [people[1009 * i % len(people)] for i in range(len(people))]  # 2201 = 31 x 71
+    return pd.DataFrame(rows, columns=["class", "sex", "age", "survived"], dtype=object)
 
 
 def _fetch_openml(data: str, target: str | None) -> tuple[pd.DataFrame, str | None, list[str], str]:
@@ -949,5 +949,5 @@ def _fetch_openml(data: str, target: str | None) -> tuple[pd.DataFrame, str | No
 
 def _check_choice(parameter: str, value: object, choices: tuple[str | None, ...]) -> None:
     if value not in choices:
-        allowed = ", ".join(repr(choice) for choice in choices)
-        raise DatasetError(f"{parameter} must be one of {allowed}, got {value!r}.")
+        choice_list = ", ".join(repr(choice) for choice in choices)
+        raise DatasetError(f"{parameter} must be one of {choice_list}, got {value!r}.")

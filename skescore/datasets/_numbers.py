@@ -56,13 +56,13 @@ def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
 
 def _join_lines(texts: Sequence[str], decimal: str) -> str:
     """Join texts as lines, as one search in all of them is faster than many searches."""
-    joined = "\n".join(re.sub(r"[\r\n]", "\0", t) if "\n" in t else t for t in texts)
-    joined = joined.translate(_SIGNS)
+    lines = "\n".join(re.sub(r"[\r\n]", "\0", t) if "\n" in t else t for t in texts)
+    lines = lines.translate(_SIGNS)
 
     def decimals(fraction: re.Match[str]) -> str:
         return decimal[0] + str(unicodedata.numeric(fraction[1])).partition(".")[2]
 
-    return joined if joined.isascii() else _FRACTION.sub(decimals, joined)
+    return lines if lines.isascii() else _FRACTION.sub(decimals, lines)
 
 
 def fits(texts: Sequence[str], decimal: str, thousands: str) -> np.ndarray:
@@ -82,23 +82,24 @@ def style_of(
     styles = [style for style in _STYLES if decimal in (None, style[0])]
     if comma_first:
         styles.sort(key=lambda style: style[0] != ",")
-    best = max(styles, key=lambda style: int(fits(sample_texts, *style).sum()))
-    if decimal is None and _have_either_sign(sample_texts, best):
+    best_style = max(styles, key=lambda style: int(fits(sample_texts, *style).sum()))
+    if decimal is None and _have_either_sign(sample_texts, best_style):
         return EITHER_SIGN
-    if decimal is not None or best != (".", ","):
-        return best
-    are_thousands = _are_thousands_of_money(sample_texts)
-    return (",", ".") if are_thousands or _mix_grouped_and_small_integers(sample_texts) else best
+    if decimal is not None or best_style != (".", ","):
+        return best_style
+    if _are_thousands_of_money(sample_texts) or _mix_grouped_and_small_integers(sample_texts):
+        return ",", "."
+    return best_style
 
 
 def _have_either_sign(texts: Sequence[str], best_style: tuple[str, str]) -> bool:
     """Return whether numbers have a decimal point or a decimal comma, and no cell is ambiguous."""
-    best = fits(texts, *best_style)
-    if best.all():
+    fits_best = fits(texts, *best_style)
+    if fits_best.all():
         return False
     either = fits(texts, *EITHER_SIGN)
     is_number_text = fits(texts, ".", ",") | fits(texts, ",", ".")
-    return bool(either.sum() > best.sum() and not (is_number_text & ~either).any())
+    return bool(either.sum() > fits_best.sum() and not (is_number_text & ~either).any())
 
 
 def _are_thousands_of_money(texts: Sequence[str]) -> bool:
@@ -123,13 +124,13 @@ def _mix_grouped_and_small_integers(texts: Sequence[str]) -> bool:
     thousands separators, they occur in all numbers from 1,000 on and in no others.
     """
     numbers = [text.strip(" +-\u00a0\u202f") for text in texts]
-    pointed = [number for number in numbers if "." in number]
+    grouped = [number for number in numbers if "." in number]
     small = [number for number in numbers if re.fullmatch(r"\d{1,3}", number)]
-    if len(pointed) < _MIN_THOUSANDS or not small or len(pointed) + len(small) < len(numbers):
+    if len(grouped) < _MIN_THOUSANDS or not small or len(grouped) + len(small) < len(numbers):
         return False
-    if not all(re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", number) for number in pointed):
+    if not all(re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", number) for number in grouped):
         return False
-    largest = max(int(number.partition(".")[0]) for number in pointed)
+    largest = max(int(number.partition(".")[0]) for number in grouped)
     return float(np.median([int(number) for number in small])) > largest
 
 

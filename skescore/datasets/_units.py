@@ -84,7 +84,7 @@ def split_units(texts: Sequence[str]) -> UnitTexts:
     numbers, units = [], []
     for text in texts:
         if (clock := _CLOCK.fullmatch(text)) is not None:
-            hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+            hours, minutes, seconds = (int(value or 0) for value in clock.groups())
             numbers.append(repr(hours + minutes / 60 + seconds / 3600))
             units.append("h")
             continue
@@ -112,7 +112,7 @@ def main_unit(units: Sequence[str], counts: np.ndarray) -> str | None:
     if not rows:
         return None
     unit, count = rows.most_common(1)[0]
-    convertible = sum(n for other, n in rows.items() if unit_factor(other, unit) is not None)
+    convertible = sum(n for u, n in rows.items() if unit_factor(u, unit) is not None)
     is_main = max(count, convertible) >= _MAIN_SHARE * rows.total()
     return unit if is_main else None
 
@@ -149,19 +149,19 @@ def unit_factor(unit: str, target: str) -> Fraction | None:
     if len(parts) != len(target_parts):
         return None
     factor = Fraction(1)
-    for position, (one, other) in enumerate(zip(parts, target_parts, strict=True)):
-        ratio = _ratio(one.strip(), other.strip())
+    for position, (part, target_part) in enumerate(zip(parts, target_parts, strict=True)):
+        ratio = _size_ratio(part.strip(), target_part.strip())
         if ratio is None:
             return None
         factor = factor * ratio if position == 0 else factor / ratio
     return factor
 
 
-def _ratio(unit: str, other: str) -> Fraction | None:
+def _size_ratio(unit: str, target: str) -> Fraction | None:
     """Return the ratio of the sizes of two units of one dimension, or None."""
-    if unit.lower() == other.lower():
+    if unit.lower() == target.lower():
         return Fraction(1)
     for sizes in _SIZES.values():
-        if unit.lower() in sizes and other.lower() in sizes:
-            return Fraction(sizes[unit.lower()]) / Fraction(sizes[other.lower()])
+        if unit.lower() in sizes and target.lower() in sizes:
+            return Fraction(sizes[unit.lower()]) / Fraction(sizes[target.lower()])
     return None
