@@ -167,9 +167,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             register_installed_scores()
         parser = build_parser(arguments)
-        first = arguments[0] if arguments else "-"
-        if not first.startswith("-") and first not in COMMANDS:
-            parser.error(f"there is no command {first!r}. {did_you_mean(first, COMMANDS)}")
+        name = arguments[0] if arguments else "-"
+        if not name.startswith("-") and name not in COMMANDS:
+            parser.error(f"there is no command {name!r}. {did_you_mean(name, COMMANDS)}")
         options, extra_arguments = parser.parse_known_args(arguments)
         if extra_arguments:
             options.parser.refuse(extra_arguments)

@@ -89,8 +89,8 @@ class Parser(argparse.ArgumentParser):
         for action in self._actions:
             if isinstance(action, _Value) and action.missing:
                 value = getattr(options, action.dest, None)
-                for one in value if isinstance(value, list | tuple) else [value]:
-                    text = "" if one is None else action.missing(str(one))
+                for item in value if isinstance(value, list | tuple) else [value]:
+                    text = "" if item is None else action.missing(str(item))
                     if text:
                         raise FileNotFoundError(text)
 
@@ -150,7 +150,7 @@ def _is_there(path: Path) -> bool:
         return True
 
 
-def _missing(text: str) -> Callable[[str], str]:
+def _missing_file(text: str) -> Callable[[str], str]:
     return lambda value: "" if _is_there(Path(value)) else text.format(value)
 
 
@@ -187,12 +187,12 @@ OF_ROWS: Any = functools.partial(
     _Value, kind="data", missing=lambda data: "" if data == "-" else _missing_source(data)
 )
 OF_RULES: Any = functools.partial(
-    _Value, kind="file", missing=_missing("There is no file {}; pass the rules.json of a run.")
+    _Value, kind="file", missing=_missing_file("There is no file {}; pass the rules.json of a run.")
 )
 OF_MODEL: Any = functools.partial(
-    _Value, kind="file", missing=_missing("There is no file {}; pass a model or rules.")
+    _Value, kind="file", missing=_missing_file("There is no file {}; pass a model or rules.")
 )
-OF_RUN: Any = functools.partial(_Value, kind="folder", missing=_missing(NO_RUN_TEXT))
+OF_RUN: Any = functools.partial(_Value, kind="folder", missing=_missing_file(NO_RUN_TEXT))
 OF_BLACK_BOX: Any = functools.partial(_Value, kind="black_box", missing=_missing_model)
 OF_EXTRACTORS: Any = functools.partial(_Value, kind="extractors")
 OF_SCORING: Any = functools.partial(_Value, kind="scoring")
@@ -296,7 +296,7 @@ def scoring(text: str) -> str:
 
 def rule_measures(text: str) -> tuple[str, ...]:
     """Read measures of rule sets, and means or other aggregates over rules (argparse type)."""
-    names = [part.strip() for part in text.split(",") if part.strip()]
+    names = [word.strip() for word in text.split(",") if word.strip()]
     if not names:
         raise argparse.ArgumentTypeError("needs at least one measure, such as c2")
     of_sets = {name.removeprefix("neg_"): name for name in SET_SCORER_NAMES}
@@ -408,13 +408,13 @@ def add_row_options(group: Any) -> None:
 
 def _label_pairs(text: str) -> list[tuple[str, str]]:
     """Read pairs of an old and a new name (argparse type)."""
-    pairs = [name.partition("=") for name in names_from(text)]
-    wrong = [old + sign + new for old, sign, new in pairs if not (old and new.strip())]
-    if wrong or not pairs:
+    splits = [name.partition("=") for name in names_from(text)]
+    wrong = [old + sign + new for old, sign, new in splits if not (old and new.strip())]
+    if wrong or not splits:
         raise argparse.ArgumentTypeError(
             f"{wrong[0] if wrong else text!r} is not a pair of an old and a new name; use OLD=NEW"
         )
-    return [(old, new.strip()) for old, _, new in pairs]
+    return [(old, new.strip()) for old, _, new in splits]
 
 
 def check_row_options(options: argparse.Namespace) -> None:
@@ -763,13 +763,13 @@ def constraints_from(
     constraints = Constraints.from_options(**values)
     changes: dict[str, Any] = {}
     if constraints.class_order is not None:
-        changes["class_order"] = _matched(constraints.class_order, () if labels is None else labels)
+        changes["class_order"] = _match(constraints.class_order, () if labels is None else labels)
     for name in ("together", "apart"):
         changes[name] = {}
         for feature, groups in getattr(constraints, name).items():
             categories = _categories(columns, feature, domain)
-            matched = changes[name][feature] = [_matched(group, categories) for group in groups]
-            unknown = [v for group in matched for v in group if v not in categories]
+            matches = changes[name][feature] = [_match(group, categories) for group in groups]
+            unknown = [v for group in matches for v in group if v not in categories]
             if unknown and any(isinstance(v, str) for v in categories):
                 raise ValueError(
                     f"--{name}: {feature} has no value {unknown[0]!r}. "
@@ -781,11 +781,11 @@ def constraints_from(
 def _categories(
     columns: pd.DataFrame, feature: str, domain: Mapping[str, Sequence[Any]] | None
 ) -> list[Any]:
-    observed = list(columns[feature].dropna().unique()) if feature in columns else []
-    return [*observed, *(domain or {}).get(feature, ())]
+    values = list(columns[feature].dropna().unique()) if feature in columns else []
+    return [*values, *(domain or {}).get(feature, ())]
 
 
-def _matched(values: Iterable[Any], candidates: Iterable[Any]) -> list[Any]:
+def _match(values: Iterable[Any], candidates: Iterable[Any]) -> list[Any]:
     """Replace each value by the candidate with the same text, or else the same number."""
     by_text = {str(candidate): candidate for candidate in candidates}
 

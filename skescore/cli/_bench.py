@@ -132,8 +132,8 @@ def bench_text(
     printer = output.Printer(options.format == "markdown")
     printer.line(_describe_run(result))
     summary = summarize(result.rows)
-    for (data, box), part in summary.groupby(["data", "black_box"], sort=False):
-        _print_means(printer, options, result, str(data), str(box), part)
+    for (data, box), rows in summary.groupby(["data", "black_box"], sort=False):
+        _print_means(printer, options, result, str(data), str(box), rows)
     printer.line(
         f"(Means over {_describe_folds(result)}, ± standard deviations. "
         f"{', '.join(_labels(greater_is_better=True))}, completeness (share of the volume of the "
@@ -174,13 +174,13 @@ def ranking_record(ranking: Ranking) -> dict[str, Any]:
     }
 
 
-def page_rankings(rows: pd.DataFrame, first: str, alpha: float = 0.05) -> list[dict[str, Any]]:
+def page_rankings(rows: pd.DataFrame, main_score: str, alpha: float = 0.05) -> list[dict[str, Any]]:
     """Return the rankings of a report with diagrams: by a score, other scores and fidelity."""
     from skescore.bench import rank_extractors
 
     return [
         ranking_record(ranking) | {"diagram": _diagram(ranking)}
-        for name in dict.fromkeys((first, *SCORE_SPECS, "fidelity"))
+        for name in dict.fromkeys((main_score, *SCORE_SPECS, "fidelity"))
         for ranking in rank_extractors(rows, name, alpha=alpha)
     ]
 
@@ -206,9 +206,9 @@ def _describe_run(result: BenchResult) -> str:
         plural(len(config.black_boxes), "model"),
         plural(len(config.extractors), "extractor"),
     ]
-    failed = f", {run['rows_failed']} failed" if run["rows_failed"] else ""
+    failures = f", {run['rows_failed']} failed" if run["rows_failed"] else ""
     row_count = plural(len(result.rows), "row")
-    return f"{config.name}: {' × '.join(parts)}, {_describe_folds(result)}: {row_count}{failed}"
+    return f"{config.name}: {' × '.join(parts)}, {_describe_folds(result)}: {row_count}{failures}"
 
 
 def _describe_folds(result: BenchResult) -> str:
@@ -227,7 +227,7 @@ def _print_means(
     result: BenchResult,
     data: str,
     box: str,
-    part: pd.DataFrame,
+    means: pd.DataFrame,
 ) -> None:
     from skescore.bench import ranked_columns
 
@@ -246,12 +246,12 @@ def _print_means(
     sign = -1 if ranked_columns()[options.rank_by] else 1
     further_measures = ((name, 3) for name in options.measures)
     measures = (*((name, 3) for name in SCORE_SPECS), *_COLUMNS, *further_measures)
-    order = part.assign(
-        _without=(part["failed"] + part["undefined"]) / part["runs"],
-        _score=sign * part[f"{options.rank_by}_mean"],
+    order = means.assign(
+        _without=(means["failed"] + means["undefined"]) / means["runs"],
+        _score=sign * means[f"{options.rank_by}_mean"],
     ).sort_values(["_without", "_score"], kind="stable", na_position="last")
-    failed = bool(part["failed"].any())
-    count_columns = ["failed"] * failed + ["undefined"] * bool(part["undefined"].any())
+    has_failures = bool(means["failed"].any())
+    count_columns = ["failed"] * has_failures + ["undefined"] * bool(means["undefined"].any())
     header = ["extractor", *[_label(name) for name, _ in measures], *count_columns]
     table = [
         [
@@ -269,8 +269,8 @@ def _print_means(
     if _fits_terminal(printer, [header, *table]):
         printer.table(header, table, left=("extractor",))
         return
-    first = 1 + len(SCORE_SPECS) + 1  # the scores and the number of rules
-    for part_of in (slice(1, first), slice(first, None)):
+    first_columns = 1 + len(SCORE_SPECS) + 1  # the scores and the number of rules
+    for part_of in (slice(1, first_columns), slice(first_columns, None)):
         printer.table(
             [header[0], *header[part_of]],
             [[row[0], *row[part_of]] for row in table],
@@ -355,12 +355,12 @@ def _print_failures(printer: output.Printer, result: BenchResult) -> None:
     rows = [
         [
             str(number),
-            part["data"].iloc[0] + (f" and {len(part) - 1} more" if len(part) > 1 else ""),
+            group["data"].iloc[0] + (f" and {len(group) - 1} more" if len(group) > 1 else ""),
             str(black_box),
             extractor_label(str(extractor)),
-            str(part["count"].sum()),
+            str(group["count"].sum()),
         ]
-        for number, ((black_box, extractor, _), part) in enumerate(groups[:_MAX_ERRORS], 1)
+        for number, ((black_box, extractor, _), group) in enumerate(groups[:_MAX_ERRORS], 1)
     ]
     printer.table(
         ["error", "data", "black box", "extractor", "rows"],

@@ -163,10 +163,10 @@ def _text(
             ]
             for name, line in coverage.iterrows()
         ]
-        covered = (coverage["coverage"] * coverage["rows"]).sum()
+        n_covered = (coverage["coverage"] * coverage["rows"]).sum()
         total = int(coverage["rows"].sum())
         printer.line(f"On the {plural(total, 'row')} of {options.test}:")
         size = "labels" if calibrated.sets is not None else "width"
         printer.table(["rule", "rows", "covered", "±", size], rows)
-        printer.line(f"Share of rows whose label is covered: {covered / max(total, 1):.3f}.")
+        printer.line(f"Share of rows whose label is covered: {n_covered / max(total, 1):.3f}.")
     return printer.text()

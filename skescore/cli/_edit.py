@@ -234,15 +234,15 @@ def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimizati
         except ValueError:  # combined with other features
             if not options.reoptimize:
                 raise
-    touched = parser.touched
+    edited_rules = parser.touched
     if options.repair:  # may change and drop rules
-        unchanged = {(r.conditions, r.output) for r in (editor.rules_[i - 1] for i in touched)}
+        unchanged = {(r.conditions, r.output) for r in (editor.rules_[i - 1] for i in edited_rules)}
         editor.repair(because=options.because)
         pairs = enumerate(editor.rules_, 1)
-        touched = [i for i, r in pairs if (r.conditions, r.output) in unchanged]
+        edited_rules = [i for i, r in pairs if (r.conditions, r.output) in unchanged]
     refitted = None
     if options.reoptimize:
-        refitted = editor.reoptimize(touched, because=options.because)
+        refitted = editor.reoptimize(edited_rules, because=options.because)
     rules = editor.rules_
     if editor.log_.records and rules.voting is None and (rules.ordered or rules.disjoint):
         editor.recount(because="statistics of the edited rules")

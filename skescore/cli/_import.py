@@ -257,10 +257,10 @@ def run(options: argparse.Namespace) -> str:
     notes = output.Notes()
     with notes.instead_of_warnings():
         ruleset, kind, model_name = _read(options, columns)
-        ruleset = _named(ruleset, options, columns, notes)
+        ruleset = _set_names(ruleset, options, columns, notes)
         has_own_domain = ruleset.domain is not None
         if columns is not None:
-            ruleset = _with_domain(ruleset, columns, options, notes)
+            ruleset = _add_domain(ruleset, columns, options, notes)
     if options.output is not None:
         write_or_return(options.output, ruleset.to_json() + "\n")
     result = {
@@ -290,16 +290,16 @@ def _check_usage(options: argparse.Namespace) -> None:
 def _columns(options: argparse.Namespace) -> pd.DataFrame:
     """Return the columns of the data that can be features."""
     table = read_table(options.data, options)
-    excluded = [name for name in [options.target, *options.drop] if name is not None]
-    for name in (*excluded, *options.category, *options.numeric):
+    other_names = [name for name in [options.target, *options.drop] if name is not None]
+    for name in (*other_names, *options.category, *options.numeric):
         # A built-in data set comes without its target.
-        if name not in table.columns and not (name == options.target and _is_own(options.data)):
+        if name not in table.columns and not (name == options.target and _is_builtin(options.data)):
             raise ValueError(
                 f"{options.data} has no column {name!r}; its columns are "
                 f"{listed(list(table.columns))}."
             )
-    table = table.drop(columns=[name for name in excluded if name in table.columns])
-    if _is_own(options.data) or table.empty:
+    table = table.drop(columns=[name for name in other_names if name in table.columns])
+    if _is_builtin(options.data) or table.empty:
         return table
     from skescore.datasets import read_table as read_prepared
 
@@ -312,7 +312,7 @@ def _columns(options: argparse.Namespace) -> pd.DataFrame:
         ).frame
 
 
-def _is_own(data: str) -> bool:
+def _is_builtin(data: str) -> bool:
     from skescore.datasets import BUILT_IN
 
     return data in BUILT_IN
@@ -355,7 +355,7 @@ def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[Ru
     return ruleset, kind, model_name
 
 
-def _named(
+def _set_names(
     ruleset: RuleSet,
     options: argparse.Namespace,
     columns: pd.DataFrame | None,
@@ -380,18 +380,18 @@ def _named(
         return ruleset
     if len(names) != len(rule_names):
         source = "--feature-names" if columns is None else f"{options.data}"
-        more = "" if columns is None else " Leave columns out with --target and --drop."
+        suffix = "" if columns is None else " Leave columns out with --target and --drop."
         raise ValueError(
             f"The rules have {plural(len(rule_names), 'feature')} ({listed(rule_names)}), {source} "
-            f"has {len(names)}: {listed(list(names))}.{more}"
+            f"has {len(names)}: {listed(list(names))}.{suffix}"
         )
-    pairs = [f"{a!r} is {b!r}" for a, b in zip(rule_names, names, strict=True) if a != b]
-    more = f" and {len(pairs) - _SHOWN_NAMES} more" if len(pairs) > _SHOWN_NAMES else ""
-    notes.add(f"features named by their position: {', '.join(pairs[:_SHOWN_NAMES])}{more}")
+    renamings = [f"{a!r} is {b!r}" for a, b in zip(rule_names, names, strict=True) if a != b]
+    suffix = f" and {len(renamings) - _SHOWN_NAMES} more" if len(renamings) > _SHOWN_NAMES else ""
+    notes.add(f"features named by their position: {', '.join(renamings[:_SHOWN_NAMES])}{suffix}")
     return ruleset.replace(feature_names=list(names))
 
 
-def _with_domain(
+def _add_domain(
     ruleset: RuleSet, columns: pd.DataFrame, options: argparse.Namespace, notes: output.Notes
 ) -> RuleSet:
     if ruleset.domain is not None:

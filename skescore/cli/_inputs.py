@@ -156,10 +156,10 @@ def unlabeled_data_from(
             **reading,
         )
     X, n_rows = table.frame, len(table.frame)
-    missing = [name for name in features or () if name not in X]
-    if missing:
+    absent = [name for name in features or () if name not in X]
+    if absent:
         raise ValueError(
-            f"{data} lacks {plural(len(missing), 'feature')} of the rules, {listed(missing)}. Pass "
+            f"{data} lacks {plural(len(absent), 'feature')} of the rules, {listed(absent)}. Pass "
             "a table with the columns from which the rules were extracted."
         )
     if options.missing == "keep":  # as `load_dataset` reads them
@@ -186,18 +186,18 @@ def unlabeled_data_from(
 
 def _correct_command(command: Sequence[str], error: DatasetError) -> str:
     """Return the command line with corrected names and the options that the error suggests."""
-    replaced = [option for option in error.options if option in _SINGLE]
+    replaced_options = [option for option in error.options if option in _SINGLE]
     words, skip = [], False
     for word in command:
-        if not skip and word.partition("=")[0] not in replaced:
+        if not skip and word.partition("=")[0] not in replaced_options:
             option, equals, value = (
                 word.rpartition("=") if word.startswith("--") else ("", "", word)
             )
-            corrected = error.misspelled.get(value) or ",".join(
+            corrected_value = error.misspelled.get(value) or ",".join(
                 error.misspelled.get(name, name) for name in value.split(",")
             )
-            words.append(f"{option}{equals}{corrected}")
-        skip = not skip and word in replaced
+            words.append(f"{option}{equals}{corrected_value}")
+        skip = not skip and word in replaced_options
     return shlex.join([*words, *error.options])
 
 
@@ -296,9 +296,9 @@ def read_table(
     frame.attrs = table.frame.attrs
     if not keeps_zeros or table.texts is None:
         return frame
-    written = table.as_written(map(str, frame.columns))
-    padded = [name for name, column in written.items() if column.str.match(_CODE).any()]
-    return frame.assign(**written[padded])
+    file_texts = table.as_written(map(str, frame.columns))
+    padded = [name for name, column in file_texts.items() if column.str.match(_CODE).any()]
+    return frame.assign(**file_texts[padded])
 
 
 def read_rows(
@@ -312,11 +312,11 @@ def read_rows(
     from skescore.datasets import read_table as read_prepared
 
     names, path, reading = list(ruleset.feature_names), options.rules, reading_from(options)
-    used = names if needs_all else used_features(ruleset)
-    dropped = [name for name in used if name in reading["drop"]]
-    if dropped:
+    required = names if needs_all else used_features(ruleset)
+    ignored = [name for name in required if name in reading["drop"]]
+    if ignored:
         raise ValueError(
-            f"--drop leaves out {listed(dropped)}, but the rules in {path} use it. Remove the "
+            f"--drop leaves out {listed(ignored)}, but the rules in {path} use it. Remove the "
             "option; columns that the rules do not use are ignored anyway."
         )
     if data in DATA_SET_TASKS:
@@ -325,17 +325,17 @@ def read_rows(
         try:
             with with_remedies(options):
                 preparation = preparation_of(path, ruleset)
-                prepared = read_prepared(data, preparation=preparation, **reading)
-                table, findings = prepared.frame, prepared.findings
+                result = read_prepared(data, preparation=preparation, **reading)
+                table, findings = result.frame, result.findings
         except FileNotFoundError:
             raise FileNotFoundError(no_data_text(data)) from None
         Notes().add_findings(data, findings)
-    missing = [name for name in used if name not in table.columns]
-    if missing:
+    absent = [name for name in required if name not in table.columns]
+    if absent:
         columns = list(read_table(data, options))
-        hint = rename_hint(missing, [c for c in map(str, columns) if c not in names])
+        hint = rename_hint(absent, [c for c in map(str, columns) if c not in names])
         raise ValueError(
-            f"{data} lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
+            f"{data} lacks the feature{'s' if len(absent) > 1 else ''} {listed(absent)} of the "
             f"rules; its columns are {listed(columns)}."
             + (hint or " Pass a table with the columns from which the rules were extracted.")
         )
@@ -619,8 +619,8 @@ def _check_outputs(options: argparse.Namespace, model: Any) -> None:
             f"{options.target!r}: it names the output to explain."
         )
     columns = set(read_table(options.data, options).columns)
-    unexplained = [name for name in options.outputs if name != options.target and name in columns]
-    options.drop = [*options.drop, *unexplained]
+    other_outputs = [name for name in options.outputs if name != options.target and name in columns]
+    options.drop = [*options.drop, *other_outputs]
 
 
 def null_classes(model: Any) -> list[tuple[str, str]]:
@@ -638,9 +638,9 @@ def check_labels(options: argparse.Namespace, model: Any) -> None:
 
     if is_unsupervised(model):
         options.parser.error("argument --labels: not allowed, because the model assigns the labels")
-    predicted = set(map(str, getattr(model, "classes_", ())))
+    model_classes = set(map(str, getattr(model, "classes_", ())))
     for old, new in options.labels:
-        if old in predicted and old != new:
+        if old in model_classes and old != new:
             options.parser.error(
                 f"argument --labels: {options.black_box} still predicts {old!r}; rename the class "
                 "in the table and fit the model again, or leave out --labels"
@@ -656,19 +656,19 @@ def read_model_labels(
     from skescore.extractors import Oracle
 
     names = getattr(model, "feature_names_in_", None)
-    unlabeled = unlabeled_data_from(
+    dataset = unlabeled_data_from(
         options,
         data=data,
         features=None if names is None else list(map(str, names)),
         preparation=preparation,
     )
-    y = pd.Series(Oracle(model).query(unlabeled.X), index=unlabeled.X.index, name="label")
+    y = pd.Series(Oracle(model).query(dataset.X), index=dataset.X.index, name="label")
     if y.nunique() < 2:
         raise ValueError(
             f"The model {options.black_box} assigns the label {y.tolist()[0]!r} to all {len(y)} "
             f"rows of {data}, so there is nothing to explain. Pass other rows."
         )
-    return replace(unlabeled, y=y, task="classification")
+    return replace(dataset, y=y, task="classification")
 
 
 def select_explained_output(model: Any, dataset: Dataset, outputs: Sequence[str] | None) -> Any:
@@ -712,9 +712,9 @@ def prepare_black_box(
         return CallableRegressor(function), {}
     if model is None:
         return make_black_box(name, dataset.task, options.seed, dataset.categories), {}
-    about: dict[str, Any] = {"checksum_sha256": model_checksum(name)}
+    description: dict[str, Any] = {"checksum_sha256": model_checksum(name)}
     if options.outputs:
-        about["outputs"] = options.outputs
+        description["outputs"] = options.outputs
     if is_unsupervised(model):
-        about["labels"] = True
-    return select_explained_output(model, dataset, options.outputs), about
+        description["labels"] = True
+    return select_explained_output(model, dataset, options.outputs), description

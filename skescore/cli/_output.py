@@ -136,7 +136,7 @@ class Printer:
         if sum(widths[:-1]) + 2 * (len(widths) - 2) > room:
             labeled_rows = [zip(columns, row, strict=True) for row in grid[1:]]
             self._blocks += [
-                self._filled(", ".join(f"{name} {cell}".strip() for name, cell in row))
+                self._wrap(", ".join(f"{name} {cell}".strip() for name, cell in row))
                 for row in labeled_rows
             ]
             return
@@ -150,9 +150,9 @@ class Printer:
             row_cells = cells if fits else cells[:-1]
             self._blocks.append("  ".join(row_cells).rstrip() + "\n")
             if not fits:
-                self._blocks.append(self._filled("   " + row[-1]))
+                self._blocks.append(self._wrap("   " + row[-1]))
 
-    def _filled(self, text: str) -> str:
+    def _wrap(self, text: str) -> str:
         """Wrap text to the width, and indent all lines but the first."""
         return (
             textwrap.fill(text, self.width or 80, subsequent_indent="   ", break_on_hyphens=False)
@@ -233,12 +233,12 @@ class Notes:
     def _add_warnings(self, messages: Sequence[str]) -> None:
         """Add each different warning once; only the most frequent ones are shown."""
         for position, (text, count) in enumerate(Counter(messages).most_common()):
-            often = "" if count == 1 else f" ({count} times)"
-            self.add(f"{text.strip()}{often}", is_shown=position < _MAX_WARNINGS)
-        more = len(set(messages)) - _MAX_WARNINGS
-        if more > 0 and not self.quiet:
+            suffix = "" if count == 1 else f" ({count} times)"
+            self.add(f"{text.strip()}{suffix}", is_shown=position < _MAX_WARNINGS)
+        n_more = len(set(messages)) - _MAX_WARNINGS
+        if n_more > 0 and not self.quiet:
             sys.stderr.write(
-                f"skescore: note: {plural(more, 'further warning')}; --format json lists all\n"
+                f"skescore: note: {plural(n_more, 'further warning')}; --format json lists all\n"
             )
 
 
@@ -251,12 +251,12 @@ def _merge_alike(findings: Sequence[str]) -> list[str]:
         pattern = _N_CELLS.sub("", finding.replace(repr(column), ""))
         groups.setdefault(position if column is None else pattern, []).append((finding, column))
     messages: list[str] = []
-    for (first, _), *others in groups.values():
+    for (first_finding, _), *others in groups.values():
         if len(others) < _MAX_ALIKE:
-            messages += [first, *(finding for finding, _ in others)]
+            messages += [first_finding, *(finding for finding, _ in others)]
         else:
             names = listed([column for _, column in others], 5)
-            messages.append(f"{first}; likewise in {len(others)} other columns: {names}")
+            messages.append(f"{first_finding}; likewise in {len(others)} other columns: {names}")
     return messages
 
 

@@ -101,9 +101,9 @@ def run(options: argparse.Namespace) -> str:
     if options.abstain and calibrated is None:
         options.parser.error("--abstain needs calibrated rules; create them: skescore calibrate")
     ruleset = read_rules(options.rules) if calibrated is None else calibrated.ruleset
-    labels = None if options.labels is None else _labels_of(ruleset, options.labels)
+    labels = None if options.labels is None else _map_labels(ruleset, options.labels)
     rows = read_rows(options, ruleset, options.data)
-    columns = _passed_columns(options, len(rows))
+    columns = _read_kept_columns(options, len(rows))
     notes = _report_drift(options, ruleset, rows)
     if ruleset.voting is None:
         index = np.asarray(ruleset.assign(rows))
@@ -168,7 +168,7 @@ def _add_sets(
         is_unsure = table["lower_bound"].isna()
     else:
         sets = calibrated.predict_set(rows)
-        table["prediction_set"] = [[str(labels.get(one, one)) for one in row] for row in sets]
+        table["prediction_set"] = [[str(labels.get(label, label)) for label in row] for row in sets]
         is_unsure = pd.Series([len(row) > 1 for row in sets], index=table.index)
     if abstain:
         table["prediction"] = table["prediction"].astype(object).where(~is_unsure, None)
@@ -176,21 +176,21 @@ def _add_sets(
     notes.add(f"{int(is_unsure.sum())} of {plural(len(table), 'row')} {reason}")
 
 
-def _labels_of(ruleset: RuleSet, names: Sequence[str]) -> Mapping[Any, str]:
+def _map_labels(ruleset: RuleSet, names: Sequence[str]) -> Mapping[Any, str]:
     """Return the name of each class, from names in order or pairs."""
     classes = list(ruleset.classes or ())
     if not classes:
         raise ValueError("--labels names classes, but these rules predict numbers. Leave it out.")
     if all("=" in name for name in names):
-        pairs = dict(name.split("=", 1) for name in names)
+        new_names = dict(name.split("=", 1) for name in names)
         by_text = {str(label): label for label in classes}
-        unknown = [name for name in pairs if name not in by_text]
+        unknown = [name for name in new_names if name not in by_text]
         if unknown:
             raise ValueError(
                 f"--labels: the rules have no class {unknown[0]!r}. "
                 f"{did_you_mean(unknown[0], list(by_text))}"
             )
-        return {by_text[name]: label for name, label in pairs.items()}
+        return {by_text[name]: label for name, label in new_names.items()}
     if len(names) != len(classes):
         raise ValueError(
             f"--labels must name each of the {len(classes)} classes ({listed(classes)}) in this "
@@ -199,7 +199,7 @@ def _labels_of(ruleset: RuleSet, names: Sequence[str]) -> Mapping[Any, str]:
     return dict(zip(classes, names, strict=True))
 
 
-def _passed_columns(options: argparse.Namespace, n_rows: int) -> dict[str, pd.Series]:
+def _read_kept_columns(options: argparse.Namespace, n_rows: int) -> dict[str, pd.Series]:
     """Return the columns of the table that are written with the predictions."""
     if not options.keep:
         return {}
@@ -208,8 +208,8 @@ def _passed_columns(options: argparse.Namespace, n_rows: int) -> dict[str, pd.Se
     table.columns = columns
     for name in options.keep:
         if name not in columns:
-            similar = nearest(name, columns)
-            guess = f" Did you mean {similar!r}?" if similar else ""
+            suggestion = nearest(name, columns)
+            guess = f" Did you mean {suggestion!r}?" if suggestion else ""
             raise ValueError(
                 f"--keep: {options.data} has no column {name!r}.{guess} Its columns are "
                 f"{listed(columns)}."

@@ -103,18 +103,18 @@ def run(options: argparse.Namespace) -> str:
         path = write_report(options.folders, path=options.output, time_limit=0)
         return _announce(path, options)
     folder = options.folders[0]
-    about = _about(folder)
-    if about is None and options.data is not None:
+    record = _read_record(folder)
+    if record is None and options.data is not None:
         options.parser.error("argument --data: only allowed with the folder of a run of tune")
     data = model = None
-    if about is not None:
-        data = _data(options, about, notes)
+    if record is not None:
+        data = _data(options, record, notes)
         if options.time_limit > 0 and data is not None:
-            model = _black_box(options, about, data, notes)
+            model = _black_box(options, record, data, notes)
     path = write_report(
         folder,
         path=options.output,
-        rankings=_rankings(folder) if about is None else (),
+        rankings=_rankings(folder) if record is None else (),
         data=data,
         black_box=model,
         time_limit=max(0.0, options.time_limit),
@@ -146,30 +146,30 @@ def _rankings(folder: Path) -> list[dict[str, Any]]:
     return page_rankings(rows, score)
 
 
-def _about(folder: Path) -> dict[str, Any] | None:
+def _read_record(folder: Path) -> dict[str, Any] | None:
     """Read the record of a tune run; None for any other folder."""
     try:
-        about = json_of((folder / "run.json").read_text(encoding="utf-8"))
-        return about if {"data", "black_box", "search"} <= about.keys() else None
+        record = json_of((folder / "run.json").read_text(encoding="utf-8"))
+        return record if {"data", "black_box", "search"} <= record.keys() else None
     except (OSError, ValueError, AttributeError):
         return None
 
 
 def _data(
-    options: argparse.Namespace, about: dict[str, Any], notes: output.Notes
+    options: argparse.Namespace, record: dict[str, Any], notes: output.Notes
 ) -> Dataset | None:
     from skescore.datasets import load_dataset
     from skescore.report._gathering import data_of_run, how_read
 
-    if about["black_box"].get("labels"):
+    if record["black_box"].get("labels"):
         try:
-            return _labeled_again(options, about)
+            return _label_rows_again(options, record)
         except (OSError, ValueError, ImportError) as error:
-            notes.add(f"{about['black_box']['name']} could not label the rows again: {error}")
+            notes.add(f"{record['black_box']['name']} could not label the rows again: {error}")
             return None
     if options.data is None:
-        return data_of_run(about["data"])[0]
-    run_data = about["data"]
+        return data_of_run(record["data"])[0]
+    run_data = record["data"]
     return load_dataset(
         options.data,
         target=run_data["target"],
@@ -179,18 +179,18 @@ def _data(
     )
 
 
-def _labeled_again(options: argparse.Namespace, about: dict[str, Any]) -> Dataset:
+def _label_rows_again(options: argparse.Namespace, record: dict[str, Any]) -> Dataset:
     """Return the rows of a run that explains a clusterer or outlier detector, with its labels."""
     from skescore.datasets import Preparation
 
-    run_data, name = about["data"], about["black_box"]["name"]
+    run_data, name = record["data"], record["black_box"]["name"]
     source = options.data or (run_data["name"] if run_data["table"] is None else run_data["source"])
-    recorded = {"data": source, "target": None, "black_box": name, "command_line": []}
+    stored_options = {"data": source, "target": None, "black_box": name, "command_line": []}
     parser = argparse.ArgumentParser()
     arguments.add_reading_options(parser)  # defaults of options that the run did not record
-    read = parser.parse_args([], argparse.Namespace(**recorded, **run_data["reading"]))
+    read = parser.parse_args([], argparse.Namespace(**stored_options, **run_data["reading"]))
     preparation = None if run_data["table"] is None else Preparation.from_dict(run_data["table"])
-    data = read_model_labels(read, _model(options, about["black_box"]), source, preparation)
+    data = read_model_labels(read, _model(options, record["black_box"]), source, preparation)
     if options.data is None and data.checksum != run_data["checksum_sha256"]:
         raise ValueError(f"{source} has changed since the run; pass the rows with --data")
     return data
@@ -206,18 +206,18 @@ def _model(options: argparse.Namespace, model_record: dict[str, Any]) -> Any:
 
 
 def _black_box(
-    options: argparse.Namespace, about: dict[str, Any], data: Dataset, notes: output.Notes
+    options: argparse.Namespace, record: dict[str, Any], data: Dataset, notes: output.Notes
 ) -> Any:
     """Return the black box of the run, or None with a note on the reason."""
     from skescore.black_boxes import make_black_box
 
-    model_record = about["black_box"]
-    name, task = model_record["name"], about["data"]["task"]
+    model_record = record["black_box"]
+    name, task = model_record["name"], record["data"]["task"]
     if model_record["trained_here"]:
         if name not in BLACK_BOX_NAMES:
             notes.add(f"this version of skescore does not have the model {name!r} of the run")
             return None
-        return make_black_box(name, task, about["search"]["seed"], data.categories)
+        return make_black_box(name, task, record["search"]["seed"], data.categories)
     try:
         if name.startswith("command:"):
             raise ValueError("it is a command, and commands are not run again")

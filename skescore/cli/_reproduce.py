@@ -147,7 +147,7 @@ class _Progress:
         self._last, self._first = -min_seconds, 0
 
     def __call__(
-        self, key: tuple[Any, ...], n_done: int, total: int, left: float | None = None
+        self, key: tuple[Any, ...], n_done: int, total: int, seconds_left: float | None = None
     ) -> None:
         now = time.monotonic()
         self._first = self._first or n_done  # cells of an earlier run take no time
@@ -155,12 +155,12 @@ class _Progress:
             return
         self._last = now
         seconds = now - self._begin
-        if left is None:
-            left = seconds / (n_done - self._first + 1) * (total - n_done)
+        if seconds_left is None:
+            seconds_left = seconds / (n_done - self._first + 1) * (total - n_done)
         label = " ".join(str(part) for part in key if part != -1).replace("_", " ")
-        suffix = (
-            f", about {_duration(left)} left" if n_done < total else f" in {_duration(seconds)}"
-        )
+        suffix = f" in {_duration(seconds)}"
+        if n_done < total:
+            suffix = f", about {_duration(seconds_left)} left"
         sys.stderr.write(f"{n_done} of {total}: {label}{suffix}\n")
 
 
@@ -482,10 +482,10 @@ def _ice_lines(row: Mapping[str, Any]) -> list[list[str]]:
         row["in_sample"],
         row["held_out"],
     )
-    mean = {key: value["mean"] for key, value in held_out.items() if key != "params"}
+    mean = {name: cell["mean"] for name, cell in held_out.items() if name != "params"}
     has_splits = len(held_out["params"]) > 1
     f1 = number(mean["f1"]) + (f" ± {held_out['f1']['std']:.3f}" if has_splits else "")
-    fixed = {"at settings": "at_settings", "PSyKE, at settings": "psyke"}
+    label_keys = {"at settings": "at_settings", "PSyKE, at settings": "psyke"}
     return [
         [
             extractor_label(row["extractor"]),
@@ -496,7 +496,7 @@ def _ice_lines(row: Mapping[str, Any]) -> list[list[str]]:
             *(printed[name] for name in _ICE_NAMES),
         ],
         ["", "recomputed", "", "", "", *(number(row["recomputed"][name]) for name in _ICE_NAMES)],
-        *(_ice_line(label, row[how]) for label, how in fixed.items() if how in row),
+        *(_ice_line(label, row[key]) for label, key in label_keys.items() if key in row),
         _ice_line("in sample", inside),
         [
             "",
@@ -588,8 +588,8 @@ def _numbers(name: str, low: int, high: int) -> Any:
 
     def read(text: str) -> tuple[int, ...]:
         numbers: set[int] = set()
-        for part in text.split(","):
-            ends = [end.strip() for end in part.split("-")]
+        for item in text.split(","):
+            ends = [end.strip() for end in item.split("-")]
             bounds = [int(end) for end in ends if end.isdecimal()]
             if len(bounds) != len(ends) or not 1 <= len(ends) <= 2 or bounds[0] > bounds[-1]:
                 raise argparse.ArgumentTypeError(
@@ -750,21 +750,21 @@ def _brex_verdicts(printer: output.Printer, verdicts: list[dict[str, Any]]) -> N
         by_row.setdefault((verdict["table"], verdict["row"]), []).append(verdict)
     rows = []
     for (table, row), group in by_row.items():
-        reproduced: dict[str, list[str]] = {}
+        by_label: dict[str, list[str]] = {}
         for verdict in group:
             if verdict["is_reproduced"]:
-                reproduced.setdefault(verdict["label"], []).append(verdict["column"])
+                by_label.setdefault(verdict["label"], []).append(verdict["column"])
         others = [
-            f"{one['column']}: {one['printed']:.3f}, nearest {one['measured']:.3f} ({one['label']})"
-            for one in group
-            if not one["is_reproduced"]
+            f"{v['column']}: {v['printed']:.3f}, nearest {v['measured']:.3f} ({v['label']})"
+            for v in group
+            if not v["is_reproduced"]
         ]
         rows.append(
             [
                 str(table),
                 row,
-                f"{sum(one['is_reproduced'] for one in group)} of {len(group)}",
-                "; ".join(f"{label} ({', '.join(c)})" for label, c in reproduced.items()) or "-",
+                f"{sum(v['is_reproduced'] for v in group)} of {len(group)}",
+                "; ".join(f"{label} ({', '.join(c)})" for label, c in by_label.items()) or "-",
                 "; ".join(others) or "-",
             ]
         )

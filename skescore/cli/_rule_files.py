@@ -141,10 +141,10 @@ _PREPARED = re.compile(
 
 def warn_of_conversions(notes: Notes, path: Path, ruleset: RuleSet, *labels: str | None) -> None:
     """Warn if the rules were learned from converted cells, which a source does not convert."""
-    if converted := prepared_columns(path, ruleset, *labels):
+    if conversions := prepared_columns(path, ruleset, *labels):
         notes.warn(
             "the rules were learned from converted cells, but the rows of a source are counted as "
-            f"stored: {'; '.join(converted)}. Unless the source holds converted values, convert "
+            f"stored: {'; '.join(conversions)}. Unless the source holds converted values, convert "
             "them in a view or in the files."
         )
 
@@ -158,21 +158,21 @@ def prepared_columns(path: Path, ruleset: RuleSet, *labels: str | None) -> list[
     if preparation is None:
         return []
     used_names = {ruleset.feature_names[j] for j in ruleset.used_features}
-    used = [one.name for one in preparation.columns if used_names.intersection(one.features)]
-    used += [name for name in labels if name is not None]
+    names = [one.name for one in preparation.columns if used_names.intersection(one.features)]
+    names += [name for name in labels if name is not None]
     run = json_of((path.parent / "run.json").read_text(encoding="utf-8"))
     if (conversions := run["data"].get("conversions")) is not None:
-        notes = [str(one["note"]) for one in conversions if one["column"] in used]
+        notes = [str(one["note"]) for one in conversions if one["column"] in names]
     else:  # a run of an earlier version, whose notes are only texts
         notes = [
             note
             for note in map(str, run.get("notes") or ())
-            if _PREPARED.search(note) and any(f"column {name!r}" in note for name in used)
+            if _PREPARED.search(note) and any(f"column {name!r}" in note for name in names)
         ]
-    return notes + _stated_missing_texts(preparation, used)
+    return notes + _note_missing_texts(preparation, names)
 
 
-def _stated_missing_texts(preparation: Preparation, used: Sequence[str]) -> list[str]:
+def _note_missing_texts(preparation: Preparation, used_names: Sequence[str]) -> list[str]:
     """Return notes about the texts and codes of --na-values in the columns that rules use."""
     names = [column.name for column in preparation.columns]
     notes = []
@@ -181,12 +181,12 @@ def _stated_missing_texts(preparation: Preparation, used: Sequence[str]) -> list
         column = next((name for name in names if text.startswith(f"{name}=")), None)
         if column is None:
             general_texts.append(text)
-        elif column in used:
+        elif column in used_names:
             value = text.removeprefix(f"{column}=")
             notes.append(f"{value!r} in column {column!r} is read as missing (--na-values)")
-    if general_texts and used:
+    if general_texts and used_names:
         are = "is" if len(general_texts) == 1 else "are"
-        columns = f"{'column' if len(used) == 1 else 'columns'} {listed(used)}"
+        columns = f"{'column' if len(used_names) == 1 else 'columns'} {listed(used_names)}"
         notes.append(
             f"{listed(general_texts)} {are} read as missing in the {columns} (--na-values)"
         )
@@ -216,7 +216,7 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
     if preparation is None:
         check_texts(path, ruleset)
         preparation = Preparation.for_features(ruleset.feature_names, text_features(ruleset))
-    return preparation.with_classes(ruleset.classes or ()).with_words(_named_values(ruleset))
+    return preparation.with_classes(ruleset.classes or ()).with_words(_values_in_rules(ruleset))
 
 
 def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:
@@ -228,8 +228,8 @@ def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:
 
     # Another program may have written a field with the same name.
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-        if stored := data_of_run(path, ruleset).get("distribution"):
-            return {name: ColumnProfile.from_dict(profile) for name, profile in stored.items()}
+        if record := data_of_run(path, ruleset).get("distribution"):
+            return {name: ColumnProfile.from_dict(profile) for name, profile in record.items()}
     return profiles_of_domain(ruleset)
 
 
@@ -242,13 +242,13 @@ def differences_from_training(
     the range of the training rows, with the number of rows; both for columns that no rule uses.
     """
     profiles = profiles_of(path, ruleset)
-    used = used_features(ruleset)
-    used_profiles = {name: profile for name, profile in profiles.items() if name in used}
+    used_names = used_features(ruleset)
+    used_profiles = {name: profile for name, profile in profiles.items() if name in used_names}
     # Columns that no rule uses may be absent from the file, and are empty here.
     other_profiles = {
         name: profile
         for name, profile in profiles.items()
-        if name not in used and name in rows and rows[name].notna().any()
+        if name not in used_names and name in rows and rows[name].notna().any()
     }
     differences, outside = _compare_with_profiles(used_profiles, rows)
     other_differences, other_outside = _compare_with_profiles(other_profiles, rows)
@@ -264,11 +264,11 @@ def _compare_with_profiles(
     from skescore.suspicions import count_outside, find_drift
 
     differences = find_drift(profiles, rows)
-    reported = [name for name in profiles if any(repr(name) in text for text in differences)]
+    drifted_names = [name for name in profiles if any(repr(name) in text for text in differences)]
     outside = [
         f"{name!r} ({plural(count, 'row')})"
         for name, count in count_outside(profiles, rows).items()
-        if name not in reported
+        if name not in drifted_names
     ]
     return differences, outside
 
@@ -285,12 +285,12 @@ def profiles_of_domain(ruleset: RuleSet) -> dict[str, ColumnProfile]:
     for feature, name in enumerate(ruleset.feature_names):
         low, high = float(domain.lower[feature]), float(domain.upper[feature])
         if feature not in categories and math.isfinite(low) and math.isfinite(high):
-            missing = domain.missing[feature] if domain.missing else 0.0
-            profiles[name] = ColumnProfile.from_limits(low, high, missing)
+            missing_share = domain.missing[feature] if domain.missing else 0.0
+            profiles[name] = ColumnProfile.from_limits(low, high, missing_share)
     return profiles
 
 
-def _named_values(ruleset: RuleSet) -> dict[str, list[object]]:
+def _values_in_rules(ruleset: RuleSet) -> dict[str, list[object]]:
     """Return the values of each feature that the rules list."""
     from skescore.rules import OneOf
     from skescore.rules._domain import condition_parts
@@ -307,7 +307,7 @@ def check_texts(path: Path, ruleset: RuleSet) -> None:
     """Raise a ValueError if the rules contain a text that reading a file never produces."""
     from skescore.datasets._reading import is_read_as
 
-    for name, values in _named_values(ruleset).items():
+    for name, values in _values_in_rules(ruleset).items():
         for value in values:
             if isinstance(value, str) and not is_read_as(value):
                 raise ValueError(
@@ -416,13 +416,13 @@ def check_folder(options: argparse.Namespace) -> None:
         raise ValueError(f"--report {page}: there is no folder {page.parent}; create it first.")
     if page is not None and page.is_dir():
         raise ValueError(f"--report {page} is a folder; name a file in it.")
-    existing = [str(folder / name) for name in (*FILES, BASELINE) if (folder / name).exists()]
+    paths = [str(folder / name) for name in (*FILES, BASELINE) if (folder / name).exists()]
     if options.certify is not None and (folder / CERTIFICATE).exists():
-        existing.append(str(folder / CERTIFICATE))
+        paths.append(str(folder / CERTIFICATE))
     if page is not None and page.exists():
-        existing.append(str(page))
-    if existing and not (options.overwrite or is_unfinished(folder)):
-        names = [str(Path(name).name) if Path(name).parent == folder else name for name in existing]
+        paths.append(str(page))
+    if paths and not (options.overwrite or is_unfinished(folder)):
+        names = [str(Path(name).name) if Path(name).parent == folder else name for name in paths]
         raise ValueError(
             f"--output {folder} already contains {', '.join(names)}. Name another folder, or pass "
             "--overwrite to replace them."
@@ -516,12 +516,12 @@ def _format_candidates(search: ExtractorSearchCV) -> str:
 
     from skescore.report import candidates_json
 
-    first = search.leaderboard_.iloc[0]
+    winner = search.leaderboard_.iloc[0]
     # A trial that repeats an earlier one is stored under the number of the earlier one.
-    trial = first["trial"] if pd.isna(first["same_as"]) else first["same_as"]
+    trial = winner["trial"] if pd.isna(winner["same_as"]) else winner["same_as"]
     return candidates_json(
         search.candidates_,
-        winner=(str(first["extractor"]), int(trial)),
+        winner=(str(winner["extractor"]), int(trial)),
         standard_errors=search.standard_errors_,
         extractor_seed=search.extractor_seed_,
         picked=search.picked_,

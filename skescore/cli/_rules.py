@@ -48,8 +48,8 @@ examples:
 
 def _table_path(text: str) -> list[str]:
     """Split the name of a table at the dots outside of quotation marks."""
-    parts = re.findall(r'(?:^|\.)(?:"((?:[^"]|"")*)"(?=\.|$)|([^.]*))', text)
-    return [quoted.replace('""', '"') or plain for quoted, plain in parts]
+    matches = re.findall(r'(?:^|\.)(?:"((?:[^"]|"")*)"(?=\.|$)|([^.]*))', text)
+    return [quoted.replace('""', '"') or plain for quoted, plain in matches]
 
 
 #: Formats that predict rows without skescore.

@@ -156,16 +156,16 @@ def _group_measures(
     rules: Sequence[Mapping[str, Any]], measures: Sequence[str]
 ) -> Iterator[list[str]]:
     """Divide measures into groups that fit the width, with at least one measure per group."""
-    part: list[str] = []
+    group: list[str] = []
     start = room = _WIDTH - max(4, len(str(len(rules))))
     for name in measures:
         width = 2 + max(len(name), *(len(_cell(name, rule[name])) for rule in rules))
-        if part and width > room:
-            yield part
-            part, room = [], start
-        part.append(name)
+        if group and width > room:
+            yield group
+            group, room = [], start
+        group.append(name)
         room -= width
-    yield part
+    yield group
 
 
 DESCRIPTION = (
@@ -534,12 +534,12 @@ def _evaluate_each_rule(
     """Evaluate each rule separately, and average the measures."""
     from skescore.metrics import characteristics, rule_report
 
-    measures, assigned = options.measures, options.assigned_rows
-    report = rule_report(ruleset, X, y, measures=measures, assigned=assigned)
+    measures, uses_assigned_rows = options.measures, options.assigned_rows
+    report = rule_report(ruleset, X, y, measures=measures, assigned=uses_assigned_rows)
     columns = dict.fromkeys([*_COLUMNS, *measures])
     return {
         "measures": list(measures),
-        "assigned_rows": assigned,
+        "assigned_rows": uses_assigned_rows,
         "rules_by_themselves": [
             {"number": number, **{name: row[name] for name in columns}}
             for number, row in zip(report.index, report.to_dict(orient="records"), strict=True)
@@ -571,8 +571,8 @@ def _measure_more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
         "more": values,
         "ordered": e.ruleset.ordered,
         "contradictions": [
-            {"rules": [one, other], "share": share}
-            for one, other, share in rule_overlap(e.ruleset, e.X).worst_pairs()
+            {"rules": [first, other], "share": share}
+            for first, other, share in rule_overlap(e.ruleset, e.X).worst_pairs()
         ]
         if len(e.ruleset) <= _MAX_PAIRED_RULES
         else [],
@@ -580,8 +580,8 @@ def _measure_more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
         "printed_reference": _printed_reference(e.ruleset),
     }
     if e.black_box is not None and e.ruleset.reference == "black_box":
-        predicted = e.black_box(e.rows)
-        details["calibration_of_agreement"] = _calibration(e, predicted, "black_box")
+        model_predictions = e.black_box(e.rows)
+        details["calibration_of_agreement"] = _calibration(e, model_predictions, "black_box")
     return details if e.black_box is None else details | _measure_agreement(e, groups)
 
 
@@ -606,7 +606,7 @@ def _measure_agreement(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
     from skescore.metrics import feature_agreement, group_fidelity
 
     assert e.black_box is not None
-    task, predicted = e.ruleset.task, e.black_box(e.rows)
+    task, model_predictions = e.ruleset.task, e.black_box(e.rows)
     features = feature_agreement(e.ruleset, e.black_box, e.rows).to_frame()
     agreement: dict[str, Any] = {
         "features": features.reset_index().to_dict(orient="records"),
@@ -615,7 +615,7 @@ def _measure_agreement(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
     if groups is not None:
         by["fidelity_by_group"] = groups.iloc[:, 0].to_numpy()
     for name, groups_of_rows in by.items():
-        frame = group_fidelity(predicted, e.y_pred, groups_of_rows, task=task).to_frame()
+        frame = group_fidelity(model_predictions, e.y_pred, groups_of_rows, task=task).to_frame()
         agreement[name] = frame.reset_index().to_dict(orient="records")
     return agreement
 
@@ -649,11 +649,11 @@ def _print_calibrations(printer: Printer, result: Mapping[str, Any]) -> None:
 def _print_calibration(
     printer: Printer, calibration: Sequence[Mapping[str, Any]], heading: str, column: str
 ) -> None:
-    printed = [rule for rule in calibration if not math.isnan(rule["printed"])]
-    if not printed:
+    rules = [rule for rule in calibration if not math.isnan(rule["printed"])]
+    if not rules:
         return
     printer.heading(heading)
-    listed = [
+    rows = [
         [
             str(rule["rule"]),
             number(rule["printed"]),
@@ -662,9 +662,9 @@ def _print_calibration(
             _count_text(rule["rows"]),
             "yes" if rule["within"] else "no",
         ]
-        for rule in printed
+        for rule in rules
     ]
-    printer.table(["rule", column, "observed", "95 % interval", "rows", "within"], listed)
+    printer.table(["rule", column, "observed", "95 % interval", "rows", "within"], rows)
 
 
 def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
@@ -686,9 +686,7 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
     )
     if result["contradictions"]:
         printer.heading("rules that contradict each other")
-        listed = [
-            [*map(str, pair["rules"]), number(pair["share"])] for pair in result["contradictions"]
-        ]
+        listed = [[*map(str, r["rules"]), number(r["share"])] for r in result["contradictions"]]
         printer.table(["rule", "and rule", "share of the rows"], listed)
         if result["ordered"]:
             printer.line(
@@ -700,16 +698,16 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
         if name in result:
             printer.heading(f"agreement with the model by {noun}")
             listed = [
-                [str(one["group"]), _count_text(one["rows"]), number(one["fidelity"])]
-                for one in result[name]
+                [str(row["group"]), _count_text(row["rows"]), number(row["fidelity"])]
+                for row in result[name]
             ]
             printer.table([noun, "rows", "fidelity"], listed, left=(noun,))
     if "features" in result:
         printer.heading("permutation importance of features, as shares")
         listed = [
-            [one["feature"], number(one["black_box"]), number(one["rules"])]
-            for one in result["features"]
-            if one["black_box"] or one["rules"]
+            [row["feature"], number(row["black_box"]), number(row["rules"])]
+            for row in result["features"]
+            if row["black_box"] or row["rules"]
         ]
         printer.table(["feature", "model", "rules"], listed, left=("feature",))
 
@@ -737,16 +735,16 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
 
     printer = output.Printer(options.format == "markdown")
     data, number = result["data"], output.number
-    dropped = data["rows_dropped"]
-    more = f" ({plural(dropped, 'row')} with missing values dropped)" if dropped else ""
+    n_dropped = data["rows_dropped"]
+    suffix = f" ({plural(n_dropped, 'row')} with missing values dropped)" if n_dropped else ""
     printer.line(
         f"{result['rules']}: {plural(result['n_rules'], 'rule')} with "
         f"{plural(result['n_conditions'], 'condition')}, on {plural(data['rows'], 'row')} of "
-        f"{data['name']}{more}"
+        f"{data['name']}{suffix}"
     )
     printer.heading("scores")
     scores, weights = result["scores"], result["weights"]
-    covered = f"share of the rows that rules cover ({result['rows_covered']} of {data['rows']})"
+    coverage = f"share of the rows that rules cover ({result['rows_covered']} of {data['rows']})"
     rows = [
         *(
             [spec.label, number(scores[name], 4), _describe_score(spec, weights)]
@@ -757,7 +755,7 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
             number(result["completeness_volume"]),
             "share of the feature space that rules cover",
         ],
-        ["completeness by rows", number(result["completeness_instances"]), covered],
+        ["completeness by rows", number(result["completeness_instances"]), coverage],
     ]
     printer.table(["score", "value", "meaning"], rows, left=("score", "meaning"))
     kind = "rows" if result["completeness"] == "instances" else "volume"

@@ -181,7 +181,7 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
 
 
 @contextlib.contextmanager
-def kept_trials(
+def open_trials(
     options: argparse.Namespace, dataset: Dataset, black_box: dict[str, Any], notes: output.Notes
 ) -> Iterator[TrialStorage]:
     """Open the storage of the trials; delete a temporary storage when the search is finished."""
@@ -191,10 +191,10 @@ def kept_trials(
         if options.storage is not None:
             yield TrialStorage(options.storage, study, "another --study")
             return
-        with _cached(options, digest, study) as trial_storage:
+        with _cached_trials(options, digest, study) as trial_storage:
             yield trial_storage
         return
-    with _marked(options, digest):
+    with _mark_folder(options, digest):
         if options.storage is not None:
             yield TrialStorage(options.storage, study, "another --study")
             return
@@ -225,23 +225,23 @@ def _finished_path(options: argparse.Namespace, digest: str) -> Path | None:
         return None
 
 
-def _reuse_finished(options: argparse.Namespace, finished: Path | None, path: Path) -> None:
+def _reuse_finished(options: argparse.Namespace, cached_path: Path | None, path: Path) -> None:
     """Copy the trials of the finished search that ``--pick`` selects from."""
-    if options.pick is None or finished is None or path.exists():
+    if options.pick is None or cached_path is None or path.exists():
         return
     with contextlib.suppress(OSError):
-        shutil.copyfile(finished, path)
+        shutil.copyfile(cached_path, path)
 
 
-def _save_finished(options: argparse.Namespace, finished: Path | None, path: Path) -> None:
+def _save_finished(options: argparse.Namespace, cached_path: Path | None, path: Path) -> None:
     """Copy the trials of a finished search to the cache for a later ``--pick``."""
-    if finished is None or options.exit_code:
+    if cached_path is None or options.exit_code:
         return
     with contextlib.suppress(OSError):
-        finished.parent.mkdir(parents=True, exist_ok=True)
-        temporary = finished.with_suffix(f".{os.getpid()}.part")
+        cached_path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = cached_path.with_suffix(f".{os.getpid()}.part")
         shutil.copyfile(path, temporary)
-        temporary.replace(finished)
+        temporary.replace(cached_path)
 
 
 def is_unfinished(folder: Path) -> bool:
@@ -282,11 +282,11 @@ def count_finished(
         return 0
     storage = open_storage(trial_storage.storage)
     return call_with_retries(
-        lambda: _count_in(storage, trial_storage, extractors, with_score), storage
+        lambda: _count_stored(storage, trial_storage, extractors, with_score), storage
     )
 
 
-def _count_in(
+def _count_stored(
     storage: BaseStorage, trial_storage: TrialStorage, extractors: Sequence[str], with_score: bool
 ) -> int:
     import optuna
@@ -328,7 +328,7 @@ def note_earlier(
 
 
 @contextlib.contextmanager
-def _marked(options: argparse.Namespace, digest: str) -> Iterator[None]:
+def _mark_folder(options: argparse.Namespace, digest: str) -> Iterator[None]:
     """Mark the folder of ``--output`` until its search is finished."""
     marker, path = options.output / UNFINISHED, options.output / JOURNAL
     is_marked = marker.exists()
@@ -403,7 +403,7 @@ def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, 
 
 
 @contextlib.contextmanager
-def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[TrialStorage]:
+def _cached_trials(options: argparse.Namespace, digest: str, study: str) -> Iterator[TrialStorage]:
     """Store the trials in a file of the user's cache, or in memory if that is not possible."""
     with contextlib.ExitStack() as stack:
         # Simultaneous runs of the same command use separate files, deleted when they finish.
@@ -412,7 +412,7 @@ def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[Tr
             folder = cache_folder()
             folder.mkdir(parents=True, exist_ok=True)
             _delete_old(folder)
-            path = _lock_one(folder, digest, stack)
+            path = _lock_free_journal(folder, digest, stack)
         if path is None:
             yield TrialStorage(None, study)
             return
@@ -421,7 +421,7 @@ def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[Tr
             path.unlink(missing_ok=True)
         else:
             _reuse_finished(options, _finished_path(options, digest), path)
-        if not _is_sound(trial_storage, options.extractors):
+        if not _is_readable(trial_storage, options.extractors):
             path.unlink(missing_ok=True)
         try:
             yield trial_storage
@@ -434,7 +434,7 @@ def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[Tr
             path.unlink(missing_ok=True)
 
 
-def _lock_one(folder: Path, digest: str, stack: contextlib.ExitStack) -> Path | None:
+def _lock_free_journal(folder: Path, digest: str, stack: contextlib.ExitStack) -> Path | None:
     """Lock and return the first journal of a search that no other process uses."""
     for number in range(1, _MAX_PARALLEL_RUNS + 1):
         path = folder / (f"{digest}.journal" if number == 1 else f"{digest}-{number}.journal")
@@ -443,7 +443,7 @@ def _lock_one(folder: Path, digest: str, stack: contextlib.ExitStack) -> Path | 
     return None
 
 
-def _is_sound(trial_storage: TrialStorage, extractors: Sequence[str]) -> bool:
+def _is_readable(trial_storage: TrialStorage, extractors: Sequence[str]) -> bool:
     """Return whether a journal can be read."""
     try:
         count_finished(trial_storage, extractors)

@@ -418,9 +418,9 @@ def _earlier_options(parser: argparse.ArgumentParser, folder: Path) -> argparse.
         ) from error
     earlier = parser.parse_args(list(map(str, words[2:])))
     if earlier.from_run is not None:
-        before = _earlier_options(parser, earlier.from_run)
-        data = before.earlier_data if earlier.data is None else earlier.data
-        earlier = parser.parse_args(list(map(str, words[2:])), namespace=before)
+        previous = _earlier_options(parser, earlier.from_run)
+        data = previous.earlier_data if earlier.data is None else earlier.data
+        earlier = parser.parse_args(list(map(str, words[2:])), namespace=previous)
         earlier.data = data
     earlier.earlier_data = earlier.data
     for name in _NOT_REPEATED:

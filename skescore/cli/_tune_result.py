@@ -83,14 +83,14 @@ def tune_text(
     if options.class_weight is not None:
         method += "; all classes have the same total weight"
     printer.line(f"model {options.black_box}: {quality} ({method})")
-    compared = bool((result.get("all_rows") or {}).get("finalists"))
-    _print_leaderboard(printer, options, dataset, search, are_finalists_compared=compared)
+    are_compared = bool((result.get("all_rows") or {}).get("finalists"))
+    _print_leaderboard(printer, options, dataset, search, are_finalists_compared=are_compared)
     best, name = result["best"], score_label(options)
     _trade_off(printer, options, dataset, search)
     knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""
-    first = "best" if options.pick is None else "picked"
+    rank_text = "best" if options.pick is None else "picked"
     printer.heading(
-        f"{first}: {extractor_label(best['extractor'])} with {name} "
+        f"{rank_text}: {extractor_label(best['extractor'])} with {name} "
         f"{output.number(score_sign(options) * best['score'], 4)}{knee}; its "
         f"{plural(best['n_rules'], 'rule')}, extracted from all rows"
     )
@@ -109,8 +109,8 @@ def tune_text(
         f"completeness {output.number(best['completeness_volume'])} by volume, "
         f"{output.number(best['completeness_instances'])} by rows"
     )
-    if (everything := result.get("all_rows")) is not None:
-        _print_all_rows(printer, options, everything)
+    if (all_rows := result.get("all_rows")) is not None:
+        _print_all_rows(printer, options, all_rows)
     if (test := result.get("test")) is not None:
         names = ("fidelity", "rules", "black_box", "completeness_instances")
         fidelity, rules, black_box, completeness = (output.number(test[name]) for name in names)
@@ -153,18 +153,18 @@ def _print_leaderboard(
     board, name = search.leaderboard_, score_label(options)
     complete = board[board["state"] == "complete"]
     n_stopped, n_failed = _count_stopped(board), _count_failed(board)
-    ended = f", {n_stopped} stopped early" if n_stopped else ""
-    ended += f", {n_failed} without a score" if n_failed else ""
+    suffix = f", {n_stopped} stopped early" if n_stopped else ""
+    suffix += f", {n_failed} without a score" if n_failed else ""
     measure = "f1_weighted" if dataset.task == "classification" else "r2"
     spec = getattr(arguments.scorer_from(options), "spec", None)
     if options.performance and spec is not None and spec.prediction == "performance":
         measure = options.performance
     performance = metric_label(measure)
-    printed = [quantity for quantity in measured_quantities().values() if quantity.is_printed]
-    costs = [quantity for quantity in printed if quantity.is_cost]
+    quantities = [quantity for quantity in measured_quantities().values() if quantity.is_printed]
+    costs = [quantity for quantity in quantities if quantity.is_cost]
     if DISAGREEMENT.name in board:
         costs.append(DISAGREEMENT)
-    properties = [quantity for quantity in printed if not quantity.is_cost]
+    properties = [quantity for quantity in quantities if not quantity.is_cost]
     columns = [
         "",
         "extractor",
@@ -176,11 +176,11 @@ def _print_leaderboard(
         *(quantity.heading for quantity in costs),
         "parameters",
     ]
-    different = _different_outcomes(options, complete, properties, costs)
-    first = f"the best {_MAX_ROWS} of " if len(different) > _MAX_ROWS else ""
+    different = _cells_by_outcome(options, complete, properties, costs)
+    prefix = f"the best {_MAX_ROWS} of " if len(different) > _MAX_ROWS else ""
     printer.heading(
-        f"leaderboard: {plural(len(board), 'candidate')}{ended}, "
-        f"{first}{plural(len(different), 'different outcome')} by {name}, "
+        f"leaderboard: {plural(len(board), 'candidate')}{suffix}, "
+        f"{prefix}{plural(len(different), 'different outcome')} by {name}, "
         f"{search.search_seconds_:.1f} s"
     )
     outcomes = list(itertools.islice(different.items(), _MAX_ROWS))
@@ -195,7 +195,7 @@ def _print_leaderboard(
         printer.line(f"(Beyond {stated_limits(options)}: {subject}.)")
 
 
-def _different_outcomes(
+def _cells_by_outcome(
     options: argparse.Namespace,
     complete: pd.DataFrame,
     properties: list[MeasuredQuantity],
@@ -262,15 +262,15 @@ def _print_leaderboard_notes(
         printer.line(f"(No candidate satisfies {stated_limits(options)}.)")
     if board["score"].iloc[0] < board["score"].max():
         printer.line(
-            f"(The first {_why_first(options, board, are_finalists_compared)}; the others are "
+            f"(The first {_explain_winner(options, board, are_finalists_compared)}; the others are "
             f"sorted by {name}.)"
         )
     if search.stopped_:
         printer.line("no more trials for:")
-        for stopped, reason in search.stopped_.items():
-            is_first = stopped == board["extractor"].iloc[0]
+        for extractor, reason in search.stopped_.items():
+            is_first = extractor == board["extractor"].iloc[0]
             note = "; line 1 of the leaderboard is one of its trials" if is_first else ""
-            printer.line(f"   {extractor_label(stopped)}: {reason}{note}")
+            printer.line(f"   {extractor_label(extractor)}: {reason}{note}")
 
 
 def _compares_on_generated_rows(options: argparse.Namespace, search: Any) -> bool:
@@ -290,11 +290,11 @@ def _describe_reference(options: argparse.Namespace, dataset: Dataset) -> str:
     return "the model's predictions" if options.reference == "black-box" else str(dataset.y.name)
 
 
-def _why_first(
+def _explain_winner(
     options: argparse.Namespace, board: pd.DataFrame, are_finalists_compared: bool
 ) -> str:
     """Explain why the first candidate is the best although another candidate has a better score."""
-    tied = int(board["tied"].sum())
+    n_tied = int(board["tied"].sum())
     if options.pick is not None:
         return f"was selected by --pick {options.pick}"
     if DISAGREEMENT.name in board and board[DISAGREEMENT.name].notna().sum() > 1:
@@ -313,22 +313,22 @@ def _why_first(
             "folds and, with less weight, on all rows, or has the fewest rules among those that "
             "are not clearly worse"
         )
-    best = "is the best"
+    reason = "is the best"
     if "within_limits" in board and board["within_limits"].iloc[0]:
         is_within = board["within_limits"].astype(bool)
         limits = [name for name in limited_quantities() if getattr(options, name) is not None]
-        best += f" that satisfies {' and '.join(map(option_of, limits))}"
+        reason += f" that satisfies {' and '.join(map(option_of, limits))}"
         if not (is_within & (board["score"] > board["score"].iloc[0])).any():
-            return best
-    if board["tied"].iloc[0] and tied > 1:
+            return reason
+    if board["tied"].iloc[0] and n_tied > 1:
         return (
-            f"has the fewest rules of the {tied} candidates that are not clearly worse than the "
+            f"has the fewest rules of the {n_tied} candidates that are not clearly worse than the "
             "best, and the best score among candidates with this number of rules; the comparison "
             "combines scores on held-out rows and scores of the rules extracted from all rows"
         )
     return (
-        f"{best} when scores on held-out rows and scores of the rules extracted from all rows are "
-        "combined"
+        f"{reason} when scores on held-out rows and scores of the rules extracted from all rows "
+        "are combined"
     )
 
 
@@ -376,11 +376,11 @@ def _trade_off(
         f"best trade-offs between loss, rules and completeness: {count}{len(front)} candidates"
     )
     truth = _describe_reference(options, dataset)
-    weighted = "" if search.data_.row_weights is None else "; rows are weighted"
+    weight_note = "" if search.data_.row_weights is None else "; rows are weighted"
     loss = "errors" if dataset.task == "classification" else "mean absolute error"
     row_text = "held-out rows"
     if _compares_on_generated_rows(options, search):
-        row_text, weighted = "rows generated from held-out rows", ""
+        row_text, weight_note = "rows generated from held-out rows", ""
     overwrite = "" if options.output is None or options.overwrite else " and --overwrite"
     rows = [
         [
@@ -398,7 +398,7 @@ def _trade_off(
     columns = ["rules", loss, space, "", "pick", "extractor", "parameters"]
     printer.table(columns, rows, left=("extractor", "parameters"))
     printer.line(
-        f"({loss.capitalize()}: on {row_text}, compared with {truth}{weighted}. To show the "
+        f"({loss.capitalize()}: on {row_text}, compared with {truth}{weight_note}. To show the "
         f"rules of a row, repeat the command with --pick N (1 to {len(front)}){overwrite}; it uses "
         "the stored trials.)"
     )
@@ -413,8 +413,8 @@ def _describe(dataset: Dataset) -> str:
     if dataset.task == "classification":
         counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
         class_list = ", ".join(f"{label} ({count})" for label, count in counts[:MAX_CLASSES])
-        more = f" and {len(counts) - MAX_CLASSES} more" if len(counts) > MAX_CLASSES else ""
-        return f"{text}; target class {dataset.y.name}: {class_list}{more}"
+        suffix = f" and {len(counts) - MAX_CLASSES} more" if len(counts) > MAX_CLASSES else ""
+        return f"{text}; target class {dataset.y.name}: {class_list}{suffix}"
     low, high = format_number(dataset.y.min()), format_number(dataset.y.max())
     return f"{text}; {dataset.y.name} from {low} to {high}"
 
@@ -493,11 +493,11 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     from skescore.suspicions import similar_class_names
 
     y, target = dataset.y, dataset.y.name
-    predicted = pd.Series(search.predict(dataset.X), index=y.index)
+    y_pred = pd.Series(search.predict(dataset.X), index=y.index)
     quality = search.black_box_quality_
     if dataset.task == "regression":
         shortcomings = []
-        if quality["r2"] > 0 and r2_score(y, predicted.fillna(y.mean())) <= 1e-9:
+        if quality["r2"] > 0 and r2_score(y, y_pred.fillna(y.mean())) <= 1e-9:
             shortcomings.append(
                 f"these rules predict {target} no better than its mean: allow more rules, or "
                 "try --scoring neg_root_relative_squared_error"
@@ -510,15 +510,13 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     label, share = max(shares.items(), key=lambda item: item[1])
     constant_f1 = share * 2 * share / (1 + share)
     is_better = quality["accuracy"] > share + 1e-9
-    if any(one.name == "no_better_than_constant" for one in search.suspicions_):
+    if any(suspicion.name == "no_better_than_constant" for suspicion in search.suspicions_):
         return []  # the black box does not beat a constant either
     shortcomings = []
-    is_correct = predicted.to_numpy() == y.to_numpy()
+    is_correct = y_pred.to_numpy() == y.to_numpy()
     if is_better and float(np.average(is_correct, weights=weights)) <= share + 1e-9:
-        balanced = f1_score(
-            y.astype(str), predicted.astype(str), average="weighted", sample_weight=weights
-        )
-        if balanced <= constant_f1 + 1e-9:
+        f1 = f1_score(y.astype(str), y_pred.astype(str), average="weighted", sample_weight=weights)
+        if f1 <= constant_f1 + 1e-9:
             shortcomings.append(
                 f"these rules predict {target} no better than always {label!r}: allow more rules, "
                 "or try --performance balanced_accuracy"
@@ -527,7 +525,7 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     missing_classes = [
         f"{name!r} ({plural(count, 'row')})"
         for name, count in counts
-        if not (predicted == name).any() and str(name) not in misspelled
+        if not (y_pred == name).any() and str(name) not in misspelled
     ]
     if missing_classes:
         shortcomings.append(
@@ -564,7 +562,7 @@ def make_result(
     options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV
 ) -> dict[str, Any]:
     """Return the complete result except the leaderboard and the rules."""
-    best, board = search.best_extractor_, search.leaderboard_
+    extractor, board = search.best_extractor_, search.leaderboard_
     return {
         "data": inputs.describe_data(options, dataset),
         "black_box": {
@@ -610,9 +608,9 @@ def make_result(
             "params": search.best_params_,
             "score": search.best_score_,
             "n_rules": len(search.rules_),
-            "fidelity": best.fidelity(dataset.X),
-            "completeness_volume": best.completeness_,
-            "completeness_instances": float(best.rules_.covers(dataset.X).mean()),
+            "fidelity": extractor.fidelity(dataset.X),
+            "completeness_volume": extractor.completeness_,
+            "completeness_instances": float(extractor.rules_.covers(dataset.X).mean()),
         },
         "run": {
             "command_line": redact_passwords(options.command_line),
@@ -719,26 +717,26 @@ def figures_text(
     `weighted` names the figures that are measured on weighted rows.
     """
     parts = []
-    held_out = f"{'weighted ' if 'correctness' in weighted else ''}held-out rows"
-    unseen = f"{'weighted ' if 'fidelity' in weighted else ''}unseen rows"
+    held_out_rows = f"{'weighted ' if 'correctness' in weighted else ''}held-out rows"
+    unseen_rows = f"{'weighted ' if 'fidelity' in weighted else ''}unseen rows"
     if measure == "accuracy":
         if correctness is not None:
             share = percentage(correctness, digits=digits)
-            parts.append(f"right for {share} of {held_out} (data)")
+            parts.append(f"right for {share} of {held_out_rows} (data)")
         if fidelity is not None:
             share = percentage(fidelity, digits=digits)
-            parts.append(f"agrees with the model on {share} of {unseen}")
+            parts.append(f"agrees with the model on {share} of {unseen_rows}")
     else:
         if correctness is not None:
-            parts.append(f"R² {correctness:.3f} on {held_out} (data)")
+            parts.append(f"R² {correctness:.3f} on {held_out_rows} (data)")
         if fidelity is not None:
-            parts.append(f"R² {fidelity:.3f} against the model on {unseen}")
+            parts.append(f"R² {fidelity:.3f} against the model on {unseen_rows}")
     return ", ".join(parts)
 
 
 def print_winner_figures(printer: Printer, record: Mapping[str, Any]) -> None:
     """Write correctness and fidelity of the winner, and the gain from more rules."""
-    winner = next((one for one in record["lists"] if "best" in one["roles"]), None)
+    winner = next((figures for figures in record["lists"] if "best" in figures["roles"]), None)
     if winner is None:
         return
     text = _figures_of(winner, record)
@@ -764,9 +762,9 @@ def print_alternatives(
 ) -> None:
     """Write the rule lists other than the winner, each with its figures."""
     alternatives = [
-        (one, figures)
-        for one, figures in zip(search.alternatives_, record["lists"], strict=True)
-        if "best" not in one.roles
+        (alternative, figures)
+        for alternative, figures in zip(search.alternatives_, record["lists"], strict=True)
+        if "best" not in alternative.roles
     ]
     if not alternatives:
         _print_best_larger_list(printer, search, record)
@@ -775,7 +773,7 @@ def print_alternatives(
     printer.heading(f"{noun} to choose from, by correctness or by fidelity:")
     for alternative, figures in alternatives:
         _print_list(printer, options, alternative, figures, record)
-    if all(one.is_constant for one, _ in alternatives):
+    if all(alternative.is_constant for alternative, _ in alternatives):
         _print_best_larger_list(printer, search, record)
 
 
@@ -810,7 +808,7 @@ def _print_best_larger_list(
 ) -> None:
     """Write the figures of the best candidate that is not a constant if all lists are constants."""
     lists = record["lists"]
-    if not lists or not all(one["is_constant"] for one in lists):
+    if not lists or not all(rule_list["is_constant"] for rule_list in lists):
         return
     board = search.leaderboard_
     larger_candidates = board[(board["state"] == "complete") & (board["n_rules"] > 1.5)]
@@ -823,7 +821,10 @@ def _print_best_larger_list(
         for name in ("correctness", "fidelity")
     }
     text = figures_text(
-        figures["correctness"], figures["fidelity"], record["measure"], weighted=_weighted(record)
+        figures["correctness"],
+        figures["fidelity"],
+        record["measure"],
+        weighted=_weighted_figures(record),
     )
     printer.line(
         "(The rules predict the same for all rows. The best candidate with more rules is "
@@ -843,7 +844,7 @@ def _figures_of(figures: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     """Return the figures of a list, with a decimal place if figures of lists differ only there."""
     digits = 0
     for name in ("correctness", "fidelity"):
-        values = {one[name] for one in record["lists"] if one[name] is not None}
+        values = {rule_list[name] for rule_list in record["lists"] if rule_list[name] is not None}
         if len({percentage(value) for value in values}) < len(values):
             digits = 1
     return figures_text(
@@ -851,24 +852,24 @@ def _figures_of(figures: Mapping[str, Any], record: Mapping[str, Any]) -> str:
         figures["fidelity"],
         record["measure"],
         digits=digits,
-        weighted=_weighted(record),
+        weighted=_weighted_figures(record),
     )
 
 
-def _weighted(record: Mapping[str, Any]) -> list[str]:
+def _weighted_figures(record: Mapping[str, Any]) -> list[str]:
     """Return the names of the figures that are measured on weighted rows."""
     return [name for name in ("correctness", "fidelity") if record[name]["weighted"]]
 
 
 def _gain_text(figures: Mapping[str, Any], measure: str) -> str:
     """Return the gain of the next larger list that is better; empty if none is better."""
-    following = figures["next"]
-    if following is None:
+    larger_list = figures["next"]
+    if larger_list is None:
         return ""
-    n_more = round(following["n_rules"] - figures["n_rules"])
+    n_more = round(larger_list["n_rules"] - figures["n_rules"])
     parts = []
     for noun, name in (("right for", "correctness"), ("agrees with the model on", "fidelity")):
-        value, following_value = figures[name], following[name]
+        value, following_value = figures[name], larger_list[name]
         if value is None or following_value is None:
             continue
         if measure == "accuracy":
@@ -881,10 +882,10 @@ def _gain_text(figures: Mapping[str, Any], measure: str) -> str:
     return f"with {plural(n_more, 'more rule')}: {', '.join(parts)}"
 
 
-def _pair_of_percentages(old: float, new: float) -> str:
+def _pair_of_percentages(value: float, other_value: float) -> str:
     """Return two shares with as many digits as are needed to distinguish them."""
     for digits in (0, 1, 2):
-        texts: Sequence[str] = [percentage(value, digits=digits) for value in (old, new)]
+        texts: Sequence[str] = [percentage(v, digits=digits) for v in (value, other_value)]
         if texts[0] != texts[1]:
             return f"{texts[0]} instead of {texts[1]}"
     return f"{texts[0]} as before"

@@ -58,9 +58,9 @@ from skescore.cli._trials import (
     TrialStorage,
     WorkerProcesses,
     is_alone,
-    kept_trials,
     n_processes,
     note_earlier,
+    open_trials,
     redact_passwords,
     study_name,
 )
@@ -140,7 +140,7 @@ def find_rules(options: argparse.Namespace, begin: datetime.datetime) -> str:
         return ""
     with (
         output_folder(options),
-        kept_trials(options, dataset, about_model, notes) as trial_storage,
+        open_trials(options, dataset, about_model, notes) as trial_storage,
     ):
         search = _search(options, dataset, model, notes, trial_storage)
         with notes.instead_of_warnings():
@@ -170,8 +170,8 @@ def find_rules(options: argparse.Namespace, begin: datetime.datetime) -> str:
             result["test"] = _evaluate_test_rows(search, test)
         result["alternatives"] = alternatives_record(search)
         seconds = (datetime.datetime.now(datetime.UTC) - begin).total_seconds()
-        started = begin.isoformat(timespec="seconds")
-        result["run"] |= {"started": started, "seconds": round(seconds, 3)}
+        start_time = begin.isoformat(timespec="seconds")
+        result["run"] |= {"started": start_time, "seconds": round(seconds, 3)}
         certificate = None
         if options.certify is not None:
             certificate = _certify_rules(options, dataset, search, notes)
@@ -208,9 +208,7 @@ def _find_table_suspicions(
         return suspicions
     check_labels(options, model_file)
     # A fitted model knows the classes by their old names.
-    return [
-        replace(one, options=()) if one.options[:1] == ("--labels",) else one for one in suspicions
-    ]
+    return [replace(s, options=()) if s.options[:1] == ("--labels",) else s for s in suspicions]
 
 
 def _find_result_suspicions(search: ExtractorSearchCV) -> list[Suspicion]:
@@ -337,26 +335,26 @@ def _compare_finalists(
 
 def _evaluate_test_rows(search: ExtractorSearchCV, test: Dataset) -> dict[str, Any]:
     """Evaluate the best rules and the black box on the test rows."""
-    best = search.best_extractor_
+    extractor = search.best_extractor_
     measure = accuracy_score if test.task == "classification" else r2_score
     return {
         "source": test.source,
         "checksum_sha256": test.checksum,
         "rows": len(test.X),
-        "fidelity": best.fidelity(test.X),
-        "rules": best.score(test.X, test.y),
-        "black_box": float(measure(test.y, best.oracle_.query(test.X))),
+        "fidelity": extractor.fidelity(test.X),
+        "rules": extractor.score(test.X, test.y),
+        "black_box": float(measure(test.y, extractor.oracle_.query(test.X))),
         "completeness_instances": float(search.rules_.covers(test.X).mean()),
     }
 
 
 def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: output.Notes) -> None:
     if options.extractors is None:
-        suitable = suitable_extractors(
+        names = suitable_extractors(
             dataset.task, categories=bool(dataset.categories), n_rows=len(dataset.X)
         )
-        options.extractors = suitable[: options.trials]
-        if left_out := suitable[options.trials :]:
+        options.extractors = names[: options.trials]
+        if left_out := names[options.trials :]:
             notes.add(
                 f"with {plural(options.trials, 'trial')} the following extractors are not tried: "
                 f"{', '.join(left_out)}"
@@ -444,8 +442,8 @@ def _search(
     search = _make_search(options, dataset, model, trial_storage, folds, progress)
     # Rare classes are reported in a separate note with their names.
     # A constant is reported by its shortcomings, and the alternatives are printed.
-    ignored = ("The least populated class", "The best candidate by .* is a constant")
-    with notes.instead_of_warnings(*ignored) as messages:
+    ignored_messages = ("The least populated class", "The best candidate by .* is a constant")
+    with notes.instead_of_warnings(*ignored_messages) as messages:
         warnings.simplefilter("ignore", SuspiciousDataWarning)  # reported before the notes
         try:
             with WorkerProcesses(options, trial_storage, notes), progress:
@@ -485,21 +483,21 @@ def _note_search(
             f"{len(dataset.X)} rows, and the best three then on all of them"
         )
     board = search.leaderboard_
-    failed = board[is_failed(board)]
-    if len(failed):
-        error_text = failed["error"].iloc[0]
+    failed_trials = board[is_failed(board)]
+    if len(failed_trials):
+        error_text = failed_trials["error"].iloc[0]
         reason = error_text.partition("undefined on some fold: ")[2] or error_text
         # The remedy in Python does not apply to the command line.
         reason = reason.partition(" Pass undefined=...")[0]
-        first = ", the first" if len(failed) > 1 else ""
+        suffix = ", the first" if len(failed_trials) > 1 else ""
         notes.add(
-            f"{len(failed)} of {plural(len(board), 'candidate')} gave no score{first}: "
+            f"{len(failed_trials)} of {plural(len(board), 'candidate')} gave no score{suffix}: "
             f"{textwrap.shorten(reason, 120, placeholder=' ...')}"
         )
-    started = _count_budgeted(search)
-    if started < options.trials and not options.exit_code:
+    n_started = _count_budgeted(search)
+    if n_started < options.trials and not options.exit_code:
         budget = "--timeout" if options.max_queries is None else "--max-queries"
-        notes.add(f"{started} of {options.trials} trials were started within {budget}")
+        notes.add(f"{n_started} of {options.trials} trials were started within {budget}")
 
 
 def _count_budgeted(search: ExtractorSearchCV) -> int:
@@ -515,12 +513,12 @@ def _find_warnings_of_winner(search: ExtractorSearchCV) -> list[str]:
     """Return the warnings of the best candidate only."""
     row = search.leaderboard_.iloc[0]
     # Two workers may run equal trials, only one of which is a candidate.
-    repeats = [
-        one
-        for one in search.candidates_
-        if one.extractor == row["extractor"] and one.params == row["params"]
+    same = [
+        c
+        for c in search.candidates_
+        if c.extractor == row["extractor"] and c.params == row["params"]
     ]
-    return [text for one in repeats[:1] for fold in one.folds for text in fold.warnings]
+    return [text for c in same[:1] for fold in c.folds for text in fold.warnings]
 
 
 def verify_winner(options: argparse.Namespace, search: ExtractorSearchCV) -> VerifiedChoice | None:

@@ -191,17 +191,17 @@ def run(options: argparse.Namespace) -> str:
     ruleset = read_rules(options.rules)
     notes = output.Notes()
     options.state = expand_home(options.state or options.rules.parent / STATE)
-    new: list[RuleChange] = []
+    new_changes: list[RuleChange] = []
     with _table_file(options), locked(options.state):
         if options.init:
             state = _initialize(options, ruleset, notes)
         else:
-            state, new = _update(options, ruleset, notes)
+            state, new_changes = _update(options, ruleset, notes)
         _announce(options, state, notes)
     _export(options, state)
     changes = state.monitor.changes()
     options.exit_code = _CHANGED if changes else 0
-    return _report(options, state, new, notes)
+    return _report(options, state, new_changes, notes)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -381,11 +381,11 @@ def _count_source(
     """Count the rows of a source with one query."""
     from skescore.sources import count_source_decisions
 
-    reading = {k: v for k, v in arguments.reading_from(options).items() if v}
-    if reading:
+    reading_options = {k: v for k, v in arguments.reading_from(options).items() if v}
+    if reading_options:
         options.parser.error(
-            f"--{next(iter(reading)).replace('_', '-')} only applies to files that are read; the "
-            "rows of a source are counted as stored. Leave the option out"
+            f"--{next(iter(reading_options)).replace('_', '-')} only applies to files that are "
+            "read; the rows of a source are counted as stored. Leave the option out"
         )
     warn_of_conversions(notes, options.rules, ruleset, options.target)
     tolerances = {}
@@ -437,17 +437,17 @@ def _wait_for_labels(options: argparse.Namespace, state: WatchState, rows: _Watc
             f"--key {options.key}: {plural(int(keys.isna().sum()), 'row')} of "
             f"{options.data_name} have no key. Fill them in, or drop the rows."
         )
-    waiting = np.arange(len(rows.X))
+    unlabeled_rows = np.arange(len(rows.X))
     if rows.y is not None:
-        waiting = np.flatnonzero(pd.isna(rows.y))
+        unlabeled_rows = np.flatnonzero(pd.isna(rows.y))
     rule = np.asarray(ruleset.assign(rows.X))
     rule[rule < 0] = len(ruleset)
-    predicted: np.ndarray[Any, Any] = predict_all_rows(ruleset, rows.X)
+    predictions: np.ndarray[Any, Any] = predict_all_rows(ruleset, rows.X)
     state.pending.add(
-        keys.iloc[waiting].tolist(),
-        rule[waiting].tolist(),
-        predicted[waiting].tolist(),
-        state.monitor.block_numbers(len(rows.X))[waiting],
+        keys.iloc[unlabeled_rows].tolist(),
+        rule[unlabeled_rows].tolist(),
+        predictions[unlabeled_rows].tolist(),
+        state.monitor.block_numbers(len(rows.X))[unlabeled_rows],
     )
 
 
@@ -477,16 +477,16 @@ def _add_labels(
         notes.add(
             f"{plural(n_replaced, 'label')} of repeated keys replaced by a later, different label"
         )
-    matched = state.pending.match(known_keys, known_labels)
-    if matched.n_unmatched:
+    matches = state.pending.match(known_keys, known_labels)
+    if matches.n_unmatched:
         notes.add(
-            f"{plural(matched.n_unmatched, 'label')} of {len(known_keys)} match no row that "
+            f"{plural(matches.n_unmatched, 'label')} of {len(known_keys)} match no row that "
             "waits for a label; they are ignored"
         )
-    if not matched.rules:
+    if not matches.rules:
         return []
     counts = state.monitor.count_labels(
-        matched.rules, matched.predicted, matched.blocks, np.array(matched.labels, dtype=object)
+        matches.rules, matches.predicted, matches.blocks, np.array(matches.labels, dtype=object)
     )
     return state.monitor.update_labels(counts, batch=batch, time=time)
 
