@@ -124,47 +124,47 @@ def _bound_for_classes(n: np.ndarray, total: float, errors: float, slack: float)
         The bound.
     """
     errors = max(errors, total - float(n.sum()))
-    missed = errors - (total - float(n.sum()))
+    misses = errors - (total - float(n.sum()))
     # A first bound assigns all false positives to one class, regardless of its false negatives.
     m = len(n)
-    bound = float(_dual_bound(n, errors * np.eye(m), np.full(m, missed), total).max())
+    bound = float(_dual_bound(n, errors * np.eye(m), np.full(m, misses), total).max())
     if m == 1:
         return bound
-    pairs = np.array([(k, j) for k in range(m) for j in range(m) if k != j])
-    n_intervals = max(6, min(_MAX_INTERVALS, _TABLE_SIZE // (len(pairs) * m)))
-    n_first = n[pairs[:, 0]][:, None]
+    class_pairs = np.array([(k, j) for k in range(m) for j in range(m) if k != j])
+    n_intervals = max(6, min(_MAX_INTERVALS, _TABLE_SIZE // (len(class_pairs) * m)))
+    n_first = n[class_pairs[:, 0]][:, None]
     # Intervals of the false negatives of the first class of each pair.
-    ends = np.minimum(n_first, missed) * np.linspace(0, 1, n_intervals + 1)
+    ends = np.minimum(n_first, misses) * np.linspace(0, 1, n_intervals + 1)
     low, high = ends[:, :-1], ends[:, 1:]
     hits = n_first - low
     f1 = n_first / total * 2 * hits / (2 * n_first - low + np.maximum(errors - high, 0))
-    other_classes = np.array([[i for i in range(m) if i != k] for k, _ in pairs])
-    is_second = (other_classes == pairs[:, 1:])[:, None, :]
+    other_classes = np.array([[i for i in range(m) if i != k] for k, _ in class_pairs])
+    is_second = (other_classes == class_pairs[:, 1:])[:, None, :]
     false_alarms = np.where(is_second, np.maximum(low - slack, 0)[:, :, None], 0.0)
     n_others = n[other_classes][:, None, :]
-    missed_others = np.clip(missed - high, 0, n_others.sum(axis=-1))
-    dual = _dual_bound(n_others, false_alarms, missed_others, total)
+    other_misses = np.clip(misses - high, 0, n_others.sum(axis=-1))
+    dual = _dual_bound(n_others, false_alarms, other_misses, total)
     return min(bound, float((f1 + dual).max()))
 
 
 def _dual_bound(
-    n: np.ndarray, false_alarms: np.ndarray, missed: np.ndarray, total: float
+    n: np.ndarray, false_alarms: np.ndarray, misses: np.ndarray, total: float
 ) -> np.ndarray:
     """Bound the weighted F1 over all distributions of the false negatives to classes.
 
     The last axis holds the classes. Bisection finds the multiplier of the sum of false negatives.
     """
-    shape = np.broadcast_shapes(false_alarms.shape[:-1], missed.shape)
+    shape = np.broadcast_shapes(false_alarms.shape[:-1], misses.shape)
     low, high = np.full(shape, 1e-12 / total), np.full(shape, 1e3 / total)
-    best = np.full(shape, np.inf)
+    bound = np.full(shape, np.inf)
     for _ in range(_BISECTION_STEPS):
         multiplier = np.sqrt(low * high)
         class_multiplier = multiplier[..., None]
         root = np.sqrt(2 * n * (n + false_alarms) / (total * class_multiplier))
         a = np.clip(2 * n + false_alarms - root, 0, n)
         f1 = n / total * 2 * (n - a) / (2 * n - a + false_alarms)
-        dual = (f1 + class_multiplier * a).sum(axis=-1) - multiplier * missed
-        best = np.minimum(best, dual)
-        exceeds = a.sum(axis=-1) > missed
+        dual = (f1 + class_multiplier * a).sum(axis=-1) - multiplier * misses
+        bound = np.minimum(bound, dual)
+        exceeds = a.sum(axis=-1) > misses
         low, high = np.where(exceeds, low, multiplier), np.where(exceeds, multiplier, high)
-    return best
+    return bound

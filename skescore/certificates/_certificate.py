@@ -210,7 +210,7 @@ class Certificate:
         spec = SCORE_SPECS.get(name)
         if spec is None:
             raise ValueError(f"score must be one of {list(SCORE_SPECS)}, got {score!r}.")
-        own_weights = self.settings["weights"] if name == self.score else {}
+        old_weights = self.settings["weights"] if name == self.score else {}
         metric = self.settings["metric"] if name == self.score else spec.metric(self.rows["task"])
         loss = LOSS_OF_METRIC.get(metric)
         if loss != self.frontiers[0].loss:
@@ -221,7 +221,7 @@ class Certificate:
             )
         settings = self.settings | {
             "metric": metric,
-            "weights": dict(spec.check_weights({**own_weights, **weights})),
+            "weights": dict(spec.check_weights({**old_weights, **weights})),
         }
         held_out = self.held_out if (name, settings) == (self.score, self.settings) else None
         certificate = replace(
@@ -294,19 +294,17 @@ class Certificate:
     def _describe_held_out(self, held_out: HeldOut) -> str:
         """Return a sentence on the scores on held-out rows."""
         spec = SCORE_SPECS[self.score]
-        best, extracted = (
-            float(np.mean(scores)) for scores in (held_out["best"], held_out["given"])
-        )
+        best, given = (float(np.mean(scores)) for scores in (held_out["best"], held_out["given"]))
         figures = (
             f"The search for the best {held_out['kind']} of at most "
             f"{plural(held_out['n_rules'], 'rule')} was repeated on the training rows of "
             f"{plural(len(held_out['best']), 'split')}. On held-out rows, its {held_out['kind']} "
             f"has {spec.label} {best:.4f} on average, and rules extracted like the given ones have "
-            f"{extracted:.4f}"
+            f"{given:.4f}"
         )
-        if np.isnan([best, extracted]).any():
+        if np.isnan([best, given]).any():
             return f"{figures}."
-        if spec.signed(best) > spec.signed(extracted):
+        if spec.signed(best) > spec.signed(given):
             return f"{figures}: the {held_out['kind']} is better on held-out rows, too."
         return f"{figures}: the {held_out['kind']} is not better on held-out rows."
 
@@ -481,8 +479,8 @@ class Certificate:
         spec = self._score.spec
         given_score = spec.signed(self.given_score())
         kinds = self.kinds if kind is None else (kind,)
-        best = max(spec.signed(self.interval(k).bound) for k in kinds)
-        return float(max(0.0, best - given_score))
+        best_bound = max(spec.signed(self.interval(k).bound) for k in kinds)
+        return float(max(0.0, best_bound - given_score))
 
     def best_rules(self, kind: str) -> RuleSet | None:
         """Return the rules of a kind with the best score that was found.
@@ -549,9 +547,9 @@ class Certificate:
         given_score = self.given_score()
         n_rows = self.rows["n_rows"]
         rows = "this row" if n_rows == 1 else f"these {n_rows} rows"
-        weighted = " with their weights" if self.rows["weighted"] else ""
+        weight_note = " with their weights" if self.rows["weighted"] else ""
         lines = [
-            f"On {rows}{weighted}, against {self.rows['reference']}, "
+            f"On {rows}{weight_note}, against {self.rows['reference']}, "
             f"{self._count_given_rules()} {spec.label} {given_score:.4f} "
             f"({self._describe_score()})."
         ]
@@ -561,8 +559,8 @@ class Certificate:
             space = self._describe_space(frontier)
             if self.covers_all_sizes(kind):
                 space += f" (or with more {'leaves' if kind == 'tree' else 'rules'})"
-            best = "the best" if interval.incumbent == interval.bound else "the best found"
-            incumbent = f"{best} has {spec.label} {interval.incumbent:.4f}"
+            best_label = "the best" if interval.incumbent == interval.bound else "the best found"
+            incumbent = f"{best_label} has {spec.label} {interval.incumbent:.4f}"
             if gap <= 0:
                 lines.append(f"No {space} is better; {incumbent}.")
             else:
@@ -687,25 +685,25 @@ class Certificate:
         try:
             frontiers = [
                 Frontier(
-                    part["kind"],
-                    part["loss"],
-                    tuple(range(1, len(part["lower"]) + 1)),
-                    part["lower"],
-                    part["upper"],
-                    tuple(_rules_from_json(rules) for rules in part["rules"]),
-                    part["total_weight"],
-                    part["space"],
-                    tuple(part["status"]),
-                    part["seconds"],
+                    frontier["kind"],
+                    frontier["loss"],
+                    tuple(range(1, len(frontier["lower"]) + 1)),
+                    frontier["lower"],
+                    frontier["upper"],
+                    tuple(_rules_from_json(rules) for rules in frontier["rules"]),
+                    frontier["total_weight"],
+                    frontier["space"],
+                    tuple(frontier["status"]),
+                    frontier["seconds"],
                 )
-                for part in data["frontiers"]
+                for frontier in data["frontiers"]
             ]
-            measured = tuple(tuple(part["measured"]) for part in data["frontiers"])
+            measured = tuple(tuple(frontier["measured"]) for frontier in data["frontiers"])
             given_rules = data["given"] | {"rules": _rules_from_json(data["given"]["rules"])}
             bounds = [
                 F1Bound(**(bound | {"rules": _rules_from_json(bound["rules"])}))
-                for part in data["frontiers"]
-                for bound in part.get("f1_bounds", ())
+                for frontier in data["frontiers"]
+                for bound in frontier.get("f1_bounds", ())
             ]
             return cls(
                 tuple(frontiers),

@@ -207,8 +207,8 @@ class Budget:
 
     def share(self, fraction: float) -> Budget:
         """Return a budget with a share of the remaining time."""
-        now = time.monotonic()
-        return Budget((self.deadline - now) * fraction, self.n_bytes)
+        start = time.monotonic()
+        return Budget((self.deadline - start) * fraction, self.n_bytes)
 
 
 # --- 1. schema ---
@@ -261,8 +261,8 @@ def _check_schema(data: Any, budget: Budget) -> None:
             rule = {key: schema[key] for key in schema.keys() - {"properties", "items", "$defs"}}
             _require(False, f"{location} must match {rule}", value)
         if isinstance(value, dict):
-            fields, other = schema.get("properties", {}), schema["additionalProperties"]
-            pending += [(f"{location}.{k}", one, fields.get(k, other)) for k, one in value.items()]
+            fields, extra = schema.get("properties", {}), schema["additionalProperties"]
+            pending += [(f"{location}.{k}", one, fields.get(k, extra)) for k, one in value.items()]
         elif isinstance(value, list):
             items = schema["items"]
             pending += [(f"{location}[{i}]", one, items) for i, one in enumerate(value)]
@@ -466,8 +466,8 @@ class _Rows:
         self.names = names or data["frontiers"][0]["rules"][0]["feature_names"]
         #: Names of the columns that are declared categories.
         dtypes = [str(dtype) for dtype in getattr(X, "dtypes", ())] if names else []
-        pairs = zip(self.names, dtypes, strict=False)
-        self.declared = {name for name, dtype in pairs if dtype == "category"}
+        name_dtypes = zip(self.names, dtypes, strict=False)
+        self.declared = {name for name, dtype in name_dtypes if dtype == "category"}
         self.values = list(map(list, zip(*self.columns, strict=True)))
         self.y = _json_values(y)
         name = getattr(y, "name", None)
@@ -530,8 +530,8 @@ class _Rows:
         is_complete = "squares" not in self.stated and len(weights) == len(exact)
         _require(is_complete, "each class must have one weight", weights)
         # Labels are sorted by their text; numbers may be written in several ways.
-        for stated, number in zip(sorted(weights), sorted(exact.values()), strict=True):
-            _require_equal("a class weight", stated, number)
+        for stated, class_weight in zip(sorted(weights), sorted(exact.values()), strict=True):
+            _require_equal("a class weight", stated, class_weight)
 
     def weight_of(self, rows: Sequence[int]) -> int:
         """Return the sum of the integer weights of some rows."""
@@ -615,16 +615,16 @@ class _Rows:
         return 1 - mean_loss if name == "accuracy" else mean_loss
 
     def _weighted_f1(self, predictions: Sequence[Any], rows: Sequence[int]) -> Fraction:
-        actual: dict[Any, int] = defaultdict(int)
+        true: dict[Any, int] = defaultdict(int)
         predicted: dict[Any, int] = defaultdict(int)
         hits: dict[Any, int] = defaultdict(int)
         for i in rows:
-            key, guess = _key(self.targets[i]), _key(predictions[i])
-            actual[key] += self.weights[i]
-            predicted[guess] += self.weights[i]
-            hits[key] += self.weights[i] * (key == guess)
-        terms = (Fraction(n * 2 * hits[key], n + predicted[key]) for key, n in actual.items())
-        return sum(terms, Fraction(0)) / sum(actual.values())
+            key, guess_key = _key(self.targets[i]), _key(predictions[i])
+            true[key] += self.weights[i]
+            predicted[guess_key] += self.weights[i]
+            hits[key] += self.weights[i] * (key == guess_key)
+        terms = (Fraction(n * 2 * hits[key], n + predicted[key]) for key, n in true.items())
+        return sum(terms, Fraction(0)) / sum(true.values())
 
     def metric_error(self, name: str, rows: Sequence[int]) -> float:
         """Return the absolute error of a metric that is computed in floating-point numbers."""
@@ -1076,23 +1076,23 @@ class _Check:
         share = Fraction(rows.weight_of(covered), rows.total)
         _require_equal("completeness by rows", stated["completeness_instances"], share)
         fallback = (rules.get("fallback") or {}).get("output")
-        completed = predictions
+        all_predictions = predictions
         if rows.task == "regression" and len(covered) < len(predictions):
             default = float(rows.mean(self.everything)) if fallback is None else fallback
-            completed = [default if p is None else p for p in predictions]
-        needed = f"{self.metric} {_SCORES.get(self.score, ('', '', 'ignore'))[2]}"
-        _require(needed in stated["metrics"], f"the given rules must have the {needed}")
+            all_predictions = [default if p is None else p for p in predictions]
+        required = f"{self.metric} {_SCORES.get(self.score, ('', '', 'ignore'))[2]}"
+        _require(required in stated["metrics"], f"the given rules must have the {required}")
         for key, value in stated["metrics"].items():
             name, policy = key.split(" ")
             self._require_metric_of_task(name)
-            all_counted = policy == "penalize"
-            counted = self.everything if all_counted else covered
-            _require(counted, f"{key} must be defined, but no row is covered")
-            exact = rows.metric(name, completed if all_counted else predictions, counted)
+            counts_all = policy == "penalize"
+            metric_rows = self.everything if counts_all else covered
+            _require(metric_rows, f"{key} must be defined, but no row is covered")
+            exact = rows.metric(name, all_predictions if counts_all else predictions, metric_rows)
             _require_equal(
-                f"{key} of the given rules", value, exact, rows.metric_error(name, counted)
+                f"{key} of the given rules", value, exact, rows.metric_error(name, metric_rows)
             )
-            if key == needed:
+            if key == required:
                 self.given_term = _prediction_term(self.score, name, float(exact))
         self._check_completeness(rules, stated["completeness_volume"], share)
         return ["The given rules have the stated size and metrics."]
@@ -1135,14 +1135,14 @@ class _Check:
         order = self._order_of(rules)
         for j, types in kinds.items():
             column = self._column(order[j])
-            observed = [value for value in column if value is not None]
+            values = [value for value in column if value is not None]
             missing = [i for i, value in enumerate(column) if value is None]
             domain["missing"][j] = Fraction(self.rows.weight_of(missing), self.rows.total)
-            is_text = any(isinstance(value, str) for value in observed)
-            if observed and "interval" not in types and (is_text or "one_of" in types):
-                domain["categories"][j] = list({_key(v): v for v in observed}.values())
+            is_text = any(isinstance(value, str) for value in values)
+            if values and "interval" not in types and (is_text or "one_of" in types):
+                domain["categories"][j] = list({_key(v): v for v in values}.values())
                 continue
-            numbers = [] if is_text else [float(v) for v in observed if math.isfinite(float(v))]
+            numbers = [] if is_text else [float(v) for v in values if math.isfinite(float(v))]
             domain["lower"][j] = min(numbers, default=0.0)
             domain["upper"][j] = max(numbers, default=0.0)
         return domain
@@ -1417,8 +1417,8 @@ class _Check:
         counts = statistics.get("class_counts", ())
         for label, count in zip(rules["classes"] or (), counts, strict=False):
             of_class = [i for i in members if _key(rows.targets[i]) == _key(label)]
-            counted = Fraction(rows.weight_of(of_class), rows.unit)
-            _require_equal("a class count", count, counted, 1e-12)
+            class_weight = Fraction(rows.weight_of(of_class), rows.unit)
+            _require_equal("a class count", count, class_weight, 1e-12)
         if rows.task == "classification":
             has_mean = "mean" in statistics or "standard_deviation" in statistics
             _require(not has_mean, "class labels must not have a mean")
@@ -1479,35 +1479,35 @@ class _Check:
         one_rule, unavoidable = cost(self.all_rows), self._unavoidable_loss(tests, cost)
         # Solvers use floats, whose error also depends on the largest weight.
         solver_error = self.rows.total_weight * Fraction(_SOLVER_ROUNDING)
-        wrong = max(one_rule * Fraction(_WRONG), solver_error)
-        wrong += Fraction(self.rows.square_error)
-        enumerated, searched, unproven = [1], [], []
+        tolerance = max(one_rule * Fraction(_WRONG), solver_error)
+        tolerance += Fraction(self.rows.square_error)
+        enumerated_sizes, searched_sizes, unproven = [1], [], []
         limits: set[str] = set()
         verified = [min(lower[0], one_rule)]
         for size, bound in enumerate(lower[1:], start=2):
-            proven = unavoidable
+            proven_loss = unavoidable
             try:
                 if bound > unavoidable and _is_enumerable(len(splits()), size, is_list):
-                    proven = enumerated_loss()(self.all_rows, size)
-                    enumerated.append(size)
+                    proven_loss = enumerated_loss()(self.all_rows, size)
+                    enumerated_sizes.append(size)
                 elif bound > unavoidable:
                     search().budget = budget.share(1 / (len(lower) - size + 1))
-                    proven = max(proven, search().exact_bound(size, bound))
-                    searched.append(size)
+                    proven_loss = max(proven_loss, search().exact_bound(size, bound))
+                    searched_sizes.append(size)
             except LimitError as error:
                 limits.add(str(error))
                 unproven.append(size)
-            verified.append(min(bound, proven))
-        for size, (bound, proven) in enumerate(zip(lower, verified, strict=True), start=1):
-            is_valid = size in unproven or bound <= proven + wrong
+            verified.append(min(bound, proven_loss))
+        for size, (bound, proven_loss) in enumerate(zip(lower, verified, strict=True), start=1):
+            is_valid = size in unproven or bound <= proven_loss + tolerance
             _require(is_valid, f"{kind}: bounds must not exceed losses", size, float(bound))
         # A proven bound for more rules is also valid for fewer rules.
         self.verified_losses[kind] = verified = list(accumulate(verified[::-1], max))[::-1]
-        unproven = [size for size in unproven if lower[size - 1] > verified[size - 1] + wrong]
+        unproven = [size for size in unproven if lower[size - 1] > verified[size - 1] + tolerance]
         start, sentences = f"{kind}: no rules are better than its bounds for", []
         for sizes, method in (
-            (enumerated, "rules; all were enumerated"),
-            (searched, "rules, by the checker's own search"),
+            (enumerated_sizes, "rules; all were enumerated"),
+            (searched_sizes, "rules, by the checker's own search"),
         ):
             if sizes:
                 sentences.append(f"{start} {', '.join(map(str, sizes))} {method}.")
@@ -1600,9 +1600,9 @@ class _Check:
             return []
         n_rows, n_rules = len(self.rows.y), self.data["given"]["n_rules"]
         rows = "this row" if n_rows == 1 else f"these {n_rows} rows"
-        weighted = " with their weights" if self.rows.is_weighted else ""
+        weight_note = " with their weights" if self.rows.is_weighted else ""
         claims = [
-            f"On {rows}{weighted}, against {self.reference}, {_count(n_rules, 'rule')} "
+            f"On {rows}{weight_note}, against {self.reference}, {_count(n_rules, 'rule')} "
             f"{'has' if n_rules == 1 else 'have'} {self._describe_score(f' {score:.4f}')}."
         ]
         if self.given_completeness < 1:
@@ -1663,23 +1663,23 @@ class _Check:
             return max(best_found, *scores)
 
         verified_f1 = self.verified_f1 if kind == "tree" else {}
-        verified = best_possible(self.verified_losses[kind], verified_f1)
-        stated = best_possible([Fraction(bound) for bound in frontier["lower"]], stated_f1)
+        verified_score = best_possible(self.verified_losses[kind], verified_f1)
+        stated_score = best_possible([Fraction(bound) for bound in frontier["lower"]], stated_f1)
         is_known = any(reason.startswith(f"{kind}:") for reason in self.unchecked)
-        if verified > stated + _SCORE_ROUNDING * abs(stated) and not is_known:
+        if verified_score > stated_score + _SCORE_ROUNDING * abs(stated_score) and not is_known:
             self.unchecked.append(f"{kind}: the stated bounds of {label} are not checked.")
         space = self._describe_space(frontier)
         perfect = 1.0 if self.metric in PERFORMANCES else 0.0
         if self._complete_score(perfect, len(frontier["lower"]) + 1) <= best_found:
             space += f" (or with more {'leaves' if kind == 'tree' else 'rules'})"
-        rounding = _SCORE_ROUNDING * abs(verified)
-        best = "the best" if verified - best_found <= rounding else "the best found"
-        incumbent = f"{best} has {label} {sign * best_found:.4f}"
+        rounding = _SCORE_ROUNDING * abs(verified_score)
+        best_label = "the best" if verified_score - best_found <= rounding else "the best found"
+        incumbent = f"{best_label} has {label} {sign * best_found:.4f}"
         given_score = self._given_score()
         if given_score is None:
-            limit = f"than {sign * math.ceil(verified * 1e4 - 1e-9) / 1e4:.4f}; {incumbent}."
+            limit = f"than {sign * math.ceil(verified_score * 1e4 - 1e-9) / 1e4:.4f}; {incumbent}."
             return [f"No {space} has a better {self._describe_score('')} {limit}"]
-        gap = verified - sign * given_score
+        gap = verified_score - sign * given_score
         margin = (
             ""
             if gap <= rounding
@@ -1805,16 +1805,16 @@ def _enumerate_rules(
 
     @cache
     def least_loss(rows: int, size: int) -> Fraction:
-        best = cost(rows)
-        if size == 1 or best == 0:
-            return best
+        smallest = cost(rows)
+        if size == 1 or smallest == 0:
+            return smallest
         budget.check_time()
         for inside in {rows & split for split in splits} - {0, rows}:
-            for left in (1,) if is_list else range(1, size):
-                loss = least_loss(inside, left)
-                if loss < best:
-                    best = min(best, loss + least_loss(rows & ~inside, size - left))
-        return best
+            for n_inside in (1,) if is_list else range(1, size):
+                loss = least_loss(inside, n_inside)
+                if loss < smallest:
+                    smallest = min(smallest, loss + least_loss(rows & ~inside, size - n_inside))
+        return smallest
 
     return least_loss
 
@@ -2006,10 +2006,10 @@ class Search:
     @staticmethod
     def _raise_bounds(lower: Any, is_least: Any, side: int, n_leaves: int, bounds: Any) -> None:
         """Raise lower bounds of one side of all tests, for at most this number of leaves."""
-        raised = np.minimum(bounds, lower[side][1])
+        new_bounds = np.minimum(bounds, lower[side][1])
         for k, bound in lower[side].items():
             if 1 < k <= n_leaves:
-                np.maximum(bound, raised, out=bound, where=~is_least[side][k])
+                np.maximum(bound, new_bounds, out=bound, where=~is_least[side][k])
 
     def _child_bounds(
         self, points: Any, size: int, matrix: Any, sums: Any, losses: Any
@@ -2018,7 +2018,7 @@ class Search:
         n_tests = matrix.shape[1]
         inside = self.min_costs[points] @ matrix
         costs = inside, self.min_costs[points].sum() - inside
-        lower = [{1: one.copy()} for one in losses]
+        lower = [{1: side_losses.copy()} for side_losses in losses]
         is_least = [{1: np.ones(n_tests, dtype=bool)} for _ in losses]
         for side in (1,) if self.is_list else (0, 1):
             for k in (size - 1,) if self.is_list else range(2, size):
@@ -2028,20 +2028,20 @@ class Search:
         is_cheap = float(len(points)) * n_tests**2 < _MAX_PAIR_PRODUCTS
         is_small = 48.0 * n_tests**2 * self.stats.shape[1] < self.budget.n_bytes
         if self.loss != "absolute_error" and is_cheap and is_small and not self.is_list:
-            for side, one in enumerate(self._two_leaf_losses(points, matrix)):
-                lower[side][2], is_least[side][2] = one, np.ones(n_tests, dtype=bool)
+            for side, side_losses in enumerate(self._two_leaf_losses(points, matrix)):
+                lower[side][2], is_least[side][2] = side_losses, np.ones(n_tests, dtype=bool)
         return lower, is_least
 
     def _two_leaf_losses(self, points: Any, matrix: Any) -> list[Any]:
         """Return the smallest loss of each side of each test with two leaves, from all pairs."""
         stats = self.stats[points]
         total = stats.sum(axis=0)
-        shared = np.stack([matrix.T @ (matrix * stats[:, [k]]) for k in range(stats.shape[1])], -1)
-        first = matrix.T @ stats
-        inside = self._loss_of_sums(shared) + self._loss_of_sums(first[:, None] - shared)
-        second_only = first[None] - shared
-        outside = self._loss_of_sums(second_only)
-        outside = outside + self._loss_of_sums(total - first[:, None] - second_only)
+        joint = np.stack([matrix.T @ (matrix * stats[:, [k]]) for k in range(stats.shape[1])], -1)
+        test_sums = matrix.T @ stats
+        inside = self._loss_of_sums(joint) + self._loss_of_sums(test_sums[:, None] - joint)
+        other_sums = test_sums[None] - joint
+        outside = self._loss_of_sums(other_sums)
+        outside = outside + self._loss_of_sums(total - test_sums[:, None] - other_sums)
         return [inside.min(axis=1), outside.min(axis=1)]
 
 
@@ -2135,8 +2135,8 @@ def largest_f1(
     if math.comb(n_classes, m) <= 12:
         sets = dict.fromkeys(combinations(class_weights, m), 0.0)
     elif m < n_classes:
-        pairs = zip(class_weights[:m], class_weights[-m:], strict=True)
-        sets[tuple(class_weights[:m])] = max(large - small for large, small in pairs)
+        weight_pairs = zip(class_weights[:m], class_weights[-m:], strict=True)
+        sets[tuple(class_weights[:m])] = max(large - small for large, small in weight_pairs)
     bounds = []
     for n, slack in sets.items():
         budget.check_time()
@@ -2151,60 +2151,60 @@ def _largest_f1_of_classes(
 
     Best-first search over pairs of classes and intervals of false negatives of the first class.
     """
-    unpredicted = max(0.0, total - math.fsum(n))
-    errors = max(errors, unpredicted)
-    missed = errors - unpredicted
+    other_weight = max(0.0, total - math.fsum(n))
+    errors = max(errors, other_weight)
+    misses = errors - other_weight
 
     def f1(k: int, a: float, b: float) -> float:
         return n[k] / total * 2 * max(n[k] - a, 0.0) / (2 * n[k] - min(a, n[k]) + b)
 
     if len(n) == 1:
-        return f1(0, missed, errors)
+        return f1(0, misses, errors)
 
     def bound(k: int, j: int, low: float, high: float) -> float:
         budget.check_time()
         other_bounds = [
             (n[i], max(low - slack, 0.0) if i == j else 0.0) for i in range(len(n)) if i != k
         ]
-        first = f1(k, low, max(errors - high, 0.0))
-        return first + _f1_of_others(other_bounds, missed - high, total)
+        f1_of_first = f1(k, low, max(errors - high, 0.0))
+        return f1_of_first + _f1_of_others(other_bounds, misses - high, total)
 
     pairs = {(n[k], n[j]): (k, j) for k in range(len(n)) for j in range(len(n)) if k != j}
     heap = [
         (-bound(k, j, 0.0, end), k, j, 0.0, end)
         for k, j in pairs.values()
-        for end in [min(n[k], missed)]
+        for end in [min(n[k], misses)]
     ]
     heapq.heapify(heap)
-    attained = 0.0
+    lower_bound = 0.0
     for _ in range(_MAX_INTERVALS):
         top, k, j, low, high = heap[0]
         middle = (low + high) / 2
-        attained = max(attained, bound(k, j, middle, middle))
-        if -top <= attained + _F1_PRECISION or not low < middle < high:
+        lower_bound = max(lower_bound, bound(k, j, middle, middle))
+        if -top <= lower_bound + _F1_PRECISION or not low < middle < high:
             break
         heapq.heapreplace(heap, (-bound(k, j, low, middle), k, j, low, middle))
         heapq.heappush(heap, (-bound(k, j, middle, high), k, j, middle, high))
     return -heap[0][0]
 
 
-def _f1_of_others(classes: Sequence[tuple[float, float]], missed: float, total: float) -> float:
+def _f1_of_others(classes: Sequence[tuple[float, float]], misses: float, total: float) -> float:
     """Return an upper bound of the sum of F1, given false positives and the sum of false negatives.
 
     Every Lagrange multiplier of the sum gives a bound; bisection finds a good multiplier.
     """
     best = math.fsum(n / total * 2 * n / (2 * n + b) for n, b in classes)
     low, high = 1e-12 / total, 1e3 / total
-    for _ in range(45 if missed > 0 else 0):
+    for _ in range(45 if misses > 0 else 0):
         multiplier = math.sqrt(low * high)
-        sum_of_misses, dual = 0.0, -multiplier * missed
+        sum_of_misses, dual = 0.0, -multiplier * misses
         for n, b in classes:
             a = 2 * n + b - math.sqrt(2 * n * (n + b) / (total * multiplier))
             a = min(max(a, 0.0), n)
             sum_of_misses += a
             dual += n / total * 2 * (n - a) / (2 * n - a + b) + multiplier * a
         best = min(best, dual)
-        low, high = (low, multiplier) if sum_of_misses > missed else (multiplier, high)
+        low, high = (low, multiplier) if sum_of_misses > misses else (multiplier, high)
     return best
 
 

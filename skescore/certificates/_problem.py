@@ -379,8 +379,8 @@ def measure_incumbent(
             target, predictions, metric=name, task=rules.task, sample_weight=sample_weight
         )
     # R² of a single row is undefined, and JSON has no NaN.
-    defined = {name: value for name, value in metrics.items() if not math.isnan(value)}
-    return defined | {"n_rules": len(rules)}
+    json_metrics = {name: value for name, value in metrics.items() if not math.isnan(value)}
+    return json_metrics | {"n_rules": len(rules)}
 
 
 def read_scoring(scoring: Any) -> tuple[CertifiedScore, str]:
@@ -558,20 +558,20 @@ def rows_checksum(X: Any, y: Any, sample_weight: Any = None) -> str:
     ('790c85a6737f', 'b40580c70086')
     """
     # The attribute `columns` of an Arrow table holds its data.
-    columns = getattr(X, "column_names", getattr(X, "columns", None))
-    names = [str(c) for c in columns] if columns is not None else []
+    X_columns = getattr(X, "column_names", getattr(X, "columns", None))
+    names = [str(c) for c in X_columns] if X_columns is not None else []
     table = RowTable.of(X, names or [f"x{j}" for j in range(np.shape(X)[1])])
-    parts = [table.column(j).tolist() for j in range(len(table.names))]
-    parts.append(one_dimension("y", y).tolist())
+    columns = [table.column(j).tolist() for j in range(len(table.names))]
+    columns.append(one_dimension("y", y).tolist())
     if sample_weight is not None:
-        parts.append(np.asarray(sample_weight, dtype=float).tolist())
-    if len({len(part) for part in parts}) > 1:
+        columns.append(np.asarray(sample_weight, dtype=float).tolist())
+    if len({len(column) for column in columns}) > 1:
         raise ValueError(
             f"X, y and sample_weight must have the same number of rows, got {len(table)} and "
-            f"{', '.join(str(len(part)) for part in parts[len(table.names) :])}."
+            f"{', '.join(str(len(column)) for column in columns[len(table.names) :])}."
         )
     digest = hashlib.sha256()
-    for row in zip(*parts, strict=True):
+    for row in zip(*columns, strict=True):
         digest.update(json.dumps([_json_value(value) for value in row]).encode())
         digest.update(b"\n")
     return digest.hexdigest()

@@ -72,39 +72,39 @@ class KindSolver:
     def prove(self) -> KindProof:
         """Search until the bounds are proven or a limit is reached."""
         problem = self.problem
-        first, goal, best_signed = None, None, -math.inf
+        prior, goal, best_signed = None, None, -math.inf
         if problem.tolerance is not None:
-            first = self._search(None, None, _FIRST_NODES, 1.0)
-            best_signed = max(problem.signed_score, problem.score.best_signed(self._measure(first)))
+            prior = self._search(None, None, _FIRST_NODES, 1.0)
+            best_signed = max(problem.signed_score, problem.score.best_signed(self._measure(prior)))
             goal = best_signed + problem.tolerance
             if self.kind == "list":
-                self._start += [rules for rules in first.rules if rules is not None]
+                self._start += [rules for rules in prior.rules if rules is not None]
         while True:
-            frontier = self._search(goal, first, problem.limits.max_nodes, self._loss_share)
-            frontier = frontier if first is None else frontier.with_bounds(first)
+            frontier = self._search(goal, prior, problem.limits.max_nodes, self._loss_share)
+            frontier = frontier if prior is None else frontier.with_bounds(prior)
             measured = self._measure(frontier)
-            previous = best_signed
+            previous_best = best_signed
             best_signed = max(problem.signed_score, problem.score.best_signed(measured))
             if (
                 problem.tolerance is None
                 or self._bounds_f1
-                or best_signed >= previous
+                or best_signed >= previous_best
                 or time.monotonic() >= self.deadline
             ):
                 break
             # The rules with fewer errors have a worse score, so the goal is lower.
-            first, goal = frontier, best_signed + problem.tolerance
+            prior, goal = frontier, best_signed + problem.tolerance
         bounds: tuple[F1Bound, ...] = ()
         if self._bounds_f1:
             bounds = _F1TreeSolver(problem, frontier, best_signed, self.deadline).prove()
         return KindProof(frontier, measured, bounds)
 
     def _search(
-        self, goal: float | None, first: Frontier | None, max_nodes: int | None, time_share: float
+        self, goal: float | None, prior: Frontier | None, max_nodes: int | None, time_share: float
     ) -> Frontier:
         """Search the rules of all sizes until none can have a score above the goal."""
         problem = self.problem
-        targets = None if goal is None or first is None else self._loss_targets(goal, first)
+        targets = None if goal is None or prior is None else self._loss_targets(goal, prior)
         return SOLVERS[self.kind](
             problem.table,
             problem.target,
@@ -127,17 +127,17 @@ class KindSolver:
             )
         return tuple(measured)
 
-    def _loss_targets(self, goal: float, first: Frontier) -> list[float]:
+    def _loss_targets(self, goal: float, prior: Frontier) -> list[float]:
         """Return for each size the smallest loss for which no score is above the goal."""
         score, rows = self.problem.score, self.problem.rows
 
         def exceeds_goal(loss: float, size: int) -> bool:
-            best_metric = score.bound_metric(loss, size, rows, first.total_weight)
+            best_metric = score.bound_metric(loss, size, rows, prior.total_weight)
             return score.signed_from_metric(best_metric, size) > goal
 
         targets = []
-        for size in first.sizes:
-            low, high = 0.0, float(first.upper[0])
+        for size in prior.sizes:
+            low, high = 0.0, float(prior.upper[0])
             if not exceeds_goal(low, size):
                 high = 0.0
             elif exceeds_goal(high, size):
@@ -228,12 +228,12 @@ class _F1TreeSolver:
                 limits=_limits_until(end, problem.limits, max_nodes, time_share),
             )
             previous = self._bounds.get(size, bound)
-            tightest = min(bound, previous, key=lambda one: one.upper_bound)
-            best = max(bound, previous, key=lambda one: one.incumbent)
+            tightest = min(bound, previous, key=lambda b: b.upper_bound)
+            best = max(bound, previous, key=lambda b: b.incumbent)
             self._bounds[size] = replace(tightest, incumbent=best.incumbent, rules=best.rules)
             if bound.rules is not None:
-                signed = problem.score.signed_from_metric(bound.incumbent, len(bound.rules))
-                self._best_signed = max(self._best_signed, signed)
+                signed_score = problem.score.signed_from_metric(bound.incumbent, len(bound.rules))
+                self._best_signed = max(self._best_signed, signed_score)
             if bound.incumbent <= target or self._largest_f1(size) <= target:
                 return
 
@@ -242,8 +242,8 @@ def _limits_until(
     end: float, limits: SolverLimits, max_nodes: int | None, time_share: float
 ) -> SolverLimits:
     """Return limits with a share of the remaining time."""
-    remaining = max(0.0, time_share * (end - time.monotonic()))
-    time_limit = remaining if math.isfinite(remaining) else None
+    seconds_left = max(0.0, time_share * (end - time.monotonic()))
+    time_limit = seconds_left if math.isfinite(seconds_left) else None
     return replace(limits, time_limit=time_limit, max_nodes=max_nodes)
 
 
