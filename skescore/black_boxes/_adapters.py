@@ -98,14 +98,14 @@ def _torch_predictions(module: Any, rows: Any) -> np.ndarray:
     torch = import_optional("torch", extra="captum", purpose="A module of torch")
     parameter = next(module.parameters(), torch.zeros(0))
     table = np.array(rows, dtype=float)
-    training = module.training
+    was_training = module.training
     module.eval()
     try:
         with torch.no_grad():
             inputs = torch.from_numpy(table).to(parameter.device, parameter.dtype)
             return np.asarray(module(inputs).detach().cpu().float().numpy())
     finally:
-        module.train(training)
+        module.train(was_training)
 
 
 class CallableClassifier(ClassifierMixin, _CallableEstimator):
@@ -414,7 +414,7 @@ def select_output(
         raise ValueError(
             f"output={output!r} is a name: pass the names of all outputs, names=[...]."
         )
-    function = partial(_one_column, estimator, output)
+    function = partial(_predict_output, estimator, output)
     if task == "regression":
         return CallableRegressor(function)
     classes = getattr(estimator, "classes_", None)
@@ -424,12 +424,12 @@ def select_output(
     )
 
 
-def _one_column(estimator: Any, index: int, rows: Any) -> np.ndarray:
+def _predict_output(estimator: Any, index: int, rows: Any) -> np.ndarray:
     unnamed = getattr(estimator, "feature_names_in_", None) is None
     if unnamed and hasattr(estimator, "n_features_in_"):  # scikit-learn's, fitted on an array
         rows = np.asarray(rows)
-    inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
-    predict = inner.function if isinstance(inner, _CallableEstimator) else estimator.predict
+    model = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    predict = model.function if isinstance(model, _CallableEstimator) else estimator.predict
     predictions = one_dimension("The prediction of the model", predict(rows))
     if predictions.ndim != 2 or not 0 <= index < predictions.shape[1]:
         raise ValueError(
@@ -484,7 +484,7 @@ class CommandFunction:
         ndarray of shape (n_rows,)
             Predictions: numbers if all of them are numbers, otherwise text.
         """
-        return _values(self.read_lines(X))
+        return _parse_predictions(self.read_lines(X))
 
     def read_lines(self, X: Any) -> list[str]:
         """Run the command on rows, and return its predictions as texts.
@@ -507,12 +507,12 @@ class CommandFunction:
             array = np.asarray(X)
             rows = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
         command = self.command
-        parts = (
+        arguments = (
             shlex.split(command) if isinstance(command, str) else [str(part) for part in command]
         )
         try:
             process = subprocess.run(
-                parts,
+                arguments,
                 input=rows.to_csv(index=False),
                 capture_output=True,
                 text=True,
@@ -540,9 +540,9 @@ class CommandFunction:
         lines: list[str] = []
         for cells in csv.reader(io.StringIO(process.stdout.strip("\n"))):
             if len(cells) != 1:
-                found = f"{len(cells)} columns ({','.join(cells)})" if cells else "no prediction"
+                actual = f"{len(cells)} columns ({','.join(cells)})" if cells else "no prediction"
                 raise ValueError(
-                    f"Line {len(lines) + 1} of the output of the command {command!r} has {found}. "
+                    f"Line {len(lines) + 1} of the output of the command {command!r} has {actual}. "
                     "It must have one prediction: without row numbers, with a decimal point, and "
                     "in quotation marks if it contains a comma."
                 )
@@ -560,7 +560,7 @@ class CommandFunction:
         return f"CommandFunction({self.command!r})"
 
 
-def _values(lines: Sequence[str]) -> np.ndarray:
+def _parse_predictions(lines: Sequence[str]) -> np.ndarray:
     """Read predictions: whole numbers, numbers, or text."""
     for kind in (int, float):
         try:

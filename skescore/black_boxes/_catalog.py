@@ -301,21 +301,21 @@ class ModelCategories(CategoricalColumns):
             frame = frame.set_axis(list(self.feature_names_in_), axis=1)
         frame = frame.copy(deep=False)
         for name in self.columns:
-            frame[name] = _matched_labels(frame[name], self.categories_[name])
+            frame[name] = _match_labels(frame[name], self.categories_[name])
         return super().transform(frame) if self.as_columns else frame
 
 
-def _matched_labels(column: pd.Series, labels: Sequence[Any]) -> pd.Series:
+def _match_labels(column: pd.Series, labels: Sequence[Any]) -> pd.Series:
     """Replace each cell by the label with the same text, such as 1 for "1" or the reverse."""
     is_known = column.isin(labels) | column.isna()
     if is_known.all():
         return column
     label_of = {str(bool(label)): label for label in labels if label in (0, 1)}
     label_of |= {_label_text(label): label for label in labels}
-    matched = column.astype(object).map(
+    labels_of_cells = column.astype(object).map(
         lambda cell: label_of.get(_label_text(cell), cell), na_action="ignore"
     )
-    return column.astype(object).where(is_known, matched).infer_objects()
+    return column.astype(object).where(is_known, labels_of_cells).infer_objects()
 
 
 def _label_text(label: Any) -> str:
@@ -335,24 +335,24 @@ def encoded_categories(model: Any) -> dict[str, list[Any]]:
         return {}
     if isinstance(model, Pipeline):
         steps = [step for _, step in model.steps if step not in (None, "passthrough")]
-        return _encoded_columns(steps[0], list(names)) if len(steps) > 1 else {}
+        return _categories_of_encoder(steps[0], list(names)) if len(steps) > 1 else {}
     mask = getattr(model, "is_categorical_", None)
     preprocessor = getattr(model, "_preprocessor", None)
     if mask is None or preprocessor is None:
         return {}
-    return _encoded_columns(preprocessor.named_transformers_["encoder"], names[mask])
+    return _categories_of_encoder(preprocessor.named_transformers_["encoder"], names[mask])
 
 
-def _encoded_columns(transformer: Any, names: Sequence[str]) -> dict[str, list[Any]]:
+def _categories_of_encoder(transformer: Any, names: Sequence[str]) -> dict[str, list[Any]]:
     """Return the categories of columns that a transformer encodes in its first step."""
     if isinstance(transformer, Pipeline):
         steps = [step for _, step in transformer.steps if not isinstance(step, SimpleImputer)]
-        return _encoded_columns(steps[0], names) if steps else {}
+        return _categories_of_encoder(steps[0], names) if steps else {}
     if isinstance(transformer, ColumnTransformer):
         result = {}
         for name, part, _ in transformer.transformers_:
             positions = transformer._transformer_to_input_indices[name]
-            result.update(_encoded_columns(part, [names[j] for j in positions]))
+            result.update(_categories_of_encoder(part, [names[j] for j in positions]))
         return result
     categories = getattr(transformer, "categories_", ())
     if len(categories) != len(names):
@@ -422,9 +422,9 @@ def make_black_box(
             f"{name!r}. {did_you_mean(name, BLACK_BOXES)}"
         )
     spec = BLACK_BOXES[name]
-    classification = task == "classification"
+    is_classification = task == "classification"
     try:
-        model = (spec.classifier if classification else spec.regressor)(random_state)
+        model = (spec.classifier if is_classification else spec.regressor)(random_state)
     except ImportError as error:
         raise BlackBoxError(str(error)) from error
     # CatBoost lists only the parameters that were set.
@@ -438,7 +438,7 @@ def make_black_box(
         model.set_params(**{key: value})
     if categories and spec.categories == "text":
         model.set_params(cat_features=tuple(categories))
-    if spec.coded and classification:
+    if spec.coded and is_classification:
         model = LabelCodingClassifier(model)
     if scaled and "features" in spec.scale:
         model = make_pipeline(StandardScaler(), model)
@@ -451,9 +451,9 @@ def make_black_box(
     if not categories:
         return model
     if spec.categories != "one-hot":
-        columns = CategoricalColumns(tuple(categories), as_text=spec.categories == "text")
-        return make_pipeline(columns, model)
+        converter = CategoricalColumns(tuple(categories), as_text=spec.categories == "text")
+        return make_pipeline(converter, model)
     # The result is dense, because not all models accept sparse rows. Unseen values become zeros.
     encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    encoded = make_column_transformer((encoder, list(categories)), remainder="passthrough")
-    return make_pipeline(encoded, model)
+    transformer = make_column_transformer((encoder, list(categories)), remainder="passthrough")
+    return make_pipeline(transformer, model)

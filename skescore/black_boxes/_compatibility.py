@@ -55,7 +55,7 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | N
     >>> tree = make_black_box("decision-tree", "classification").fit(iris.X, iris.y)
     >>> check_matches(tree, iris)
     """
-    kind = "classification" if is_classifier(black_box) else "regression"
+    task = "classification" if is_classifier(black_box) else "regression"
     if not (is_classifier(black_box) or is_regressor(black_box)):
         raise BlackBoxError(
             f"The black box {type_name(black_box)} is neither a classifier nor a regressor, so it "
@@ -63,18 +63,18 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | N
             "explain the labels of clusterers and outlier detectors too: CARTExtractor(model)."
             "fit(X)."
         )
-    if kind != dataset.task:
+    if task != dataset.task:
         raise BlackBoxError(
-            f"The black box {type_name(black_box)} is for {kind}, but {dataset.name} is for "
+            f"The black box {type_name(black_box)} is for {task}, but {dataset.name} is for "
             f"{dataset.task} (target {dataset.y.name!r}). Pass another black box, another target, "
-            f"or task={kind!r} (on the command line: --task {kind})."
+            f"or task={task!r} (on the command line: --task {task})."
         )
     _check_features(black_box, dataset)
     _check_categories(black_box, dataset)
     known_classes = getattr(black_box, "classes_", None)
     if output is not None and isinstance(known_classes, list):
         known_classes = known_classes[output]
-    if kind == "classification" and known_classes is not None:
+    if task == "classification" and known_classes is not None:
         labels, known_classes = (
             list(dataset.class_counts),
             np.asarray(known_classes).ravel().tolist(),
@@ -86,10 +86,10 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | N
                 "Write the labels as they were when the model was trained (on the command line: "
                 "--labels OLD=NEW,...)."
             )
-        inner = black_box.estimator if isinstance(black_box, FrozenEstimator) else black_box
-        inner = inner[-1] if isinstance(inner, Pipeline) else inner
+        model = black_box.estimator if isinstance(black_box, FrozenEstimator) else black_box
+        model = model[-1] if isinstance(model, Pipeline) else model
         unknown = [label for label in labels if label not in known_classes]
-        if unknown and type(inner).__module__.startswith("xgboost"):  # stores codes, not labels
+        if unknown and type(model).__module__.startswith("xgboost"):  # stores codes, not labels
             raise BlackBoxError(
                 f"The black box of XGBoost has the classes {listed(known_classes)}, but the target "
                 f"{dataset.y.name!r} of {dataset.name} also has {listed(unknown)}. Replace "
@@ -101,22 +101,22 @@ def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
     columns = [str(name) for name in dataset.X.columns]
     names = _fitted_names(black_box)
     if names is None:
-        expected = getattr(black_box, "n_features_in_", None)
-        if expected == 0:  # CatBoost does not pickle the number
-            expected = len(getattr(black_box, "feature_names_", ()))
-        if expected is not None and expected != len(columns):
+        n_expected = getattr(black_box, "n_features_in_", None)
+        if n_expected == 0:  # CatBoost does not pickle the number
+            n_expected = len(getattr(black_box, "feature_names_", ()))
+        if n_expected is not None and n_expected != len(columns):
             raise BlackBoxError(
-                f"The black box was trained on {expected} features, but {dataset.name} has "
+                f"The black box was trained on {n_expected} features, but {dataset.name} has "
                 f"{len(columns)}: {listed(columns)}. Add missing features, or remove surplus "
                 f"features with {_DROP}."
             )
         return
-    trained = [str(name) for name in names]
+    fitted_names = [str(name) for name in names]
     without_blanks = [name.replace(" ", "_") for name in columns]
-    if sorted(trained) == sorted(without_blanks):  # LightGBM replaces blanks with underscores
+    if sorted(fitted_names) == sorted(without_blanks):  # LightGBM replaces blanks with underscores
         columns = without_blanks
-    missing = pd.Index(trained).difference(columns, sort=False).tolist()
-    extra = pd.Index(columns).difference(trained, sort=False).tolist()
+    missing = pd.Index(fitted_names).difference(columns, sort=False).tolist()
+    extra = pd.Index(columns).difference(fitted_names, sort=False).tolist()
     if missing or extra:
         text = f"The black box and {dataset.name} have different features."
         if missing:
@@ -124,12 +124,12 @@ def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
         if extra:
             text += f" Unknown to the black box: {listed(extra)}; leave them out with {_DROP}."
         raise BlackBoxError(text)
-    if trained != columns:
-        position = int(np.argmax(np.array(trained) != np.array(columns)))
+    if fitted_names != columns:
+        position = int(np.argmax(np.array(fitted_names) != np.array(columns)))
         raise BlackBoxError(
             f"The features of {dataset.name} are in another order than in the training of the "
-            f"black box: number {position + 1} was {trained[position]!r} and is "
-            f"{columns[position]!r}. Reorder the columns: {listed(trained)}."
+            f"black box: number {position + 1} was {fitted_names[position]!r} and is "
+            f"{columns[position]!r}. Reorder the columns: {listed(fitted_names)}."
         )
 
 
@@ -172,11 +172,11 @@ def _check_hashed_categories(model: Any, X: pd.DataFrame) -> None:
         is_unused = _predict_category(model, rows, name, cells) == unknown
         for forms in zip(*map(_other_forms, cells), strict=True):
             is_known = _predict_category(model, rows, name, forms) != unknown
-            if (first := np.flatnonzero(is_unused & is_known)[:1].tolist()) != []:
+            if (index := np.flatnonzero(is_unused & is_known)[:1].tolist()) != []:
                 parameter, option = ("categories", "category") if is_numeric else ("numeric",) * 2
                 raise BlackBoxError(
-                    f"The black box knows the category {forms[first[0]]!r} of {name!r}, but the "
-                    f"table was read as {cells[first[0]]!r}. Pass {parameter}=[{name!r}] (on the "
+                    f"The black box knows the category {forms[index[0]]!r} of {name!r}, but the "
+                    f"table was read as {cells[index[0]]!r}. Pass {parameter}=[{name!r}] (on the "
                     f"command line: --{option} {name})."
                 )
 
@@ -200,8 +200,8 @@ def _fitted_names(black_box: BaseEstimator) -> Any:
     names = getattr(black_box, "feature_names_in_", None)
     if names is not None or not hasattr(black_box, "get_cat_feature_indices"):
         return names
-    own_names = black_box.feature_names_  # CatBoost numbers the columns of an array
-    return None if own_names == [str(j) for j in range(len(own_names))] else own_names
+    stored_names = black_box.feature_names_  # CatBoost numbers the columns of an array
+    return None if stored_names == [str(j) for j in range(len(stored_names))] else stored_names
 
 
 def type_name(model: Any) -> str:
@@ -217,5 +217,5 @@ def type_name(model: Any) -> str:
     str
         The name without the module.
     """
-    inner = model.estimator if isinstance(model, FrozenEstimator) else model
-    return type(inner).__name__
+    estimator = model.estimator if isinstance(model, FrozenEstimator) else model
+    return type(estimator).__name__

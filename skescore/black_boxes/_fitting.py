@@ -188,17 +188,17 @@ def explained_refusal(estimator: Any, X: Any, call: Callable[[Any], Any]) -> Ite
 def _fill_missing_values(X: Any) -> Any:
     """Replace missing values by another value of the column, or 0 if there is none."""
     frame = _as_pandas(X)
-    filled = pd.DataFrame(
+    complete = pd.DataFrame(
         {j: frame.iloc[:, j].bfill().ffill() for j in range(frame.shape[1])}, index=frame.index
     )
-    filled = filled.fillna({j: 0 for j in filled if filled[j].isna().all()}).set_axis(
+    complete = complete.fillna({j: 0 for j in complete if complete[j].isna().all()}).set_axis(
         frame.columns, axis=1
     )
     if isinstance(X, pd.DataFrame):
-        return filled
+        return complete
     if hasattr(X, "columns"):
-        return type(X)(filled.to_dict("series"))
-    return filled.to_numpy()
+        return type(X)(complete.to_dict("series"))
+    return complete.to_numpy()
 
 
 def lacking_columns(X: Any) -> list[str]:
@@ -368,9 +368,9 @@ def finite_predictions(predictions: np.ndarray) -> np.ndarray:
         ) from error
     is_bad = ~np.isfinite(numbers)
     if is_bad.any():
-        first = int(np.flatnonzero(is_bad)[0])
+        row = int(np.flatnonzero(is_bad)[0])
         raise ValueError(
-            f"The black box predicted {numbers[first]} for row {first} ({int(is_bad.sum())} of "
+            f"The black box predicted {numbers[row]} for row {row} ({int(is_bad.sum())} of "
             f"{len(numbers)} rows). Rules need finite numbers; correct the black box or leave out "
             "those rows."
         )
@@ -403,8 +403,8 @@ def is_text(labels: np.ndarray) -> bool:
 
 def encode_labels(predictions: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return the index of each label among the classes; raise a ValueError for other labels."""
-    numbered = predictions.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes)))
-    if numbered and predictions.min(initial=0) >= 0 and predictions.max(initial=0) < len(classes):
+    are_codes = predictions.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes)))
+    if are_codes and predictions.min(initial=0) >= 0 and predictions.max(initial=0) < len(classes):
         return predictions.astype(np.intp, copy=False)  # the labels are indices
     if predictions.dtype.kind == classes.dtype.kind == "U":
         index = {label: code for code, label in enumerate(classes.tolist())}
@@ -414,9 +414,9 @@ def encode_labels(predictions: np.ndarray, classes: np.ndarray) -> np.ndarray:
         dtype = object if predictions.dtype == classes.dtype == object else None
         codes = pd.Index(classes, dtype=dtype).get_indexer(pd.Index(predictions, dtype=dtype))
     if (codes < 0).any():
-        at = int(np.flatnonzero(codes < 0)[0])
+        row = int(np.flatnonzero(codes < 0)[0])
         raise ValueError(
-            f"The black box predicted {python_value(predictions[at])!r}, which is not among the "
+            f"The black box predicted {python_value(predictions[row])!r}, which is not among the "
             f"classes {classes.tolist()}. If it is a CallableClassifier, pass classes=[...] with "
             "all its labels."
         )

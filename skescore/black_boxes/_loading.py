@@ -140,9 +140,9 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
             "the command line: --trust)."
         )
     if untrusted and not trust:
-        own_types = [name for name in untrusted if name.startswith("sklearn.")]
-        foreign = [name for name in untrusted if name not in own_types]
-        groups = [("of scikit-learn itself", own_types), ("of other packages", foreign)]
+        sklearn_types = [name for name in untrusted if name.startswith("sklearn.")]
+        other_types = [name for name in untrusted if name not in sklearn_types]
+        groups = [("of scikit-learn itself", sklearn_types), ("of other packages", other_types)]
         type_groups = "; ".join(f"{label}: {', '.join(names)}" for label, names in groups if names)
         raise SavedModelError(
             f"{where} holds types that skops does not trust by itself ({type_groups}). If you know "
@@ -173,12 +173,12 @@ def _read_xgboost(content: bytes, where: str) -> Any:
             "save_model."
         ) from error
     objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
-    classifies = objective in ("binary:logistic", "binary:hinge", "multi:softprob")
-    if classifies or objective.startswith(("reg:", "count:")):
+    is_classifier = objective in ("binary:logistic", "binary:hinge", "multi:softprob")
+    if is_classifier or objective.startswith(("reg:", "count:")):
         # An estimator stores its kind: a regressor may predict shares, and a Booster has no kind.
         kind = json.loads(booster.attr("scikit_learn") or "{}").get("_estimator_type")
-        classifies = classifies if kind is None else kind == "classifier"
-        model = xgboost.XGBClassifier() if classifies else xgboost.XGBRegressor()
+        is_classifier = is_classifier if kind is None else kind == "classifier"
+        model = xgboost.XGBClassifier() if is_classifier else xgboost.XGBRegressor()
     else:
         raise SavedModelError(
             f"{where} has the objective {objective!r}, from which XGBoost does not predict labels "
@@ -341,7 +341,7 @@ def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> Froz
     skescore.black_boxes...BlackBoxError: ... was not opened: a .pkl file can run any code ...
     """
     try:
-        return _checked_model(
+        return _as_frozen_model(
             load_model(path, trust=trust, description="a black box"), os.fspath(path)
         )
     except UnknownEndingError as error:
@@ -350,7 +350,7 @@ def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> Froz
         raise BlackBoxError(str(error)) from error.__cause__
 
 
-def _checked_model(model: Any, where: str) -> FrozenEstimator:
+def _as_frozen_model(model: Any, where: str) -> FrozenEstimator:
     kind = type_name(model)
     if isinstance(model, type) or not callable(getattr(model, "predict", None)):
         raise BlackBoxError(
