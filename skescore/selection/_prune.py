@@ -34,15 +34,15 @@ __all__ = ["prune"]
 # bounded from above, and measured only for candidates that may be the best.
 
 #: Tolerance of sampled volumes.
-_SAMPLED = 0.01
+_SAMPLING_TOLERANCE = 0.01
 #: Maximum number of boxes into which a box may split when others are subtracted.
-_FRAGMENTS = 2_000
+_MAX_FRAGMENTS = 2_000
 #: Number of random points for the volume of a box that splits into more.
-_POINTS = 5_000
+_N_POINTS = 5_000
 #: Maximum number of rules for which the volume is computed anew in every step.
 _FEW_RULES = 12
 #: Number of values per batch.
-_AT_A_TIME = 2_000_000
+_BATCH_SIZE = 2_000_000
 
 
 class IncrementalScore:
@@ -61,12 +61,12 @@ class IncrementalScore:
         self._spec = spec
         task = rows.ruleset.task
         self._metric = spec.metric(task, settings[spec.prediction])
-        kind = _Labels if task == "classification" else _Numbers
+        kind = _LabelTally if task == "classification" else _NumberTally
         self._tally = kind(rows, y_black_box, self._settings["uncovered"] == "ignore")
         self._volumes = None
         if self._settings.get("completeness") == "volume":
             domain = rows.ruleset.domain or rows.ruleset.domain_around(X)
-            self._volumes = _Volumes(rows, domain)
+            self._volumes = _CoveredVolume(rows, domain)
 
     @classmethod
     def of(
@@ -91,7 +91,7 @@ class IncrementalScore:
     def bounds(self, steps: list[Step]) -> tuple[np.ndarray, np.ndarray]:
         """Return an upper bound of the score after each step, and whether the bound is exact."""
         number, row, value = self._rows.effects(steps)
-        self._predicted = self._tally.after(len(steps), number, row, value, self._metric)
+        self._predicted = self._tally.metrics_after(len(steps), number, row, value, self._metric)
         total = sum(self._size(self._rows.rules[rule_index]) for rule_index in self._rows.indices)
         sizes = [
             total - sum(map(self._size, step.old)) + (self._size(step.new) if step.new else 0)
@@ -107,7 +107,7 @@ class IncrementalScore:
 
     @property
     def is_costly(self) -> bool:
-        """Whether :meth:`measured` has to measure the volume of all rules."""
+        """Whether :meth:`measure` has to measure the volume of all rules."""
         return self._volumes is not None and not self._volumes.by_parts
 
     @property
@@ -120,12 +120,11 @@ class IncrementalScore:
         if self._volumes is not None:
             self._volumes.take(step)
 
-    def measured(self, step: Step, number: int) -> float:
+    def measure(self, step: Step, number: int) -> float:
         """Compute the score after a step, by its number in the last call of :meth:`bounds`."""
         assert self._volumes is not None
-        share = np.array([self._volumes.measured(step)])
-        at = slice(number, number + 1)
-        return float(self._scores(self._predicted[at], self._sizes[at], share)[0])
+        predicted, sizes = self._predicted[[number]], self._sizes[[number]]
+        return float(self._scores(predicted, sizes, np.array([self._volumes.measure(step)]))[0])
 
     def _size(self, rule: Rule) -> int:
         kind = self._settings["size"]
@@ -155,8 +154,8 @@ def _shares_after(
     return np.asarray((np.count_nonzero(~mark_uncovered(current)) + gained) / len(current))
 
 
-class _Labels:
-    """Counts of predicted labels for each true label."""
+class _LabelTally:
+    """Numbers of rows by predicted and true label, from which metrics are computed."""
 
     def __init__(self, rows: RuleRows, y_black_box: np.ndarray, ignored: bool) -> None:
         self.rows = rows
@@ -166,40 +165,41 @@ class _Labels:
         self.truth = np.array(truth, dtype=np.intp)
         self.n_labels = len(codes)
 
-    def after(
+    def metrics_after(
         self, n_steps: int, number: np.ndarray, row: np.ndarray, value: np.ndarray, metric: str
     ) -> np.ndarray:
-        """Compute the measure after each step."""
+        """Compute the metric after each step."""
         n_cells = (self.n_labels + 1) * self.n_labels
         cells = self._cells(self.truth, self.rows.values)
-        now = np.bincount(cells, minlength=n_cells)
+        current = np.bincount(cells, minlength=n_cells)
         order = np.argsort(number, kind="stable")
         number, old, new = number[order], cells[row[order]], self._cells(self.truth[row], value)
         new = new[order]
-        size = max(1, _AT_A_TIME // n_cells)
+        size = max(1, _BATCH_SIZE // n_cells)
         parts = []
-        for first in range(0, n_steps, size):
-            n_here = min(size, n_steps - first)
-            at = slice(*np.searchsorted(number, [first, first + n_here]))
-            base = (number[at] - first) * n_cells
-            counts = np.bincount(base + new[at], minlength=n_here * n_cells)
-            counts -= np.bincount(base + old[at], minlength=n_here * n_cells)
-            shape = n_here, self.n_labels + 1, self.n_labels
-            parts.append(self._measured(counts.reshape(shape) + now.reshape(shape[1:]), metric))
+        for start in range(0, n_steps, size):
+            n_batch = min(size, n_steps - start)
+            batch = slice(*np.searchsorted(number, [start, start + n_batch]))
+            base = (number[batch] - start) * n_cells
+            counts = np.bincount(base + new[batch], minlength=n_batch * n_cells)
+            counts -= np.bincount(base + old[batch], minlength=n_batch * n_cells)
+            shape = n_batch, self.n_labels + 1, self.n_labels
+            parts.append(self._metrics(counts.reshape(shape) + current.reshape(shape[1:]), metric))
         return np.concatenate(parts) if parts else np.empty(0)
 
     def _cells(self, truth: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return the cell of each row in the flattened table of predicted and true labels."""
         predicted = np.where(np.isnan(values), self.n_labels, values).astype(np.intp)
         return np.asarray(predicted * self.n_labels + truth)
 
-    def _measured(self, counts: np.ndarray, metric: str) -> np.ndarray:
+    def _metrics(self, counts: np.ndarray, metric: str) -> np.ndarray:
         hits = np.diagonal(counts, axis1=1, axis2=2)
-        predicted = counts[:, :-1].sum(axis=2)
-        actual = (counts[:, :-1] if self.ignored else counts).sum(axis=1)
-        return _of_sums(metric, hits, predicted, actual)
+        predicted_counts = counts[:, :-1].sum(axis=2)
+        true_counts = (counts[:, :-1] if self.ignored else counts).sum(axis=1)
+        return _metric_of_sums(metric, hits, predicted_counts, true_counts)
 
 
-class _Numbers:
+class _NumberTally:
     """Sums over the counted rows: number, deviations, errors, and their squares."""
 
     def __init__(self, rows: RuleRows, y_black_box: np.ndarray, ignored: bool) -> None:
@@ -210,17 +210,17 @@ class _Numbers:
         fallback = rows.ruleset.fallback
         self.default = self.center if fallback is None else float(fallback.output)
 
-    def after(
+    def metrics_after(
         self, n_steps: int, number: np.ndarray, row: np.ndarray, value: np.ndarray, metric: str
     ) -> np.ndarray:
-        """Compute the measure after each step."""
+        """Compute the metric after each step."""
         current = self._terms(self.truth, self.rows.values)
         change = self._terms(self.truth[row], value) - current[:, row]
         sums = [
-            now.sum() + np.bincount(number, weights=more, minlength=n_steps)
-            for now, more in zip(current, change, strict=True)
+            terms.sum() + np.bincount(number, weights=term_change, minlength=n_steps)
+            for terms, term_change in zip(current, change, strict=True)
         ]
-        return self._measured(np.array(sums), metric)
+        return self._metrics(np.array(sums), metric)
 
     def _terms(self, truth: np.ndarray, values: np.ndarray) -> np.ndarray:
         has_no_rule = np.isnan(values)
@@ -230,14 +230,14 @@ class _Numbers:
             terms = [np.ones(len(truth)), deviation, deviation**2, error, error**2]
         return np.where(has_no_rule & self.ignored, 0.0, terms)
 
-    def _measured(self, sums: np.ndarray, metric: str) -> np.ndarray:
+    def _metrics(self, sums: np.ndarray, metric: str) -> np.ndarray:
         n_rows, deviation, squares, absolute, squared = sums
         absolute, squared = np.maximum(absolute, 0.0), np.maximum(squared, 0.0)
         n_rows = np.where(np.round(n_rows) >= 1, n_rows, np.nan)
-        return _of_sums(metric, n_rows, deviation, squares, absolute, squared)
+        return _metric_of_sums(metric, n_rows, deviation, squares, absolute, squared)
 
 
-def _of_sums(metric: str, *sums: np.ndarray) -> np.ndarray:
+def _metric_of_sums(metric: str, *sums: np.ndarray) -> np.ndarray:
     """Compute a metric of many candidates; NaN for those without counted rows."""
     function = PREDICTION_METRICS[metric].of_sums
     assert function is not None
@@ -245,7 +245,7 @@ def _of_sums(metric: str, *sums: np.ndarray) -> np.ndarray:
         return function(*sums)
 
 
-class _Volumes:
+class _CoveredVolume:
     """Volume of the domain that rules cover, and its change by each step.
 
     A step changes the covered region only inside a few boxes, those of the new or of the removed
@@ -262,11 +262,11 @@ class _Volumes:
         self.is_estimated = False
         self._share: float | None = None
         #: Cached boxes of rules, with the rule, by the id of the object.
-        self._known: dict[int, tuple[Rule, _RuleBoxes]] = {}
+        self._cache: dict[int, tuple[Rule, _RuleBoxes]] = {}
 
-    def measured(self, step: Step) -> float:
+    def measure(self, step: Step) -> float:
         """Measure the share of the domain that rules cover after a step."""
-        share = self._after(step) if self.by_parts else None
+        share = self._share_after(step) if self.by_parts else None
         if share is None:
             after = self.rows.result(step).replace(domain=self.domain)
             return float(volume_completeness(after))
@@ -275,29 +275,29 @@ class _Volumes:
 
     def take(self, step: Step) -> None:
         """Update the covered share for a chosen step if it cannot be measured as a whole."""
-        self._share = self._after(step) if self.is_estimated else None
+        self._share = self._share_after(step) if self.is_estimated else None
 
-    def _after(self, step: Step) -> float | None:
+    def _share_after(self, step: Step) -> float | None:
         """Compute the share after a step from its change; None if that is not known exactly."""
         assert self._share is not None
         if step.new is not None:
-            boxes, is_other, sign = self._of([step.new])[0], slice(None), 1.0
+            boxes, is_other, sign = self._boxes_of([step.new])[0], slice(None), 1.0
         else:
             assert step.removed is not None
             boxes = self._current[step.removed]
-            is_other, sign = self._place != step.removed, -1.0
+            is_other, sign = self._owners != step.removed, -1.0
         lower, upper = self._lower[is_other], self._upper[is_other]
         if len(boxes.lower) > 1 or len(self._lower) > len(self._current):
-            owner = self._place[is_other]
-            change = volume_outside(boxes.lower, boxes.upper, lower, upper, owner, _FRAGMENTS)
+            owner = self._owners[is_other]
+            change = volume_outside(boxes.lower, boxes.upper, lower, upper, owner, _MAX_FRAGMENTS)
             if change is not None:
                 return self._share + sign * change
-        parts = [
-            _uncovered(low, high, lower, upper, estimated=self.is_estimated)
+        volumes = [
+            _volume_outside(low, high, lower, upper, estimated=self.is_estimated)
             for low, high in zip(boxes.lower, boxes.upper, strict=True)
         ]
-        changes = [part for part in parts if part is not None]
-        return self._share + sign * math.fsum(changes) if len(changes) == len(parts) else None
+        changes = [volume for volume in volumes if volume is not None]
+        return self._share + sign * math.fsum(changes) if len(changes) == len(volumes) else None
 
     def bounds(self, steps: list[Step]) -> tuple[np.ndarray, np.ndarray]:
         """Return an upper bound of the covered share after each step, and whether it is exact."""
@@ -306,51 +306,51 @@ class _Volumes:
         if self._share is None or len(rule_indices) <= _FEW_RULES:
             completeness = volume_completeness(ruleset)
             self._share, is_exact = float(completeness), completeness.exact
-        now = self._of(ruleset.rules)
+        current = self._boxes_of(ruleset.rules)
         changing_steps = [i for i, step in enumerate(steps) if step.new is not None]
         new = dict(
-            zip(changing_steps, self._of([steps[i].new for i in changing_steps]), strict=True)
+            zip(changing_steps, self._boxes_of([steps[i].new for i in changing_steps]), strict=True)
         )
-        self.by_parts = all(boxes.pure for boxes in (*now, *new.values()))
+        self.by_parts = all(boxes.pure for boxes in (*current, *new.values()))
         self.is_estimated = self.by_parts and not is_exact
-        self._current = dict(zip(rule_indices, now, strict=True))
-        self._lower = np.concatenate([boxes.lower for boxes in now])
-        self._upper = np.concatenate([boxes.upper for boxes in now])
-        self._place = np.repeat(rule_indices, [len(boxes.lower) for boxes in now])
+        self._current = dict(zip(rule_indices, current, strict=True))
+        self._lower = np.concatenate([boxes.lower for boxes in current])
+        self._upper = np.concatenate([boxes.upper for boxes in current])
+        self._owners = np.repeat(rule_indices, [len(boxes.lower) for boxes in current])
         shares, exact = np.full(len(steps), self._share), np.zeros(len(steps), dtype=bool)
         for i, step in enumerate(steps):
             if not self.by_parts:
-                shares[i] += (new[i].volume if i in new else 0.0) + _SAMPLED
+                shares[i] += (new[i].volume if i in new else 0.0) + _SAMPLING_TOLERANCE
             elif step.new is None:
-                shared = self._shared(step.indices[0])
-                shares[i] -= max(0.0, self._current[step.indices[0]].volume - shared)
-                exact[i] = shared == 0
+                overlap = self._overlap(step.indices[0])
+                shares[i] -= max(0.0, self._current[step.indices[0]].volume - overlap)
+                exact[i] = overlap == 0
             else:
                 old = [self._current[rule_index] for rule_index in step.indices]
-                common_volume = _common(old[0], old[1:]).sum() if len(old) == 2 else 0.0
+                common_volume = _shared_volumes(old[0], old[1:]).sum() if len(old) == 2 else 0.0
                 shares[i] += max(
                     0.0, new[i].volume - sum(boxes.volume for boxes in old) + common_volume
                 )
                 exact[i] = self.rows.ruleset.disjoint
         return np.clip(shares, 0.0, 1.0), exact
 
-    def _shared(self, rule_index: int) -> float:
+    def _overlap(self, rule_index: int) -> float:
         """Sum the volumes of the intersections of a rule with each other rule."""
         other_boxes = [boxes for other, boxes in self._current.items() if other != rule_index]
-        return float(_common(self._current[rule_index], other_boxes).sum())
+        return float(_shared_volumes(self._current[rule_index], other_boxes).sum())
 
-    def _of(self, rules: Sequence[Rule | None]) -> list[_RuleBoxes]:
+    def _boxes_of(self, rules: Sequence[Rule | None]) -> list[_RuleBoxes]:
         """Convert rules to boxes, in units of the domain."""
-        unknown = [rule for rule in rules if rule is not None and id(rule) not in self._known]
-        if unknown:
-            ruleset = self.rows.ruleset.replace(rules=unknown, domain=self.domain, disjoint=False)
+        new_rules = [rule for rule in rules if rule is not None and id(rule) not in self._cache]
+        if new_rules:
+            ruleset = self.rows.ruleset.replace(rules=new_rules, domain=self.domain, disjoint=False)
             boxes = unit_boxes(ruleset, comparable=True)
-            ends = np.searchsorted(boxes.rule, np.arange(len(unknown) + 1))
-            for rule, start, end in zip(unknown, ends[:-1], ends[1:], strict=True):
-                at = slice(start, end)
-                pure = bool(boxes.pure[at].all())
-                self._known[id(rule)] = rule, _RuleBoxes(boxes.lower[at], boxes.upper[at], pure)
-        return [self._known[id(rule)][1] for rule in rules]
+            ends = np.searchsorted(boxes.rule, np.arange(len(new_rules) + 1))
+            for rule, start, end in zip(new_rules, ends[:-1], ends[1:], strict=True):
+                part = slice(start, end)
+                pure = bool(boxes.pure[part].all())
+                self._cache[id(rule)] = rule, _RuleBoxes(boxes.lower[part], boxes.upper[part], pure)
+        return [self._cache[id(rule)][1] for rule in rules]
 
 
 class _RuleBoxes:
@@ -377,18 +377,18 @@ class _RuleBoxes:
         return sides
 
 
-def _common(one: _RuleBoxes, other_boxes: Sequence[_RuleBoxes]) -> np.ndarray:
+def _shared_volumes(boxes: _RuleBoxes, other_boxes: Sequence[_RuleBoxes]) -> np.ndarray:
     """Compute the volume of the intersection of a rule with each of several others."""
     n_sides = max((other.sides.shape[2] for other in other_boxes), default=0)
-    sides = np.zeros((2, len(other_boxes), one.sides.shape[1], n_sides))
+    sides = np.zeros((2, len(other_boxes), boxes.sides.shape[1], n_sides))
     for position, other in enumerate(other_boxes):
         sides[:, position, :, : other.sides.shape[2]] = other.sides
-    lower = np.maximum(one.sides[0][:, :, None], sides[0][:, :, None])
-    upper = np.minimum(one.sides[1][:, :, None], sides[1][:, :, None])
+    lower = np.maximum(boxes.sides[0][:, :, None], sides[0][:, :, None])
+    upper = np.minimum(boxes.sides[1][:, :, None], sides[1][:, :, None])
     return np.asarray(np.maximum(upper - lower, 0.0).sum(axis=(2, 3)).prod(axis=1))
 
 
-def _uncovered(
+def _volume_outside(
     low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, estimated: bool
 ) -> float | None:
     """Compute the volume of a box outside others.
@@ -399,45 +399,45 @@ def _uncovered(
     inside = (lower < upper).all(axis=1)
     lower, upper = lower[inside], upper[inside]
     cut = ((lower > low) | (upper < high)).any(axis=0)
-    factor = float(np.prod(high[~cut] - low[~cut]))
+    uncut_volume = float(np.prod(high[~cut] - low[~cut]))
     low, high, lower, upper = low[cut], high[cut], lower[:, cut], upper[:, cut]
     largest = np.argsort(-np.prod(upper - lower, axis=1), kind="stable")
-    left_low, left_high = low[None], high[None]
+    rest_low, rest_high = low[None], high[None]
     for box in largest:
-        left = subtract(left_low, left_high, lower[box], upper[box], _FRAGMENTS)
-        if left is None:
+        rest = subtract(rest_low, rest_high, lower[box], upper[box], _MAX_FRAGMENTS)
+        if rest is None:
             if not estimated:
                 return None
-            return factor * float(np.prod(high - low)) * _outside(low, high, lower, upper)
-        left_low, left_high = left
-        if not len(left_low):
+            return uncut_volume * float(np.prod(high - low)) * _free_share(low, high, lower, upper)
+        rest_low, rest_high = rest
+        if not len(rest_low):
             break
-    return factor * math.fsum(np.prod(left_high - left_low, axis=1))
+    return uncut_volume * math.fsum(np.prod(rest_high - rest_low, axis=1))
 
 
-def _outside(low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
+def _free_share(low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
     """Estimate the share of a box that lies outside others, by random points."""
-    points = low + sampling_stream(0).random((_POINTS, len(low))) * (high - low)
-    free = np.ones(_POINTS, dtype=bool)
-    for one_low, one_high in zip(lower, upper, strict=True):
-        is_inside = free.copy()
-        for j in np.flatnonzero((one_low > low) | (one_high < high)):
-            is_inside &= (one_low[j] < points[:, j]) & (points[:, j] <= one_high[j])
-        free &= ~is_inside
-    return float(free.mean())
+    points = low + sampling_stream(0).random((_N_POINTS, len(low))) * (high - low)
+    is_outside = np.ones(_N_POINTS, dtype=bool)
+    for box_low, box_high in zip(lower, upper, strict=True):
+        is_inside = is_outside.copy()
+        for j in np.flatnonzero((box_low > low) | (box_high < high)):
+            is_inside &= (box_low[j] < points[:, j]) & (points[:, j] <= box_high[j])
+        is_outside &= ~is_inside
+    return float(is_outside.mean())
 
 
 # --- pruning --------------------------------------------------------------------------------------
 
 
 #: Maximum number of merges and of shortened rules per step; all removals are tried.
-_MERGES, _DROPS = 200, 2000
+_MAX_MERGES, _MAX_DROPS = 200, 2000
 #: Maximum number of merges and of shortened rules per step if every candidate is scored anew.
-_FEW = 100
+_MAX_SCORED = 100
 #: Maximum number of volumes measured per step of larger rule sets after the first improvement.
-_VOLUMES = 20
+_MAX_VOLUMES = 20
 #: Smallest relative gain of a step, above rounding errors.
-_GAIN = 1e-12
+_MIN_GAIN = 1e-12
 
 
 def prune(
@@ -551,9 +551,9 @@ def prune(
     rows = RuleRows(ruleset, table)
     incremental_score = IncrementalScore.of(scorer, rows, X, y)
     # Scorers of this package read the table, which caches the matches.
-    ours = incremental_score is not None and ruleset.domain is not None
-    score = _scored(scorer, table if ours else X, y)
-    first = best = score(ruleset)
+    reads_table = incremental_score is not None and ruleset.domain is not None
+    score = _score_function(scorer, table if reads_table else X, y)
+    initial = best = score(ruleset)
     n_steps, is_estimate = 0, False
     while max_steps is None or n_steps < max_steps:
         next_step = _best_step(rows, incremental_score, score, best, is_estimate=is_estimate)
@@ -565,12 +565,12 @@ def prune(
             is_estimate |= incremental_score.is_estimated
         rows.take(step)
         n_steps += 1
-    if not n_steps or (is_estimate and not _is_better(score(rows.result()), first)):
+    if not n_steps or (is_estimate and not _is_better(score(rows.result()), initial)):
         return ruleset
-    return rows.result() if rows.by_priority else _recounted(rows, y)
+    return rows.result() if rows.by_priority else _recount(rows, y)
 
 
-def _recounted(rows: RuleRows, y: np.ndarray) -> RuleSet:
+def _recount(rows: RuleRows, y: np.ndarray) -> RuleSet:
     """Return the rules with statistics of the rows assigned to each."""
     order = np.argsort(rows.assigned, kind="stable")
     assigned, rule_indices = rows.assigned[order], rows.indices
@@ -595,8 +595,8 @@ def _label_statistics(y: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
     """Compute the statistics of the labels of the rows that a rule predicts."""
     n_rows = len(y)
     if ruleset.classes is not None:
-        counted = Counter(y.tolist())
-        counts = tuple(counted[label] for label in ruleset.classes)
+        label_counts = Counter(y.tolist())
+        counts = tuple(label_counts[label] for label in ruleset.classes)
         # Shares of the classes would hide labels that are not classes.
         return RuleStatistics(n_rows, counts if sum(counts) == n_rows else None)
     numbers = y.astype(float)
@@ -610,7 +610,7 @@ def _label_statistics(y: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
     return RuleStatistics(n_rows, mean=mean * scale, standard_deviation=standard_deviation * scale)
 
 
-def _scored(scorer: Any, X: Any, y: np.ndarray) -> Callable[[RuleSet], float]:
+def _score_function(scorer: Any, X: Any, y: np.ndarray) -> Callable[[RuleSet], float]:
     """Return a function that scores a rule set; minus infinity for an undefined score."""
 
     def score(ruleset: RuleSet) -> float:
@@ -630,7 +630,7 @@ def _scored(scorer: Any, X: Any, y: np.ndarray) -> Callable[[RuleSet], float]:
 
 
 def _is_better(value: float, best: float) -> bool:
-    return value > (best + _GAIN * abs(best) if math.isfinite(best) else best)
+    return value > (best + _MIN_GAIN * abs(best) if math.isfinite(best) else best)
 
 
 def _best_step(
@@ -645,13 +645,13 @@ def _best_step(
     check_deadline()
     if incremental_score is None:
         best_step = None
-        for step in _candidates(rows, _FEW, _FEW):
+        for step in _candidates(rows, _MAX_SCORED, _MAX_SCORED):
             check_deadline()
             value = score(rows.result(step))
             if _is_better(value, best):
                 best_step, best = (step, value), value
         return best_step
-    steps = _candidates(rows, _MERGES, _DROPS)
+    steps = _candidates(rows, _MAX_MERGES, _MAX_DROPS)
     bounds, exact = incremental_score.bounds(steps)
     if is_estimate and not incremental_score.is_estimated:
         best = score(rows.result())
@@ -661,7 +661,7 @@ def _best_step(
     ]
     queue = [entry for entry in queue if _is_better(-entry[0], best)]
     heapq.heapify(queue)
-    measured, promising = 0, False
+    n_measured, promising = 0, False
     while queue:
         check_deadline()
         bound, i, is_exact = heapq.heappop(queue)
@@ -671,11 +671,11 @@ def _best_step(
             if (
                 incremental_score.is_costly
                 and promising
-                and measured >= _VOLUMES < len(rows.indices)
+                and n_measured >= _MAX_VOLUMES < len(rows.indices)
             ):
                 continue
-            value = incremental_score.measured(steps[i], i)
-            measured += 1
+            value = incremental_score.measure(steps[i], i)
+            n_measured += 1
             promising = promising or _is_better(value, best)
             heapq.heappush(queue, (-value, i, True))
             continue
