@@ -172,7 +172,7 @@ def find_suspicions(*facts: TableFacts | ResultFacts) -> list[Suspicion]:
     return [
         suspicion
         for check in SUSPICION_CHECKS
-        for one in facts
-        if isinstance(one, check.facts)
-        for suspicion in check.report(one)
+        for fact in facts
+        if isinstance(fact, check.facts)
+        for suspicion in check.report(fact)
     ]

@@ -109,19 +109,19 @@ def profile_columns(X: pd.DataFrame) -> dict[str, ColumnProfile]:
     """
     profiles = {}
     for name, column in X.items():
-        observed = column.dropna()
-        missing = round(1 - len(observed) / max(len(column), 1), 4)
+        present = column.dropna()
+        missing = round(1 - len(present) / max(len(column), 1), 4)
         quantiles = shares = None
         is_whole = False
         if pd.api.types.is_numeric_dtype(column.dtype):
-            values = observed.to_numpy(float)
+            values = present.to_numpy(float)
             if len(values):
                 quantiles = tuple(map(float, np.quantile(values, _LEVELS)))
                 is_whole = bool((values == np.floor(values)).all())
         else:
-            counts = observed.astype(str).value_counts(normalize=True).head(_MAX_CATEGORIES)
+            counts = present.astype(str).value_counts(normalize=True).head(_MAX_CATEGORIES)
             shares = {str(value): round(float(share), 4) for value, share in counts.items()}
-        profiles[str(name)] = ColumnProfile(len(observed), missing, quantiles, shares, is_whole)
+        profiles[str(name)] = ColumnProfile(len(present), missing, quantiles, shares, is_whole)
     return profiles
 
 
@@ -302,12 +302,12 @@ def _distribution_drift(
     if not len(values) or quantiles[0] == quantiles[-1]:
         return None
     knots = np.unique(quantiles)
-    training = np.interp(knots, *_step(quantiles))
-    at_most = np.searchsorted(np.sort(values), knots, side="right") / len(values)
-    below = np.searchsorted(np.sort(values), knots, side="left") / len(values)
+    training_shares = np.interp(knots, *_upper_levels(quantiles))
+    shares_up_to = np.searchsorted(np.sort(values), knots, side="right") / len(values)
+    shares_below = np.searchsorted(np.sort(values), knots, side="left") / len(values)
     # Repeated values make steps, within which any share is possible.
     lowest = np.array([_LEVELS[np.asarray(quantiles) == knot].min() for knot in knots])
-    distance = float(np.maximum(lowest - at_most, below - training).max())
+    distance = float(np.maximum(lowest - shares_up_to, shares_below - training_shares).max())
     critical = math.sqrt(-math.log(level / 2) / (2 * len(values)))
     if distance < max(_MIN_DISTANCE, critical):
         return None
@@ -329,10 +329,10 @@ def _fraction_drift(name: str, profile: ColumnProfile, values: np.ndarray) -> st
     )
 
 
-def _step(quantiles: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+def _upper_levels(quantiles: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct quantiles with the largest level of each."""
-    knots, first = np.unique(np.asarray(quantiles)[::-1], return_index=True)
-    return knots, _LEVELS[::-1][first]
+    knots, index = np.unique(np.asarray(quantiles)[::-1], return_index=True)
+    return knots, _LEVELS[::-1][index]
 
 
 def _category_drift(
@@ -346,8 +346,8 @@ def _category_drift(
     n_new = int(is_new.sum())
     # The share of unseen categories is about that of categories seen once.
     n_single = sum(share * profile.n_rows < 1.5 for share in shares.values())
-    rest = max(0.0, 1 - sum(shares.values()))
-    chance = min(1.0, (n_single + 2) / (profile.n_rows + 1) + rest)
+    unlisted_share = max(0.0, 1 - sum(shares.values()))
+    chance = min(1.0, (n_single + 2) / (profile.n_rows + 1) + unlisted_share)
     is_frequent = n_new > 0 and n_new >= 0.05 * len(texts)
     if is_frequent and stats.binom.sf(n_new - 1, len(texts), chance) < level:
         examples = ", ".join(map(repr, texts[is_new].value_counts().index[:3]))
@@ -356,18 +356,18 @@ def _category_drift(
             f"{_of_rows(n_new, len(texts))} {verb} categories of {name!r} that do not occur in "
             f"the training rows: {examples}"
         )
-    observed = texts.value_counts(normalize=True)
+    current_shares = texts.value_counts(normalize=True)
     distance = 0.5 * sum(
-        abs(float(observed.get(value, 0.0)) - shares.get(str(value), 0.0))
-        for value in {*shares, *observed.index}
+        abs(float(current_shares.get(value, 0.0)) - shares.get(str(value), 0.0))
+        for value in {*shares, *current_shares.index}
     )
     critical = math.sqrt(len(shares) / len(texts)) + math.sqrt(-math.log(level) / len(texts))
     if distance < max(_MIN_DISTANCE, critical):
         return None
-    most_frequent = str(observed.index[0])
+    most_frequent = str(current_shares.index[0])
     return (
         f"the distribution of {name!r} differs from the training rows: {most_frequent!r} in "
-        f"{percentage(float(observed.iloc[0]))} of the rows, in "
+        f"{percentage(float(current_shares.iloc[0]))} of the rows, in "
         f"{percentage(shares.get(most_frequent, 0.0))} of the training rows"
     )
 

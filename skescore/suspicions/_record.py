@@ -156,20 +156,20 @@ class Suspicion:
         if not self.options and not self.omitted:
             return f"{self.evidence}. {self.remedy}."
         words = list(command)
-        for omitted in filter(None, (*_OF_THE_SEARCH, self.omitted)):
-            words = _without_option(words, omitted)
+        for option_name in filter(None, (*_TRIAL_OPTIONS, self.omitted)):
+            words = _without_option(words, option_name)
         for option in self.options:
-            for replaced in (option, *_REPLACED_WITH.get(option, ())):
-                if replaced.startswith("--") and replaced not in _REPEATABLE:
-                    words = _without_option(words, replaced)
+            for name in (option, *_REPLACED_WITH.get(option, ())):
+                if name.startswith("--") and name not in _REPEATABLE:
+                    words = _without_option(words, name)
         # The folder of the first run already contains its results.
         overwrites = any(word.partition("=")[0] == "--output" for word in words)
-        further = ["--overwrite"] if overwrites and "--overwrite" not in words else []
-        return f"{self.evidence}. {self.remedy}: {shlex.join([*words, *self.options, *further])}"
+        extra = ["--overwrite"] if overwrites and "--overwrite" not in words else []
+        return f"{self.evidence}. {self.remedy}: {shlex.join([*words, *self.options, *extra])}"
 
 
 #: Options that refer to the trials of the search, which a search with other options cannot use.
-_OF_THE_SEARCH = ("--storage", "--study", "--pick")
+_TRIAL_OPTIONS = ("--storage", "--study", "--pick")
 #: Options that may be repeated.
 _REPEATABLE = ("--drop", "--category", "--numeric", "--na-values")
 #: Options that an option replaces, because it excludes them.
@@ -178,10 +178,10 @@ _REPLACED_WITH = {"--scoring": ("--reference", "--performance")}
 
 def _without_option(words: list[str], option: str) -> list[str]:
     """Return the words of a command without an option and its value."""
-    remaining: list[str] = []
+    kept_words: list[str] = []
     skips_value = False
     for word in words:
         if not skips_value and word != option and not word.startswith(f"{option}="):
-            remaining.append(word)
+            kept_words.append(word)
         skips_value = not skips_value and word == option
-    return remaining
+    return kept_words

@@ -19,7 +19,7 @@ _MIN_BALANCED_GAIN = 0.05
 
 def find_useless_black_box(facts: ResultFacts) -> Iterator[Evidence]:
     """Yield the quality of a black box that is no better than a constant."""
-    other = () if facts.other_black_box is None else ("--black-box", facts.other_black_box)
+    options = () if facts.other_black_box is None else ("--black-box", facts.other_black_box)
     for name in ("accuracy", "r2"):
         quality = facts.black_box_quality.get(name, math.nan)
         constant = facts.constant_quality.get(name, math.nan)
@@ -29,7 +29,7 @@ def find_useless_black_box(facts: ResultFacts) -> Iterator[Evidence]:
             f"The model predicts {facts.target_name!r} no better than a constant: "
             f"{metric_label(name)} {quality:.3f} on {facts.quality_rows}, against {constant:.3f} "
             "of the best constant",
-            options=other,
+            options=options,
         )
 
 

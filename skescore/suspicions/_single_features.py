@@ -34,7 +34,7 @@ _N_ORDERS = 1000
 _CODES_P_VALUE, _CODES_VARIANCE = 1e-4, 0.02
 #: Maximum p-value of the difference between codes and ranges or a curve, for one feature and
 #: multiplied by the number of tested features.
-_REST_P_VALUE, _REST_P_VALUES = 0.02, 0.1
+_MAX_REST_P_VALUE, _MAX_CORRECTED_P_VALUE = 0.02, 0.1
 #: Minimum p-values of codes: `order_p_value`, `count_p_value`, and their product.
 _ORDER_P_VALUE, _COUNT_P_VALUE, _BOTH_P_VALUES = 0.005, 0.002, 5e-4
 #: Minimum number of rows of a value that is used.
@@ -100,7 +100,7 @@ class OrderMeasures(NamedTuple):
         product = self.order_p_value * self.count_p_value
         limit = _FEW_SMOOTH_SHARE if self.n_values < _FEW_CODES else _SMOOTH_SHARE
         is_nominal = self.smooth_share <= limit and self.rest_p_value < min(
-            _REST_P_VALUE, _REST_P_VALUES / n_features
+            _MAX_REST_P_VALUE, _MAX_CORRECTED_P_VALUE / n_features
         )
         return is_related and is_rough and product >= _BOTH_P_VALUES and is_nominal
 
@@ -186,12 +186,12 @@ def measure_tree_r2(values: np.ndarray, target: np.ndarray) -> float:
     from sklearn.tree import DecisionTreeRegressor
 
     values = np.where(np.isfinite(values), values, np.nan)
-    observed = ~np.isnan(values)
+    is_known = ~np.isnan(values)
     spread = float(((target - target.mean()) ** 2).sum())
-    if observed.sum() < 3 or len(np.unique(values[observed])) < 3 or spread == 0:
+    if is_known.sum() < 3 or len(np.unique(values[is_known])) < 3 or spread == 0:
         return 0.0
     line = 0.0
-    if observed.all():
+    if is_known.all():
         line = float(np.corrcoef(values, target)[0, 1] ** 2) if np.ptp(target) else 0.0
     n_leaves = int(np.clip(len(values) // _ROWS_PER_LEAF, 2, _MAX_LEAVES))
     tree = DecisionTreeRegressor(max_leaf_nodes=n_leaves, min_samples_leaf=3, random_state=0)
@@ -214,35 +214,35 @@ def measure_order(values: np.ndarray, outcomes: Sequence[np.ndarray]) -> OrderMe
     OrderMeasures
         Measures for all outcomes together.
     """
-    unrelated = OrderMeasures(0.0, 1.0, 0.0, 0.0)
+    no_relation = OrderMeasures(0.0, 1.0, 0.0, 0.0)
     observed_values, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-    frequent = observed_values[counts >= _MIN_CODE_ROWS]
-    observed = np.isin(values, frequent)
-    codes, uniques = pd.factorize(values[observed], sort=True)
+    frequent_values = observed_values[counts >= _MIN_CODE_ROWS]
+    is_frequent = np.isin(values, frequent_values)
+    codes, uniques = pd.factorize(values[is_frequent], sort=True)
     sizes = np.bincount(codes).astype(float)
     if len(uniques) < 5 or sizes.max() > sizes.sum() / 2:
-        return unrelated
+        return no_relation
     count_p_value = _order_p_value(np.log(sizes)[:, None], np.ones(len(sizes)))
-    y = np.column_stack([outcome[observed] for outcome in outcomes])
+    y = np.column_stack([outcome[is_frequent] for outcome in outcomes])
     y = y[:, y.std(axis=0) > 0]
     if not y.shape[1]:
-        return unrelated
+        return no_relation
     sums = np.zeros((len(uniques), y.shape[1]))
     np.add.at(sums, codes, y)
     means = sums / sizes[:, None]
-    between = float((sizes[:, None] * (means - y.mean(axis=0)) ** 2).sum())
+    explained = float((sizes[:, None] * (means - y.mean(axis=0)) ** 2).sum())
     total = float(((y - y.mean(axis=0)) ** 2).sum())
     n_outcomes = max(y.shape[1] - 1, 1)  # shares of classes sum to 1
     n_free = len(y) - len(uniques)
-    error = max(total - between, 1e-12) / n_free
+    error = max(total - explained, 1e-12) / n_free
     smooth = max(_explained_by_ranges(sums, sizes), _explained_by_curve(uniques, means, sizes))
-    unexplained = between - smooth
+    unexplained = explained - smooth
     n_unexplained = max(len(uniques) - _N_RANGES, 1)
     p_values = [
-        float(stats.f.sf(part / size / error, n_outcomes * size, n_outcomes * n_free))
-        for part, size in ((between, len(uniques) - 1), (unexplained, n_unexplained))
+        float(stats.f.sf(squares / size / error, n_outcomes * size, n_outcomes * n_free))
+        for squares, size in ((explained, len(uniques) - 1), (unexplained, n_unexplained))
     ]
-    signal = between - (len(uniques) - 1) * error
+    signal = explained - (len(uniques) - 1) * error
     share = 1 - (unexplained - n_unexplained * error) / signal if signal > 0 else 1.0
     variance = 1 - error / (total / (len(y) - 1))
     order_p_value = _order_p_value(means, sizes)
@@ -263,23 +263,23 @@ def _explained_by_ranges(sums: np.ndarray, sizes: np.ndarray) -> float:
     """
     totals = np.vstack([np.zeros(sums.shape[1]), np.cumsum(sums, axis=0)])
     counts = np.concatenate([[0.0], np.cumsum(sizes)])
-    rest = totals[-1] - totals
+    totals_above = totals[-1] - totals
     with np.errstate(divide="ignore", invalid="ignore"):
-        first = np.nan_to_num((totals**2).sum(axis=1) / counts)
-        last = np.nan_to_num((rest**2).sum(axis=1) / (counts[-1] - counts))
+        low = np.nan_to_num((totals**2).sum(axis=1) / counts)
+        high = np.nan_to_num((totals_above**2).sum(axis=1) / (counts[-1] - counts))
         squares = (totals**2).sum(axis=1)
         middle = squares[:, None] + squares[None, :] - 2 * totals @ totals.T
         middle = np.nan_to_num(middle / (counts[None, :] - counts[:, None]), posinf=0.0, neginf=0.0)
-    gains = np.triu(first[:, None] + middle + last[None, :], k=1)
+    gains = np.triu(low[:, None] + middle + high[None, :], k=1)
     return float(gains.max() - squares[-1] / counts[-1])
 
 
 def _explained_by_curve(values: np.ndarray, means: np.ndarray, sizes: np.ndarray) -> float:
     """Return the sum of squares explained by a cubic polynomial of the values."""
-    scaled = 2 * (values - values[0]) / (values[-1] - values[0]) - 1
+    x = 2 * (values - values[0]) / (values[-1] - values[0]) - 1
     roots = np.sqrt(sizes)[:, None]
     centered = roots * (means - (sizes @ means) / sizes.sum())
-    terms = roots * np.polynomial.polynomial.polyvander(scaled, _N_RANGES)
+    terms = roots * np.polynomial.polynomial.polyvander(x, _N_RANGES)
     residuals = centered - terms @ np.linalg.lstsq(terms, centered, rcond=None)[0]
     return float((centered**2).sum() - (residuals**2).sum())
 
@@ -338,19 +338,19 @@ def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> dict[str, 
         with exactly one distinct value for each group.
     """
     generator = np.random.default_rng(0)
-    first, second, same = _neighboring_rows(labels)
-    first, second = first[same], second[same]
-    shuffled = generator.permutation(len(labels))
+    first, second, is_same_group = _neighboring_rows(labels)
+    first, second = first[is_same_group], second[is_same_group]
+    random_order = generator.permutation(len(labels))
     result = {}
     for name, column in columns.items():
         distance = row_distances(column)
-        apart = distance(shuffled[:-1], shuffled[1:])
-        near = distance(first, second)
-        expected, deviation = float(apart.mean()), float(apart.std())
-        if expected == 0 or deviation == 0:
+        random_distances = distance(random_order[:-1], random_order[1:])
+        group_distances = distance(first, second)
+        mean_distance, deviation = float(random_distances.mean()), float(random_distances.std())
+        if mean_distance == 0 or deviation == 0:
             continue
-        resemblance = 1 - float(near.mean()) / expected
-        z_score = resemblance * expected * np.sqrt(len(near)) / deviation
+        resemblance = 1 - float(group_distances.mean()) / mean_distance
+        z_score = resemblance * mean_distance * np.sqrt(len(group_distances)) / deviation
         if z_score >= _RESEMBLANCE_DEVIATIONS and not _is_alias(labels, column):
             result[str(name)] = resemblance
     return result

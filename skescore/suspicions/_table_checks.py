@@ -82,12 +82,12 @@ def find_leaks(facts: TableFacts) -> Iterator[Evidence]:
         return
     rows = facts.sampled_rows
     y = facts.y.to_numpy()[rows]
-    identifying = {evidence.subject for evidence in find_identifier_targets(facts)}
-    identifying |= _time_features(facts)
+    excluded_names = {evidence.subject for evidence in find_identifier_targets(facts)}
+    excluded_names |= _time_features(facts)
     if facts.task == "regression":
         for name, values in facts.numeric_features.items():
             r2 = measure_tree_r2(values[rows], y.astype(float))
-            if r2 >= _LEAK_R2 and name not in identifying:
+            if r2 >= _LEAK_R2 and name not in excluded_names:
                 yield _leak(name, f"{name!r} alone determines {facts.target_name!r} (R² {r2:.3f})")
         return
     codes = pd.factorize(y)[0]
@@ -99,10 +99,10 @@ def find_leaks(facts: TableFacts) -> Iterator[Evidence]:
     errors = {
         str(name): count_errors(column.iloc[rows], codes, limit)
         for name, column in facts.X.items()
-        if str(name) not in identifying
+        if str(name) not in excluded_names
     }
     leaks = {name: count for name, count in errors.items() if count <= limit}
-    sources = _sources(errors)
+    sources = _source_columns(errors)
     n_columns = len(set(sources.values()))
     if len({sources[name] for name in leaks}) > max(1, _LEAK_FEATURE_SHARE * n_columns):
         return  # many features separate the classes, so the problem is easy
@@ -112,21 +112,21 @@ def find_leaks(facts: TableFacts) -> Iterator[Evidence]:
         for name, n_errors in leaks.items()
     }
     for name in errors.keys() - leaks.keys():
-        if label_text := _only_class(facts.X[name].iloc[rows], y, class_counts):
+        if label_text := _describe_only_class(facts.X[name].iloc[rows], y, class_counts):
             texts[sources[name]] = f"identifies {facts.target_name!r} {label_text}"
     for source in sources.values():
         if text := texts.pop(source, ""):
             yield _leak(source, f"{source!r} alone {text}")
 
 
-def _sources(names: Collection[str]) -> dict[str, str]:
+def _source_columns(names: Collection[str]) -> dict[str, str]:
     """Return the column of each feature; the parts of a date are features of one column."""
     dates = {name.partition(": days since ")[0] for name in names if ": days since " in name}
     sources = {name: name.partition(": ")[0] for name in names}
     return {name: source if source in dates else name for name, source in sources.items()}
 
 
-def _only_class(column: pd.Series, y: np.ndarray, class_counts: pd.Series) -> str:
+def _describe_only_class(column: pd.Series, y: np.ndarray, class_counts: pd.Series) -> str:
     """Describe the only class whose rows have a value of the feature; empty if there is none."""
     labels = y[column.notna().to_numpy()]
     if not _MIN_CONSTANT_ERRORS <= len(labels) < len(y) or (labels != labels[0]).any():
@@ -221,7 +221,7 @@ def _identifier_ranks(column: pd.Series) -> pd.Series:
 def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
     """Yield the number of copies of earlier rows, unless chance explains them."""
     table = facts.X if facts.y is None else facts.X.assign(**{"the target": facts.y.to_numpy()})
-    for name, column in _named_subjects(facts):
+    for name, column in _subject_columns(facts):
         table = table.assign(**{f"subject {name}": column.to_numpy()})
     if facts.groups is not None or len(table) < _FEW_ROWS:
         return
@@ -242,7 +242,7 @@ def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
     )
 
 
-def _named_subjects(facts: TableFacts) -> Iterator[tuple[str, pd.Series]]:
+def _subject_columns(facts: TableFacts) -> Iterator[tuple[str, pd.Series]]:
     """Yield columns of names outside the features; rows with different names are not copies."""
     if facts.identifiers is None:
         return
@@ -261,27 +261,27 @@ def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> boo
     """
     generator = np.random.default_rng(0)
     varying = [name for name, column in table.items() if column.nunique() > 1]
-    least = max(20, len(table) / 20)
-    many_valued = {name for name in varying if table[name].nunique() > least}
+    min_values = max(20, len(table) / 20)
+    many_valued = {name for name in varying if table[name].nunique() > min_values}
     permuted = {
         name: _permute_unusual(table[name], generator)
         for name in varying
         if name in many_valued or not many_valued
     }
-    by_chance = int(table.assign(**{str(n): v for n, v in permuted.items()}).duplicated().sum())
-    if by_chance * _DUPLICATE_RATIO > n_repeated:
+    n_by_chance = int(table.assign(**{str(n): v for n, v in permuted.items()}).duplicated().sum())
+    if n_by_chance * _DUPLICATE_RATIO > n_repeated:
         return False
-    without_one = {
+    n_without_column = {
         name: int(table.drop(columns=[name]).duplicated().sum())
         for name in varying
         if name not in many_valued
     }
     if many_valued:
-        return max(without_one.values(), default=0) <= _NEAR_RATIO * n_repeated
-    in_few = float((counts[(counts > 1) & (counts <= 3)] - 1).sum()) / n_repeated
-    if in_few < _RARE_PATTERNS:
+        return max(n_without_column.values(), default=0) <= _NEAR_RATIO * n_repeated
+    rare_share = float((counts[(counts > 1) & (counts <= 3)] - 1).sum()) / n_repeated
+    if rare_share < _RARE_PATTERNS:
         return False
-    return float(np.median(list(without_one.values()))) <= _NEAR_RATIO * n_repeated
+    return float(np.median(list(n_without_column.values()))) <= _NEAR_RATIO * n_repeated
 
 
 def _permute_unusual(column: pd.Series, generator: np.random.Generator) -> np.ndarray:
@@ -300,13 +300,13 @@ def find_contradictory_rows(facts: TableFacts) -> Iterator[Evidence]:
     if facts.y is None or facts.task == "regression" or len(facts.X) < _FEW_ROWS:
         return
     table = facts.X
-    for name, column in _named_subjects(facts):
+    for name, column in _subject_columns(facts):
         table = table.assign(**{f"subject {name}": column.to_numpy()})
-    repeated = table.duplicated(keep=False).to_numpy()
-    if not repeated.any():
+    is_repeated = table.duplicated(keep=False).to_numpy()
+    if not is_repeated.any():
         return
-    patterns = table[repeated].groupby(list(table.columns), dropna=False, sort=False).ngroup()
-    classes = pd.factorize(facts.y.to_numpy()[repeated])[0]
+    patterns = table[is_repeated].groupby(list(table.columns), dropna=False, sort=False).ngroup()
+    classes = pd.factorize(facts.y.to_numpy()[is_repeated])[0]
     counts = pd.crosstab(patterns.to_numpy(), classes).to_numpy()
     n_wrong = int((counts.sum(axis=1) - counts.max(axis=1)).sum())
     n_repeated = int(table.duplicated().sum())
@@ -358,8 +358,8 @@ def _named_groups(facts: TableFacts) -> Iterator[Evidence]:
     """
     for name, column, _ in _identifier_columns(facts):
         share = _REPEATED_SHARE if is_identifier_name(name) else _REPEATED_NAMES_SHARE
-        observed = column.notna().to_numpy()
-        labels = pd.factorize(column[observed])[0]
+        is_known = column.notna().to_numpy()
+        labels = pd.factorize(column[is_known])[0]
         counts = np.bincount(labels)
         n_values = len(counts)
         # The most frequent value may be a placeholder, such as an empty text, so it does not count.
@@ -369,13 +369,13 @@ def _named_groups(facts: TableFacts) -> Iterator[Evidence]:
         other_columns = facts.X.drop(columns=[name], errors="ignore")
         if facts.y is not None:
             other_columns = other_columns.assign(**{"the target": facts.y.to_numpy()})
-        resemblance = measure_resemblance(labels, other_columns[observed])
-        similar = [alike for alike, value in resemblance.items() if value >= _RESEMBLANCE]
+        resemblance = measure_resemblance(labels, other_columns[is_known])
+        similar_columns = [alike for alike, value in resemblance.items() if value >= _RESEMBLANCE]
         # Different people with the same name agree in a few columns, such as sex. Rows of one
         # subject agree in most columns.
-        is_subject = is_identifier_name(name) or 2 * len(similar) >= other_columns.shape[1]
-        if similar and is_subject:
-            alike = max(similar, key=resemblance.__getitem__)
+        is_subject = is_identifier_name(name) or 2 * len(similar_columns) >= other_columns.shape[1]
+        if similar_columns and is_subject:
+            alike = max(similar_columns, key=resemblance.__getitem__)
             repeats = int((counts > 1).sum())
             yield Evidence(
                 f"{repeats} of {n_values} values of {name!r} occur in several rows, and these rows "
@@ -393,20 +393,20 @@ def _unnamed_group(facts: TableFacts) -> Evidence | None:
     is_copy = columns.duplicated().to_numpy()
     columns = columns[~is_copy]
     distances: dict[Any, Any] = {}
-    best, evidence = (0, 0), None
+    best_measures, evidence = (0, 0), None
     for name, values in facts.numeric_features.items():
         integers = values[~is_copy]
-        observed = integers[np.isfinite(integers)]
-        if is_time_name(name) or is_calendar_name(name) or (observed != np.floor(observed)).any():
+        present = integers[np.isfinite(integers)]
+        if is_time_name(name) or is_calendar_name(name) or (present != np.floor(present)).any():
             continue
-        if not are_spaced_like_codes(np.unique(observed)):
+        if not are_spaced_like_codes(np.unique(present)):
             continue
         if not distances:
             distances = {column: row_distances(values) for column, values in columns.items()}
         others = columns.drop(columns=[name])
         n_alike, n_values = measures = count_subject_columns(integers, others, distances)
-        if measures > best:
-            best = measures
+        if measures > best_measures:
+            best_measures = measures
             text = (
                 f"{name!r} may number subjects: it has {n_values} different integers, and "
                 f"rows with the same integer are alike in {n_alike} of {others.shape[1]} other "
@@ -457,7 +457,7 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
     rows = _independent_rows(facts, groups)
     independent_share = len(rows) / max(len(facts.sampled_rows), 1)
     candidates = _possible_codes(facts, independent_share)
-    unnamed = []
+    possible = []
     subjects = {evidence.subject for evidence in groups}
     for name, n_values in candidates.items():
         if name in subjects:
@@ -468,10 +468,10 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
         elif facts.y is not None and not (is_time_name(name) or is_calendar_name(name)):
             values = facts.numeric_features[name]
             if are_spaced_like_codes(np.unique(values[~np.isnan(values)])):
-                unnamed.append(name)
-    for name in unnamed:
+                possible.append(name)
+    for name in possible:
         measures = _measure_order(facts, name, rows)
-        if measures.is_arbitrary(len(unnamed)) and _is_arbitrary_by_category(facts, name, rows):
+        if measures.is_arbitrary(len(possible)) and _is_arbitrary_by_category(facts, name, rows):
             yield Evidence(
                 f"{name!r} holds {candidates[name]} different integers, and {facts.target_name!r} "
                 "depends on each of them rather than on their order (ranges or a curve explain "
@@ -486,11 +486,11 @@ def _possible_codes(facts: TableFacts, independent_share: float) -> dict[str, in
     """Return the number of values of integer features with several independent rows per value."""
     candidates = {}
     for name, values in facts.numeric_features.items():
-        observed = values[~np.isnan(values)]
-        if not len(observed) or (observed != np.floor(observed)).any():
+        present = values[~np.isnan(values)]
+        if not len(present) or (present != np.floor(present)).any():
             continue
-        n_values = len(np.unique(observed))
-        n_independent = independent_share * len(observed)
+        n_values = len(np.unique(present))
+        n_independent = independent_share * len(present)
         if n_values >= _MIN_CODES and n_values * _MIN_ROWS_PER_CODE <= n_independent:
             candidates[name] = n_values
     return candidates
@@ -580,8 +580,8 @@ def _has_trend(facts: TableFacts, values: np.ndarray) -> bool:
 
 
 def _rank_correlation(values: np.ndarray, target: np.ndarray) -> float:
-    observed = ~np.isnan(values)
-    ranks, target_ranks = (pd.Series(column[observed]).rank() for column in (values, target))
+    is_known = ~np.isnan(values)
+    ranks, target_ranks = (pd.Series(column[is_known]).rank() for column in (values, target))
     if ranks.nunique() < 2 or target_ranks.nunique() < 2:
         return 0.0
     return float(ranks.corr(target_ranks))
@@ -603,13 +603,13 @@ def find_class_names(facts: TableFacts) -> Iterator[Evidence]:
         and (rare, frequent) == (rare.lstrip(), frequent.rstrip())
         for rare, frequent in similar.items()
     )
-    renamed = ",".join(f"{rare}={frequent}" for rare, frequent in similar.items())
+    label_pairs = ",".join(f"{rare}={frequent}" for rare, frequent in similar.items())
     if pairs:
-        more = f" and {len(pairs) - _MAX_LISTED} more" if len(pairs) > _MAX_LISTED else ""
+        suffix = f" and {len(pairs) - _MAX_LISTED} more" if len(pairs) > _MAX_LISTED else ""
         texts = ", ".join(pairs[:_MAX_LISTED])
         yield Evidence(
-            f"Classes of {facts.target_name!r} have nearly the same names: {texts}{more}",
-            options=("--labels", renamed) if is_writable and renamed[0] != "-" else (),
+            f"Classes of {facts.target_name!r} have nearly the same names: {texts}{suffix}",
+            options=("--labels", label_pairs) if is_writable and label_pairs[0] != "-" else (),
         )
 
 
@@ -639,17 +639,17 @@ def similar_class_names(y: pd.Series) -> dict[str, str]:
     names: dict[str, str] = {}
     for position, rare in enumerate(counts.index):
         for frequent in counts.index[:position]:
-            is_same = _folded(rare) == _folded(frequent)
+            is_same = _normalize_name(rare) == _normalize_name(frequent)
             is_typo = counts[rare] <= _TYPO_SHARE * len(y) and _is_typo(rare, frequent)
             if is_same or (is_typo and 5 * counts[rare] <= counts[frequent]):
                 names.setdefault(rare, frequent)
     return names
 
 
-def _folded(name: str) -> str:
+def _normalize_name(name: str) -> str:
     """Return a name in lower case without blanks and punctuation."""
-    folded = re.sub(r"[\s_.,;:'\"-]+", "", name.casefold())
-    return folded or name
+    letters = re.sub(r"[\s_.,;:'\"-]+", "", name.casefold())
+    return letters or name
 
 
 def _is_typo(name: str, other: str) -> bool:
@@ -660,17 +660,17 @@ def _is_typo(name: str, other: str) -> bool:
     start = 0
     while start < len(name) and name[start] == other[start]:
         start += 1
-    end_of_name, other_rest = name[start:], other[start:]
-    changed = end_of_name[:1] + other_rest[:1]
-    if re.search(r"\d", changed):
+    name_end, other_end = name[start:], other[start:]
+    changed_letters = name_end[:1] + other_end[:1]
+    if re.search(r"\d", changed_letters):
         return False
     is_moved = (
         len(name) == len(other)
-        and end_of_name[:2] == other_rest[:2][::-1]
-        and end_of_name[2:] == other_rest[2:]
+        and name_end[:2] == other_end[:2][::-1]
+        and name_end[2:] == other_end[2:]
     )
-    is_longer = len(other) > len(name) and end_of_name == other_rest[1:]
-    return is_moved or is_longer or (len(name) == len(other) and end_of_name[1:] == other_rest[1:])
+    is_longer = len(other) > len(name) and name_end == other_end[1:]
+    return is_moved or is_longer or (len(name) == len(other) and name_end[1:] == other_end[1:])
 
 
 def find_few_rows(facts: TableFacts) -> Iterator[Evidence]:
