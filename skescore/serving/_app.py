@@ -84,7 +84,7 @@ def make_app(
     routing = import_optional("starlette.routing", extra="serve", purpose=_PURPOSE)
     responses = import_optional("starlette.responses", extra="serve", purpose=_PURPOSE)
     middleware = import_optional("starlette.middleware", extra="serve", purpose=_PURPOSE)
-    trusted = import_optional("starlette.middleware.trustedhost", extra="serve", purpose=_PURPOSE)
+    hosting = import_optional("starlette.middleware.trustedhost", extra="serve", purpose=_PURPOSE)
     reader = RowReader(ruleset, preparation)
     text = ruleset.to_json(indent=None)
 
@@ -106,7 +106,7 @@ def make_app(
         if request.method == "POST":
             body = (await read_body(request)).decode("utf-8", "replace")
             fields = parse_qs(body, keep_blank_values=True, max_num_fields=10_000)
-            values = {name: entries[0] for name, entries in fields.items()}
+            values = {name: texts[0] for name, texts in fields.items()}
         html, status = form_page(ruleset, reader, values)
         return responses.HTMLResponse(html, status, _HEADERS)
 
@@ -120,7 +120,7 @@ def make_app(
             routing.Route("/rules", rules),
         ],
         middleware=[
-            middleware.Middleware(trusted.TrustedHostMiddleware, allowed_hosts=list(hosts))
+            middleware.Middleware(hosting.TrustedHostMiddleware, allowed_hosts=list(hosts))
         ],
         exception_handlers={RequestError: request_error},
     )

@@ -47,7 +47,7 @@ def form_page(
     answer: list[Html] = []
     status = 200
     if values is not None:
-        answer, status = _answer(ruleset, reader, values)
+        answer, status = _answer_html(ruleset, reader, values)
     fields = "".join(_field(reader, name, (values or {}).get(name, "")) for name in reader.columns)
     form = (
         f'<style>{_STYLE}</style><form class="row" method="post" action="/" autocomplete="off">'
@@ -58,24 +58,24 @@ def form_page(
     return page_html("Predict a row with rules", parts), status
 
 
-def _answer(
+def _answer_html(
     ruleset: RuleSet, reader: RowReader, values: Mapping[str, str]
 ) -> tuple[list[Html], int]:
     """Return the prediction with its explanation, or the errors."""
-    row = {name: _typed(reader, name, values.get(name, "")) for name in reader.columns}
+    row = {name: _parse_field(reader, name, values.get(name, "")) for name in reader.columns}
     table, errors = reader.read([row])
     if errors:
         return warnings_html([error.message for error in errors]), 422
     if ruleset.fallback is None and not ruleset.covers(table)[0]:
         return [Html('<div class="answer" role="status"><p>No rule holds.</p></div>')], 200
-    first, *lines = str(ruleset.explain(table)).split("\n")
+    headline, *lines = str(ruleset.explain(table)).split("\n")
     text = "".join(f"<p>{escape(line)}</p>" for line in lines)
     return [
-        Html(f'<div class="answer" role="status"><p><b>{escape(first)}</b></p>{text}</div>')
+        Html(f'<div class="answer" role="status"><p><b>{escape(headline)}</b></p>{text}</div>')
     ], 200
 
 
-def _typed(reader: RowReader, name: str, text: str) -> Any:
+def _parse_field(reader: RowReader, name: str, text: str) -> Any:
     """Return the content of a field as a JSON value."""
     if not text.strip():
         return None
@@ -99,9 +99,9 @@ def _field(reader: RowReader, name: str, value: str) -> str:
         field = f'<input name="{label}" value="{escape(value)}"{mode}>'
     else:
         options = "".join(
-            f'<option value="{escape(one)}"{" selected" if one == value else ""}>'
-            f"{escape(one) or '(missing)'}</option>"
-            for one in ["", *map(str, known_values)]
+            f'<option value="{escape(option)}"{" selected" if option == value else ""}>'
+            f"{escape(option) or '(missing)'}</option>"
+            for option in ["", *map(str, known_values)]
         )
         field = f'<select name="{label}">{options}</select>'
     return f"<label>{label}{field}</label>"

@@ -178,9 +178,9 @@ class RowReader:
         )
 
     def _missing_column(self, number: int, name: str, row: Mapping[str, Any]) -> str:
-        similar = nearest(name, [column for column in row if column not in self._names])
-        if similar:
-            hint = f"Rename {similar!r}."
+        suggestion = nearest(name, [column for column in row if column not in self._names])
+        if suggestion:
+            hint = f"Rename {suggestion!r}."
         elif name in self.dates:
             hint = f"Write a date such as {self.example_date(name)!r}, or null if it is missing."
         else:
