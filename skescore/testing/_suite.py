@@ -138,18 +138,18 @@ def frozen(task: str, X: np.ndarray, y: np.ndarray) -> FrozenEstimator:
 
 def around(extractor: Any, black_box: Any, **parameters: Any) -> Any:
     """Copy an extractor, unfitted and reproducible, with another black box."""
-    copied = clone(extractor).set_params(estimator=black_box, **parameters)
-    if copied.get_params(deep=False).get("random_state", 0) is None:
-        copied.set_params(random_state=0)
-    return copied
+    clone_ = clone(extractor).set_params(estimator=black_box, **parameters)
+    if clone_.get_params(deep=False).get("random_state", 0) is None:
+        clone_.set_params(random_state=0)
+    return clone_
 
 
 def fitted(extractor: Any, **parameters: Any) -> Any:
     """Copy an extractor and fit it on the sample; skip the check if it has no rules."""
     task, X, y = sample_of(extractor)
-    copied = around(extractor, neighbors(task), **parameters)
-    copied.fit(X, y)
-    return with_rules(copied)
+    clone_ = around(extractor, neighbors(task), **parameters)
+    clone_.fit(X, y)
+    return with_rules(clone_)
 
 
 def with_rules(extractor: Any) -> Any:
@@ -234,20 +234,20 @@ def check_parameters(name: str, extractor: Any) -> None:
             f"it raised {type(error).__name__}: {error}"
         ) from error
     stored = rebuilt.get_params(deep=False)
-    changed = [key for key, value in values.items() if stored.get(key) is not value]
-    expect(not changed, name, f"the constructor must store {changed} unchanged.")
+    changes = [key for key, value in values.items() if stored.get(key) is not value]
+    expect(not changes, name, f"the constructor must store {changes} unchanged.")
 
 
 @check
 def check_fit_changes_no_parameter(name: str, extractor: Any) -> None:
     """Check that `fit` returns the extractor and changes no parameter."""
     task = task_of(extractor)
-    copied = around(extractor, neighbors(task))
-    before = copied.get_params(deep=False)
-    expect(copied.fit(*sample(task)) is copied, name, "fit must return self.")
-    after = copied.get_params(deep=False)
-    changed = [key for key in before if after.get(key) is not before[key]]
-    expect(not changed, name, f"fit must not change parameters, but it changed {changed}.")
+    clone_ = around(extractor, neighbors(task))
+    before = clone_.get_params(deep=False)
+    expect(clone_.fit(*sample(task)) is clone_, name, "fit must return self.")
+    after = clone_.get_params(deep=False)
+    changes = [key for key in before if after.get(key) is not before[key]]
+    expect(not changes, name, f"fit must not change parameters, but it changed {changes}.")
 
 
 @check
@@ -255,8 +255,8 @@ def check_fit_changes_no_data(name: str, extractor: Any) -> None:
     """Check that `fit` changes neither rows nor target."""
     task, X, y = sample_of(extractor)
     around(extractor, neighbors(task)).fit(X, y)
-    same = np.array_equal(X, sample(task)[0]) and np.array_equal(y, sample(task)[1])
-    expect(same, name, "fit must not change the caller's arrays.")
+    is_same = np.array_equal(X, sample(task)[0]) and np.array_equal(y, sample(task)[1])
+    expect(is_same, name, "fit must not change the caller's arrays.")
     frame = frame_of(X)
     around(extractor, neighbors(task)).fit(frame, y)
     expect(frame.equals(frame_of(X)), name, "fit must not change the caller's DataFrame.")
@@ -265,7 +265,7 @@ def check_fit_changes_no_data(name: str, extractor: Any) -> None:
 @check
 def check_unfitted(name: str, extractor: Any) -> None:
     """Check that methods that need rules raise NotFittedError before `fit`."""
-    copied = around(extractor, neighbors(task_of(extractor)))
+    clone_ = around(extractor, neighbors(task_of(extractor)))
     X, y = sample(task_of(extractor))
     calls = {
         "predict": (X,),
@@ -275,13 +275,13 @@ def check_unfitted(name: str, extractor: Any) -> None:
         "fidelity": (X,),
     }
     for method, arguments in calls.items():
-        if method in ("predict", "covers") or hasattr(copied, method):
-            _expect_not_fitted(name, copied, method, arguments)
+        if method in ("predict", "covers") or hasattr(clone_, method):
+            _expect_not_fitted(name, clone_, method, arguments)
     for attribute in ("n_rules_", "coverage_", "completeness_"):
-        if hasattr(type(copied), attribute):
-            _expect_not_fitted(name, copied, attribute, None)
+        if hasattr(type(clone_), attribute):
+            _expect_not_fitted(name, clone_, attribute, None)
     try:
-        as_ruleset(copied)
+        as_ruleset(clone_)
     except NotFittedError:
         return
     raise AssertionError(f"{name}: as_ruleset before fit must raise NotFittedError.")
@@ -307,19 +307,19 @@ def _expect_not_fitted(name: str, extractor: Any, method: str, arguments: Any) -
 @check
 def check_clone(name: str, extractor: Any) -> None:
     """Check that a clone has the same parameters but no fitted attributes."""
-    copied = clone(fitted(extractor))
-    same = set(copied.get_params(deep=False)) == set(extractor.get_params(deep=False))
-    expect(same, name, "a clone must have the same parameters.")
-    left = [key for key in vars(copied) if key.endswith("_") and not key.startswith("_")]
-    expect(not left, name, f"a clone must not be fitted, but it has {left}.")
+    clone_ = clone(fitted(extractor))
+    is_same = set(clone_.get_params(deep=False)) == set(extractor.get_params(deep=False))
+    expect(is_same, name, "a clone must have the same parameters.")
+    fitted_names = [key for key in vars(clone_) if key.endswith("_") and not key.startswith("_")]
+    expect(not fitted_names, name, f"a clone must not be fitted, but it has {fitted_names}.")
 
 
 @check
 def check_kind(name: str, extractor: Any) -> None:
     """Check that an extractor is a classifier or a regressor like its black box."""
     task = task_of(extractor)
-    copied = around(extractor, neighbors(task))
-    kinds = is_classifier(copied), is_regressor(copied)
+    clone_ = around(extractor, neighbors(task))
+    kinds = is_classifier(clone_), is_regressor(clone_)
     expect(
         kinds == (task == "classification", task == "regression"),
         name,
@@ -327,20 +327,20 @@ def check_kind(name: str, extractor: Any) -> None:
         f"{kinds}: let __sklearn_tags__ follow the black box's.",
     )
     if task == "regression":
-        expect(not hasattr(copied, "predict_proba"), name, "a regressor has no predict_proba.")
+        expect(not hasattr(clone_, "predict_proba"), name, "a regressor has no predict_proba.")
 
 
 @check
 def check_rules(name: str, extractor: Any) -> None:
     """Check that `rules_` is a RuleSet of the black box's task."""
     task, X, y = sample_of(extractor)
-    copied = around(extractor, neighbors(task)).fit(X, y)
-    rules: Any = getattr(copied, "rules_", None)
+    clone_ = around(extractor, neighbors(task)).fit(X, y)
+    rules: Any = getattr(clone_, "rules_", None)
     expect(isinstance(rules, RuleSet), name, f"rules_ must be a RuleSet, got {rules!r:.80}.")
-    expect(as_ruleset(copied) == rules, name, "as_ruleset(extractor) must return rules_.")
+    expect(as_ruleset(clone_) == rules, name, "as_ruleset(extractor) must return rules_.")
     expect(len(rules) >= 1, name, f"rules_ must have at least one rule for {len(X)} rows.")
     expect(rules.task == task, name, f"rules_.task must be {task!r}, got {rules.task!r}.")
-    n_features = getattr(copied, "n_features_in_", None)
+    n_features = getattr(clone_, "n_features_in_", None)
     expect(
         rules.n_features == n_features == X.shape[1],
         name,
@@ -349,9 +349,9 @@ def check_rules(name: str, extractor: Any) -> None:
     )
     if task == "regression":
         expect(rules.classes is None, name, "rules of a regression have no classes.")
-        expect(not hasattr(copied, "classes_"), name, "a regressor has no classes_.")
+        expect(not hasattr(clone_, "classes_"), name, "a regressor has no classes_.")
     else:
-        classes = np.asarray(getattr(copied, "classes_", [])).tolist()
+        classes = np.asarray(getattr(clone_, "classes_", [])).tolist()
         expect(
             classes == list(rules.classes or ()) == np.unique(y).tolist(),
             name,
@@ -378,23 +378,23 @@ def check_domain(name: str, extractor: Any) -> None:
 @check
 def check_sizes(name: str, extractor: Any) -> None:
     """Check that `n_rules_`, `coverage_` and `completeness_` are those of the rules."""
-    copied = fitted(extractor)
+    clone_ = fitted(extractor)
     X, _ = sample(task_of(extractor))
-    rules = copied.rules_
+    rules = clone_.rules_
     expected: dict[str, Any] = {
         "n_rules_": lambda: len(rules),
         "coverage_": lambda: float(np.mean(rules.covers(X))),
         "completeness_": lambda: float(volume_completeness(rules)),
     }
-    present = [attribute for attribute in expected if hasattr(copied, attribute)]
+    present = [attribute for attribute in expected if hasattr(clone_, attribute)]
     if not present:
         skip(f"has none of {', '.join(expected)}")
     for attribute in present:
-        actual, right = getattr(copied, attribute), expected[attribute]()
+        actual, value = getattr(clone_, attribute), expected[attribute]()
         expect(
-            np.isclose(actual, right, rtol=1e-9, atol=1e-9),
+            np.isclose(actual, value, rtol=1e-9, atol=1e-9),
             name,
-            f"{attribute} must be {right!r}, the value of the {len(rules)} rules on the training "
+            f"{attribute} must be {value!r}, the value of the {len(rules)} rules on the training "
             f"data, got {actual!r}. The fallback is not a rule.",
         )
 
@@ -403,30 +403,30 @@ def check_sizes(name: str, extractor: Any) -> None:
 def check_second_fit(name: str, extractor: Any) -> None:
     """Check that a second `fit` on other data does not depend on the first one."""
     task, X, y = sample_of(extractor)
-    other = np.column_stack([-X[:, 1], X[:, 2]])
-    target = (
-        (other[:, 0] > 0.5).astype(int) if task == "classification" else 2.0 * np.floor(other[:, 0])
+    rows = np.column_stack([-X[:, 1], X[:, 2]])
+    other_y = (
+        (rows[:, 0] > 0.5).astype(int) if task == "classification" else 2.0 * np.floor(rows[:, 0])
     )
     refitted = around(extractor, neighbors(task))
     refitted.fit(frame_of(X), y)
-    refitted.fit(other, target)
-    fresh = around(extractor, neighbors(task)).fit(other, target)
+    refitted.fit(rows, other_y)
+    fresh = around(extractor, neighbors(task)).fit(rows, other_y)
     expect_same_rules(name, extractor, refitted, fresh, "a second fit must forget the first.")
-    odd = set(vars(refitted)) ^ set(vars(fresh))
-    text = f"a second fit must set the attributes of a first one, but {sorted(odd)} differ."
-    expect(not odd, name, text)
+    attributes = set(vars(refitted)) ^ set(vars(fresh))
+    text = f"a second fit must set the attributes of a first one, but {sorted(attributes)} differ."
+    expect(not attributes, name, text)
 
 
 @check
 def check_probabilities(name: str, extractor: Any) -> None:
     """Check that `predict_proba` returns the class probabilities of the rules."""
-    copied = fitted(extractor)
-    if not hasattr(copied, "predict_proba"):
+    clone_ = fitted(extractor)
+    if not hasattr(clone_, "predict_proba"):
         skip("has no predict_proba")
     X, _ = sample(task_of(extractor))
     rows = rows_around(X)
-    probabilities = np.asarray(copied.predict_proba(rows))
-    classes = np.array(copied.rules_.classes)
+    probabilities = np.asarray(clone_.predict_proba(rows))
+    classes = np.array(clone_.rules_.classes)
     expect(
         probabilities.shape == (len(rows), len(classes)),
         name,
@@ -436,7 +436,7 @@ def check_probabilities(name: str, extractor: Any) -> None:
     sums = probabilities.sum(axis=1)
     expect(np.allclose(sums, 1), name, "predict_proba must sum to 1 in every row.")
     expect(
-        np.allclose(probabilities, copied.rules_.predict_proba(rows)),
+        np.allclose(probabilities, clone_.rules_.predict_proba(rows)),
         name,
         "predict_proba must be rules_.predict_proba.",
     )
@@ -467,24 +467,24 @@ def _are_equal(actual: Any, expected: Any) -> bool:
 @check
 def check_predictions_follow_rules(name: str, extractor: Any) -> None:
     """Check that `covers` and `predict` follow the rules."""
-    copied = fitted(extractor)
+    clone_ = fitted(extractor)
     X, _ = sample(task_of(extractor))
     rows = np.vstack([X, rows_around(X)])
-    covered = np.asarray(copied.covers(rows))
+    covered = np.asarray(clone_.covers(rows))
     expect(
-        covered.dtype == bool and np.array_equal(covered, copied.rules_.covers(rows)),
+        covered.dtype == bool and np.array_equal(covered, clone_.rules_.covers(rows)),
         name,
         f"covers must return rules_.covers, booleans of shape {(len(rows),)}, got "
         f"{covered.dtype} of shape {covered.shape}.",
     )
-    y_pred = np.asarray(copied.predict(rows))
+    y_pred = np.asarray(clone_.predict(rows))
     expect(
         y_pred.shape == (len(rows),),
         name,
         f"predict must return one value per row, {(len(rows),)}, got shape {y_pred.shape}.",
     )
     expect(
-        _are_equal(y_pred[covered], copied.rules_.predict(rows[covered])),
+        _are_equal(y_pred[covered], clone_.rules_.predict(rows[covered])),
         name,
         "predict must return the predictions of rules_.predict for covered rows.",
     )
@@ -495,25 +495,25 @@ def check_uncovered_rows(name: str, extractor: Any) -> None:
     """Check that `predict` by default returns a class or a number for uncovered rows."""
     task = task_of(extractor)
     default = {"uncovered": "default"} if "uncovered" in extractor.get_params(deep=False) else {}
-    copied = fitted(extractor, **default)
+    clone_ = fitted(extractor, **default)
     X, _ = sample(task)
     rows = np.vstack([rows_around(X), X - 1e6, X + 1e6])
-    y_pred = np.asarray(copied.predict(rows))
+    y_pred = np.asarray(clone_.predict(rows))
     if task == "classification":
-        unknown = sorted(set(y_pred.tolist()) - set(copied.rules_.classes or ()), key=repr)
+        unknown = sorted(set(y_pred.tolist()) - set(clone_.rules_.classes or ()), key=repr)
         expect(not unknown, name, f"predict must return only classes, got {unknown[:3]}.")
     else:
-        good = y_pred.dtype.kind in "fiu" and np.isfinite(y_pred).all()
-        expect(good, name, "predict must return a finite number for every row.")
-    uncovered = ~np.asarray(copied.covers(rows))
+        are_finite = y_pred.dtype.kind in "fiu" and np.isfinite(y_pred).all()
+        expect(are_finite, name, "predict must return a finite number for every row.")
+    uncovered = ~np.asarray(clone_.covers(rows))
     if uncovered.any():
         expect(
-            copied.rules_.fallback is not None,
+            clone_.rules_.fallback is not None,
             name,
             f"{uncovered.sum()} of {len(rows)} rows are uncovered, so rules_ needs a fallback.",
         )
         expect(
-            _are_equal(y_pred[uncovered], copied.rules_.predict(rows[uncovered])),
+            _are_equal(y_pred[uncovered], clone_.rules_.predict(rows[uncovered])),
             name,
             "predict must return the prediction of rules_.fallback for uncovered rows.",
         )
@@ -533,8 +533,8 @@ def check_uncovered_policies(name: str, extractor: Any) -> None:
     for policy in ("nearest", "abstain"):
         other = fitted(extractor, uncovered=policy)
         predictions = np.asarray(other.predict(rows))
-        same_rows = np.array_equal(~np.asarray(other.covers(rows)), uncovered)
-        if not same_rows or not _are_equal(
+        is_same = np.array_equal(~np.asarray(other.covers(rows)), uncovered)
+        if not is_same or not _are_equal(
             predictions[~uncovered].tolist(), expected[~uncovered].tolist()
         ):
             need_reproducible(extractor)
@@ -558,16 +558,16 @@ def check_queries_no_black_box(name: str, extractor: Any) -> None:
     """Check that predictions and scores do not query the black box."""
     task, X, y = sample_of(extractor)
     black_box = recording(task).fit(X, y)
-    copied = with_rules(around(extractor, FrozenEstimator(black_box)).fit(X, y))
-    queried = len(black_box.received_columns_)
+    clone_ = with_rules(around(extractor, FrozenEstimator(black_box)).fit(X, y))
+    n_queries = len(black_box.received_columns_)
     rows = rows_around(X)
     for method in ("predict", "covers", "predict_proba", "score"):
-        if not hasattr(copied, method):
+        if not hasattr(clone_, method):
             continue
-        truth = (np.resize(y, len(rows)),) if method == "score" else ()
-        getattr(copied, method)(rows, *truth)
+        labels = (np.resize(y, len(rows)),) if method == "score" else ()
+        getattr(clone_, method)(rows, *labels)
         expect(
-            len(black_box.received_columns_) == queried,
+            len(black_box.received_columns_) == n_queries,
             name,
             f"{method} must need only the rules, but it queried the black box.",
         )
@@ -580,26 +580,26 @@ def _measure(task: str) -> Any:
 @check
 def check_score(name: str, extractor: Any) -> None:
     """Check that `score` is accuracy or R², and that a weight of two counts as two rows."""
-    copied = fitted(extractor)
-    if not hasattr(copied, "score"):
+    clone_ = fitted(extractor)
+    if not hasattr(clone_, "score"):
         skip("has no score")
     task, X, y = sample_of(extractor)
-    actual, right = copied.score(X, y), _measure(task)(y, copied.predict(X))
+    actual, score = clone_.score(X, y), _measure(task)(y, clone_.predict(X))
     expect(
-        isinstance(actual, float) and math.isclose(actual, right, rel_tol=1e-9),
+        isinstance(actual, float) and math.isclose(actual, score, rel_tol=1e-9),
         name,
-        f"score must be {_measure(task).__name__} of y and predict(X), {right!r}, got {actual!r}.",
+        f"score must be {_measure(task).__name__} of y and predict(X), {score!r}, got {actual!r}.",
     )
     weights = np.random.default_rng(0).integers(0, 4, len(y))
     repeated = np.repeat(np.arange(len(y)), weights)
-    actual, right = (
-        copied.score(X, y, sample_weight=weights),
-        copied.score(X[repeated], y[repeated]),
+    actual, score = (
+        clone_.score(X, y, sample_weight=weights),
+        clone_.score(X[repeated], y[repeated]),
     )
     expect(
-        math.isclose(actual, right, rel_tol=1e-9),
+        math.isclose(actual, score, rel_tol=1e-9),
         name,
-        f"score with weights must be that of repeated rows, {right!r}, got {actual!r}.",
+        f"score with weights must be that of repeated rows, {score!r}, got {actual!r}.",
     )
 
 
@@ -608,17 +608,17 @@ def check_fidelity(name: str, extractor: Any) -> None:
     """Check that `fidelity` compares predictions of the rules with those of the black box."""
     task, X, y = sample_of(extractor)
     black_box = frozen(task, X, y)
-    copied = with_rules(around(extractor, black_box).fit(X, y))
-    if not hasattr(copied, "fidelity"):
+    clone_ = with_rules(around(extractor, black_box).fit(X, y))
+    if not hasattr(clone_, "fidelity"):
         skip("has no fidelity")
     around_X = rows_around(X)
-    for rows in (X, around_X[np.asarray(copied.covers(around_X))]):
-        actual = copied.fidelity(rows)
-        right = _measure(task)(black_box.predict(rows), copied.predict(rows))
+    for rows in (X, around_X[np.asarray(clone_.covers(around_X))]):
+        actual = clone_.fidelity(rows)
+        score = _measure(task)(black_box.predict(rows), clone_.predict(rows))
         expect(
-            math.isclose(actual, right, rel_tol=1e-9),
+            math.isclose(actual, score, rel_tol=1e-9),
             name,
-            f"fidelity must compare with the black box's predictions, {right!r}, got {actual!r}.",
+            f"fidelity must compare with the black box's predictions, {score!r}, got {actual!r}.",
         )
 
 
@@ -630,35 +630,35 @@ def check_labels(name: str, extractor: Any) -> None:
     X, y = sample("classification")
     plain = fitted(extractor)
     for kind, labels in LABELS.items():
-        copied = around(extractor, neighbors("classification")).fit(X, labels[y])
-        y_pred = np.asarray(with_rules(copied).predict(X))
+        clone_ = around(extractor, neighbors("classification")).fit(X, labels[y])
+        y_pred = np.asarray(with_rules(clone_).predict(X))
         expect(
             y_pred.dtype.kind == labels.dtype.kind,
             name,
             f"labels that are {kind} must be predicted with this type ({labels.dtype}), got "
             f"{y_pred.dtype}.",
         )
-        outputs = [rule.output for rule in copied.rules_]
+        outputs = [rule.output for rule in clone_.rules_]
         expected = [labels.tolist()[rule.output] for rule in plain.rules_]
-        conditions = [rule.conditions for rule in copied.rules_]
+        conditions = [rule.conditions for rule in clone_.rules_]
         if conditions != [rule.conditions for rule in plain.rules_] or outputs != expected:
             need_reproducible(extractor)
             raise AssertionError(
                 f"{name}: rules must not depend on the names of classes, but those for "
-                f"{labels.tolist()} differ from those for [0, 1]:\n{copied.rules_}\n{plain.rules_}"
+                f"{labels.tolist()} differ from those for [0, 1]:\n{clone_.rules_}\n{plain.rules_}"
             )
 
 
 @check
 def check_json(name: str, extractor: Any) -> None:
     """Check that rules and predictions are unchanged after a conversion to JSON and back."""
-    copied = fitted(extractor)
+    clone_ = fitted(extractor)
     X, _ = sample(task_of(extractor))
-    restored = RuleSet.from_json(copied.rules_.to_json())
-    expect(restored == copied.rules_, name, "RuleSet.from_json(rules_.to_json()) must be rules_.")
-    covered = X[copied.rules_.covers(X)]
+    restored = RuleSet.from_json(clone_.rules_.to_json())
+    expect(restored == clone_.rules_, name, "RuleSet.from_json(rules_.to_json()) must be rules_.")
+    covered = X[clone_.rules_.covers(X)]
     expect(
-        _are_equal(restored.predict(covered), copied.rules_.predict(covered)),
+        _are_equal(restored.predict(covered), clone_.rules_.predict(covered)),
         name,
         "rules must predict the same after a conversion to JSON and back.",
     )
@@ -667,7 +667,7 @@ def check_json(name: str, extractor: Any) -> None:
 @check
 def check_pickle(name: str, extractor: Any) -> None:
     """Check that pickle and deepcopy preserve fitted and unfitted extractors."""
-    copied = fitted(extractor)
+    clone_ = fitted(extractor)
     X, _ = sample(task_of(extractor))
 
     def pickled(value: Any) -> Any:
@@ -679,18 +679,18 @@ def check_pickle(name: str, extractor: Any) -> None:
     for how, duplicate in (("pickle", pickled), ("deepcopy", copy.deepcopy)):
         try:
             unfitted = duplicate(around(extractor, neighbors(task_of(extractor))))
-            other = duplicate(copied)
+            again = duplicate(clone_)
         except Exception as error:
             raise AssertionError(
                 f"{name}: {how} must be able to copy the extractor, but it raised "
                 f"{type(error).__name__}: {error}"
             ) from error
         expect(not hasattr(unfitted, "rules_"), name, f"{how} must not fit the extractor.")
-        expect(other.rules_ == copied.rules_, name, f"rules must be the same after {how}.")
+        expect(again.rules_ == clone_.rules_, name, f"rules must be the same after {how}.")
         for method in ("predict", "covers", "predict_proba", "fidelity"):
-            if hasattr(copied, method):
-                same = np.array_equal(getattr(other, method)(X), getattr(copied, method)(X))
-                expect(same, name, f"{method} must return the same after {how}.")
+            if hasattr(clone_, method):
+                is_same = np.array_equal(getattr(again, method)(X), getattr(clone_, method)(X))
+                expect(is_same, name, f"{method} must return the same after {how}.")
 
 
 @check
@@ -729,16 +729,16 @@ def check_pipeline(name: str, extractor: Any) -> None:
     task, X, y = sample_of(extractor)
     X = X * [1.0, 50.0, 0.02] + [0.0, 1000.0, 3.0]
     pipeline = make_pipeline(StandardScaler(), around(extractor, neighbors(task))).fit(X, y)
-    rules, scaled = with_rules(pipeline[-1]).rules_, pipeline[:-1].transform(X)
+    rules, X_scaled = with_rules(pipeline[-1]).rules_, pipeline[:-1].transform(X)
     y_pred = np.asarray(pipeline.predict(X))
     expect(y_pred.shape == (len(X),), name, "a Pipeline with a scaler must predict every row.")
     readable = as_ruleset(pipeline)
     # A row exactly on the border of a box may change sides when units are converted.
-    covered = readable.covers(X) & rules.covers(scaled)
-    actual, expected = readable.predict(X[covered]), rules.predict(scaled[covered])
-    same = actual == expected if task == "classification" else np.isclose(actual, expected)
+    covered = readable.covers(X) & rules.covers(X_scaled)
+    actual, expected = readable.predict(X[covered]), rules.predict(X_scaled[covered])
+    is_same = actual == expected if task == "classification" else np.isclose(actual, expected)
     expect(
-        covered.sum() >= 0.9 * rules.covers(scaled).sum() and np.mean(same) >= 0.9,
+        covered.sum() >= 0.9 * rules.covers(X_scaled).sum() and np.mean(is_same) >= 0.9,
         name,
         "as_ruleset(pipeline) must predict like the rules, in the units of the Pipeline's input.",
     )
@@ -772,15 +772,15 @@ def check_feature_names(name: str, extractor: Any) -> None:
 def check_column_order(name: str, extractor: Any) -> None:
     """Check that columns in another order are rejected or matched by name."""
     task, X, y = sample_of(extractor)
-    copied = with_rules(around(extractor, neighbors(task)).fit(frame_of(X), y))
+    clone_ = with_rules(around(extractor, neighbors(task)).fit(frame_of(X), y))
     frame = frame_of(rows_around(X))
-    turned = frame[list(COLUMNS[::-1])]
+    reversed_frame = frame[list(COLUMNS[::-1])]
     renamed = frame.set_axis([f"{column} of another kind" for column in COLUMNS], axis=1)
     for method in ("predict", "covers"):
-        call = getattr(copied, method)
+        call = getattr(clone_, method)
         expected = np.asarray(call(frame)).tolist()
         try:
-            actual = np.asarray(call(turned)).tolist()
+            actual = np.asarray(call(reversed_frame)).tolist()
         except ValueError:
             actual = expected
         expect(
@@ -814,28 +814,28 @@ def check_missing_values(name: str, extractor: Any) -> None:
     task, X, y = sample_of(extractor)
     if getattr(get_tags(around(extractor, neighbors(task))).input_tags, "allow_nan", False):
         X[3, 1] = X[10, 2] = np.nan
-        copied = with_rules(around(extractor, tree(task)).fit(X, y))
-        y_pred = np.asarray(copied.predict(X))
+        clone_ = with_rules(around(extractor, tree(task)).fit(X, y))
+        y_pred = np.asarray(clone_.predict(X))
         is_complete = y_pred.shape == (len(X),) and bool((y_pred == y_pred).all())
         expect(is_complete, name, "predict must return a prediction for every row, even with NaN.")
         X, _ = sample(task)
-        copied = with_rules(around(extractor, tree(task)).fit(X, y))
+        clone_ = with_rules(around(extractor, tree(task)).fit(X, y))
         for column in range(X.shape[1]):
             X_missing = X.copy()
             X_missing[:, column] = np.nan
-            is_covered = np.asarray(copied.rules_.covers(X_missing))
+            is_covered = np.asarray(clone_.rules_.covers(X_missing))
             # Another check tests whether predictions follow the rules.
-            is_covered &= np.asarray(copied.predict(X)) == np.asarray(copied.rules_.predict(X))
-            actual, expected_labels = copied.predict(X_missing), copied.rules_.predict(X_missing)
+            is_covered &= np.asarray(clone_.predict(X)) == np.asarray(clone_.rules_.predict(X))
+            actual, expected_labels = clone_.predict(X_missing), clone_.rules_.predict(X_missing)
             is_same = _are_equal(
                 np.asarray(actual)[is_covered], np.asarray(expected_labels)[is_covered]
             )
             expect(is_same, name, "predict must handle NaN as rules_ does.")
         return
-    copied = with_rules(around(extractor, tree(task)).fit(X, y))
+    clone_ = with_rules(around(extractor, tree(task)).fit(X, y))
     X[3, 1] = np.nan
     for method in ("predict", "covers"):
-        _expect_refused(name, f"NaN in {method}", getattr(copied, method), X)
+        _expect_refused(name, f"NaN in {method}", getattr(clone_, method), X)
     black_box = FrozenEstimator(tree(task).fit(*sample(task)))  # a black box that accepts NaN
     _expect_refused(name, "NaN in fit", around(extractor, black_box).fit, X, y)
 
@@ -844,31 +844,31 @@ def check_missing_values(name: str, extractor: Any) -> None:
 def check_number_of_columns(name: str, extractor: Any) -> None:
     """Check that rows with another number of columns or dimensions are rejected."""
     X, _ = sample(task_of(extractor))
-    copied = fitted(extractor)
+    clone_ = fitted(extractor)
     for defect, rows in {
         "one column less": X[:, :2],
         "one column more": np.column_stack([X, X[:, 0]]),
         "a single row without its second dimension": X[0],
     }.items():
         for method in ("predict", "covers"):
-            _expect_refused(name, f"{defect} in {method}", getattr(copied, method), rows)
+            _expect_refused(name, f"{defect} in {method}", getattr(clone_, method), rows)
 
 
 @check
 def check_unusable_targets(name: str, extractor: Any) -> None:
     """Check that a target of wrong length, or none for an unfitted black box, is rejected."""
     task, X, y = sample_of(extractor)
-    copied = around(extractor, neighbors(task))
-    _expect_refused(name, "a target of another length", copied.fit, X, y[:-1])
-    copied = around(extractor, neighbors(task))
-    _expect_refused(name, "no target for an unfitted black box", copied.fit, X)
+    clone_ = around(extractor, neighbors(task))
+    _expect_refused(name, "a target of another length", clone_.fit, X, y[:-1])
+    clone_ = around(extractor, neighbors(task))
+    _expect_refused(name, "no target for an unfitted black box", clone_.fit, X)
 
 
-def _expect_sound(name: str, copied: Any, X: np.ndarray, context: str) -> None:
+def _expect_sound(name: str, extractor: Any, X: np.ndarray, context: str) -> None:
     """Raise an error unless rules have the properties required for any data."""
-    y_pred = np.asarray(with_rules(copied).predict(X))
+    y_pred = np.asarray(with_rules(extractor).predict(X))
     expect(y_pred.shape == (len(X),), name, f"predict must predict every row of {context}.")
-    completeness = getattr(copied, "completeness_", 1.0)
+    completeness = getattr(extractor, "completeness_", 1.0)
     expect(0 <= completeness <= 1, name, f"completeness_ of {context} is {completeness!r}.")
 
 
@@ -877,8 +877,8 @@ def check_constant_features(name: str, extractor: Any) -> None:
     """Check that extraction works with a constant column."""
     task, X, y = sample_of(extractor)
     X[:, 2] = 4.0
-    copied = around(extractor, tree(task)).fit(X, y)
-    _expect_sound(name, copied, X, "data with a constant feature")
+    clone_ = around(extractor, tree(task)).fit(X, y)
+    _expect_sound(name, clone_, X, "data with a constant feature")
 
 
 @check
@@ -890,18 +890,18 @@ def check_one_prediction(name: str, extractor: Any) -> None:
         if task == "classification"
         else DummyRegressor(strategy="constant", constant=2.5)
     )
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
-        copied = around(extractor, FrozenEstimator(constant.fit(X, y))).fit(X, y)
+        clone_ = around(extractor, FrozenEstimator(constant.fit(X, y))).fit(X, y)
     expected = constant.predict(X)
     expect(
-        np.allclose(np.asarray(with_rules(copied).predict(X), dtype=float), expected),
+        np.allclose(np.asarray(with_rules(clone_).predict(X), dtype=float), expected),
         name,
         f"rules of a black box that always predicts {expected[0]} must predict that.",
     )
-    warned = task == "regression" or any(issubclass(w.category, UserWarning) for w in caught)
+    has_warned = task == "regression" or any(issubclass(w.category, UserWarning) for w in records)
     text = "fit must warn (UserWarning) about a black box that predicts only one class."
-    expect(warned, name, text)
+    expect(has_warned, name, text)
 
 
 @check
@@ -909,28 +909,28 @@ def check_duplicate_rows(name: str, extractor: Any) -> None:
     """Check that extraction works with duplicate rows."""
     task = task_of(extractor)
     X, y = (np.repeat(values[:40], 3, axis=0) for values in sample(task))
-    copied = around(extractor, tree(task)).fit(X, y)
-    _expect_sound(name, copied, X, "data with repeated rows")
+    clone_ = around(extractor, tree(task)).fit(X, y)
+    _expect_sound(name, clone_, X, "data with repeated rows")
 
 
 @check
 def check_tiny_data(name: str, extractor: Any) -> None:
     """Check that two rows, or one column, lead to rules or a ValueError with a message."""
     task, X, y = sample_of(extractor)
-    two = [int(np.argmin(y)), int(np.argmax(y))]
+    pair = [int(np.argmin(y)), int(np.argmax(y))]
     for label, rows, target in (
-        ("two rows", X[two], y[two]),
+        ("two rows", X[pair], y[pair]),
         ("one column", X[:, :1], (X[:, 0] > 0).astype(y.dtype)),
     ):
-        copied = around(extractor, tree(task))
+        clone_ = around(extractor, tree(task))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # warnings about few rows are allowed
-                copied.fit(rows, target)
+                clone_.fit(rows, target)
         except ValueError as error:
             expect(str(error).strip(), name, f"{label} must be rejected with an error message.")
             continue
-        _expect_sound(name, copied, rows, label)
+        _expect_sound(name, clone_, rows, label)
 
 
 @check
@@ -939,7 +939,7 @@ def check_unfitted_black_box(name: str, extractor: Any) -> None:
     task, X, y = sample_of(extractor)
     black_box = neighbors(task)
     before = copy.deepcopy(vars(black_box))
-    copied = around(extractor, black_box).fit(X, y)
+    clone_ = around(extractor, black_box).fit(X, y)
     try:
         check_is_fitted(black_box)
     except NotFittedError:
@@ -951,7 +951,7 @@ def check_unfitted_black_box(name: str, extractor: Any) -> None:
     expect_same_rules(
         name,
         extractor,
-        copied,
+        clone_,
         explained,
         "rules of an unfitted black box must be those of one that was fitted on the same rows.",
     )
@@ -965,8 +965,8 @@ def check_frozen_black_box(name: str, extractor: Any) -> None:
     before = model.predict(rows_around(X))
     expected = around(extractor, FrozenEstimator(model)).fit(X, y)
     refitted = around(extractor, FrozenEstimator(model)).fit(X, y[::-1].copy())
-    same = np.array_equal(model.predict(rows_around(X)), before)
-    expect(same, name, "fit must not change the model of a FrozenEstimator.")
+    is_same = np.array_equal(model.predict(rows_around(X)), before)
+    expect(is_same, name, "fit must not change the model of a FrozenEstimator.")
     expect_same_rules(
         name,
         extractor,
@@ -1018,19 +1018,19 @@ def check_container(name: str, extractor: Any) -> None:
     """Check that the black box receives a data frame if the extractor does."""
     task, X, y = sample_of(extractor)
     model = recording(task)
-    copied = around(extractor, model).fit(frame_of(X), y)
-    queried_columns = getattr(getattr(copied, "estimator_", None), "received_columns_", None)
+    clone_ = around(extractor, model).fit(frame_of(X), y)
+    queried_columns = getattr(getattr(clone_, "estimator_", None), "received_columns_", None)
     if queried_columns is None:  # without estimator_, the caller's black box recorded the queries
         black_box = FrozenEstimator(recording(task).fit(frame_of(X), y))
         around(extractor, black_box).fit(frame_of(X), y)
         queried_columns = black_box.estimator.received_columns_
     columns = list(frame_of(X).columns)
-    strange = [columns_seen for columns_seen in queried_columns if columns_seen != columns]
+    wrong_columns = [columns_seen for columns_seen in queried_columns if columns_seen != columns]
     expect(
-        not strange,
+        not wrong_columns,
         name,
         f"an extractor that is fitted on a DataFrame must pass DataFrames with the columns "
-        f"{columns} to the black box, but it passed {strange[:1]}.",
+        f"{columns} to the black box, but it passed {wrong_columns[:1]}.",
     )
 
 
@@ -1067,10 +1067,10 @@ def check_global_random_state(name: str, extractor: Any) -> None:
         before_in_python = random.getstate()
         fitted(extractor)
         after: Any = np.random.get_state()
-        same = np.array_equal(before[1], after[1]) and before[2:] == after[2:]
-        expect(same, name, "fit must not change NumPy's global generator.")
-        same = before_in_python == random.getstate()
-        expect(same, name, "fit must not change Python's global generator.")
+        is_same = np.array_equal(before[1], after[1]) and before[2:] == after[2:]
+        expect(is_same, name, "fit must not change NumPy's global generator.")
+        is_same = before_in_python == random.getstate()
+        expect(is_same, name, "fit must not change Python's global generator.")
     finally:
         np.random.set_state(state)
         random.setstate(python_state)
@@ -1081,9 +1081,9 @@ def _check_unchanged_by(name: str, extractor: Any, parameter: str, values: tuple
         skip(f"has no parameter {parameter}")
     expected = fitted(extractor, **{parameter: None})
     for value in values:
-        changed = fitted(extractor, **{parameter: value})
+        refitted = fitted(extractor, **{parameter: value})
         text = f"{parameter}={value} must not change the rules."
-        expect_same_rules(name, extractor, changed, expected, text)
+        expect_same_rules(name, extractor, refitted, expected, text)
 
 
 @check
@@ -1102,11 +1102,11 @@ def check_n_jobs(name: str, extractor: Any) -> None:
 def check_hash_seed(name: str, extractor: Any) -> None:
     """Check that Python's hash seed does not change the rules."""
     task, X, y = sample_of(extractor)
-    copied = around(extractor, neighbors(task))
+    clone_ = around(extractor, neighbors(task))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "extractor.joblib"
         try:
-            joblib.dump((copied, X, y), path)
+            joblib.dump((clone_, X, y), path)
         except Exception as error:
             skip(f"cannot be sent to another process ({error}), see check_pickle")
         runs = [
@@ -1188,11 +1188,11 @@ def extractor_checks(*, exclude: Iterable[str] = ()) -> Iterator[Check]:
     'check_parameters'
     """
     names = [check.__name__ for check in CHECKS]
-    left_out = {exclude} if isinstance(exclude, str) else set(exclude)
-    for name in sorted(left_out, key=str):
+    excluded = {exclude} if isinstance(exclude, str) else set(exclude)
+    for name in sorted(excluded, key=str):
         if name not in names:
             raise ValueError(f"exclude must name checks, got {name!r}. {did_you_mean(name, names)}")
-    return (check for check in CHECKS if check.__name__ not in left_out)
+    return (check for check in CHECKS if check.__name__ not in excluded)
 
 
 def check_extractor(extractor: Any, *, exclude: Iterable[str] = ()) -> tuple[CheckOutcome, ...]:
