@@ -59,7 +59,7 @@ class OnnxPredictor:
         inputs = self._session.get_inputs()
         if len(inputs) == 1 and not _is_column(inputs[0], rows):
             table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(np.asarray(rows))
-            feeds = {inputs[0].name: self._tensor(table, inputs[0])}
+            feeds = {inputs[0].name: self._make_input(table, inputs[0])}
         else:
             if not isinstance(rows, pd.DataFrame):
                 raise TypeError(
@@ -72,12 +72,13 @@ class OnnxPredictor:
                     f"The ONNX model has the input {absent[0]!r}, but the rows have the columns "
                     f"{list(rows.columns)}. Rename the columns."
                 )
-            feeds = {field.name: self._tensor(rows[[field.name]], field) for field in inputs}
+            feeds = {field.name: self._make_input(rows[[field.name]], field) for field in inputs}
         (prediction,) = self._session.run([self._session.get_outputs()[0].name], feeds)
         prediction = np.asarray(prediction)
         return prediction[:, 0] if prediction.shape[1:] == (1,) else prediction
 
-    def _tensor(self, table: pd.DataFrame, field: Any) -> np.ndarray:
+    def _make_input(self, table: pd.DataFrame, field: Any) -> np.ndarray:
+        """Convert columns to the type of an input of the model."""
         kind = field.type.removeprefix("tensor(").removesuffix(")")
         if kind == "string":
             metadata = self._session.get_modelmeta().custom_metadata_map

@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> str:
     packages += [_package(r) for r in requirements if r.marker is None]
     if any(package.command for package in packages):
         options.exit_code = 1
-    extras = list(_extras(about.get_all("Provides-Extra") or [], requirements))
+    extras = list(_check_extras(about.get_all("Provides-Extra") or [], requirements))
     plugins = list(_plugins())
     if options.format == "json":
         from skescore.cli._output import json_for_stdout
@@ -139,7 +139,7 @@ def _installed(requirement: Requirement) -> tuple[str, str]:
     return text, "pip install --upgrade"
 
 
-def _extras(names: Iterable[str], needed: list[Requirement]) -> Iterator[State]:
+def _check_extras(names: Iterable[str], needed: list[Requirement]) -> Iterator[State]:
     from packaging.requirements import Requirement
 
     for name in sorted(names):

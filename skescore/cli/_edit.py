@@ -257,7 +257,7 @@ class _Result:
     ) -> None:
         self.options, self.editor, self.refitted = options, editor, refitted
         self.effect = editor.effect_of_all()
-        self.prices: Sequence[Price] = _prices(options, editor) if options.price else ()
+        self.prices: Sequence[Price] = _price_constraints(options, editor) if options.price else ()
         self.suggestions = editor.suggestions() if options.suggest else []
 
     def text(self) -> str:
@@ -315,7 +315,8 @@ class _Result:
         )
 
 
-def _prices(options: argparse.Namespace, editor: RuleEditor) -> list[Price]:
+def _price_constraints(options: argparse.Namespace, editor: RuleEditor) -> list[Price]:
+    """Bound the loss of score from each constraint, for small rules on the training rows."""
     from skescore.editing import price
     from skescore.optimal import SolverLimits
 

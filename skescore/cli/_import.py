@@ -445,8 +445,8 @@ def _text(
     printer.line(f"features: {listed(list(ruleset.feature_names))}")
     if ruleset.classes is not None:
         printer.line(f"classes: {', '.join(map(format_label, ruleset.classes))}")
-    printer.line(f"prediction: {_prediction(ruleset)}")
-    printer.line(f"where no rule holds: {_fallback(ruleset)}")
+    printer.line(f"prediction: {_describe_prediction(ruleset)}")
+    printer.line(f"where no rule holds: {_describe_fallback(ruleset)}")
     domain = "unknown, so completeness by volume depends on the scored rows (--data sets a domain)"
     if ruleset.domain is not None:
         is_of_data = options.data is not None and not has_own_domain
@@ -458,7 +458,7 @@ def _text(
     return printer.text()
 
 
-def _prediction(ruleset: RuleSet) -> str:
+def _describe_prediction(ruleset: RuleSet) -> str:
     if ruleset.voting is not None:
         return f"{VOTING_TEXTS[ruleset.voting]} (voting: {ruleset.voting})"
     if ruleset.ordered:
@@ -470,7 +470,7 @@ def _prediction(ruleset: RuleSet) -> str:
     return "of the rules that hold, the one with the most training rows"
 
 
-def _fallback(ruleset: RuleSet) -> str:
+def _describe_fallback(ruleset: RuleSet) -> str:
     from skescore.rules._text import format_label
 
     fallback = ruleset.fallback

@@ -108,13 +108,13 @@ def run(options: argparse.Namespace) -> str:
         options.parser.error("argument --data: only allowed with the folder of a run of tune")
     data = model = None
     if record is not None:
-        data = _data(options, record, notes)
+        data = _load_data(options, record, notes)
         if options.time_limit > 0 and data is not None:
-            model = _black_box(options, record, data, notes)
+            model = _load_black_box(options, record, data, notes)
     path = write_report(
         folder,
         path=options.output,
-        rankings=_rankings(folder) if record is None else (),
+        rankings=_load_rankings(folder) if record is None else (),
         data=data,
         black_box=model,
         time_limit=max(0.0, options.time_limit),
@@ -130,7 +130,7 @@ def _announce(path: Path, options: argparse.Namespace) -> str:
     return ""
 
 
-def _rankings(folder: Path) -> list[dict[str, Any]]:
+def _load_rankings(folder: Path) -> list[dict[str, Any]]:
     """Rank the extractors of a bench run, by its main score first; empty without usable rows."""
     from skescore.bench import row_columns
     from skescore.report._bench_rows import find_rows
@@ -155,7 +155,7 @@ def _read_record(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def _data(
+def _load_data(
     options: argparse.Namespace, record: dict[str, Any], notes: output.Notes
 ) -> Dataset | None:
     from skescore.datasets import load_dataset
@@ -190,13 +190,13 @@ def _label_rows_again(options: argparse.Namespace, record: dict[str, Any]) -> Da
     arguments.add_reading_options(parser)  # defaults of options that the run did not record
     read = parser.parse_args([], argparse.Namespace(**stored_options, **run_data["reading"]))
     preparation = None if run_data["table"] is None else Preparation.from_dict(run_data["table"])
-    data = read_model_labels(read, _model(options, record["black_box"]), source, preparation)
+    data = read_model_labels(read, _load_model(options, record["black_box"]), source, preparation)
     if options.data is None and data.checksum != run_data["checksum_sha256"]:
         raise ValueError(f"{source} has changed since the run; pass the rows with --data")
     return data
 
 
-def _model(options: argparse.Namespace, model_record: dict[str, Any]) -> Any:
+def _load_model(options: argparse.Namespace, model_record: dict[str, Any]) -> Any:
     """Load the model of a run from its file; raise an error if the file has changed."""
     from skescore.black_boxes import load_black_box, model_checksum
 
@@ -205,7 +205,7 @@ def _model(options: argparse.Namespace, model_record: dict[str, Any]) -> Any:
     return load_black_box(model_record["name"], trust=options.trust)
 
 
-def _black_box(
+def _load_black_box(
     options: argparse.Namespace, record: dict[str, Any], data: Dataset, notes: output.Notes
 ) -> Any:
     """Return the black box of the run, or None with a note on the reason."""
@@ -221,7 +221,7 @@ def _black_box(
     try:
         if name.startswith("command:"):
             raise ValueError("it is a command, and commands are not run again")
-        model = _model(options, model_record)
+        model = _load_model(options, model_record)
         model = select_explained_output(model, data, model_record.get("outputs"))
     except (OSError, ValueError, ImportError) as error:
         notes.add(f"the model {name} was not loaded, so only the winner's rules are shown: {error}")

@@ -306,7 +306,7 @@ def run(options: argparse.Namespace) -> str:
             "--black-box: the model cannot predict rows in a database; store the predictions in a "
             "column and name it as --target, or export the table to Parquet"
         )
-    model = _model(options)
+    model = _load_model(options)
     X, y, data, unknown = (_count_source if in_place else _read_rows)(
         options, ruleset, notes, model
     )
@@ -354,7 +354,7 @@ def run(options: argparse.Namespace) -> str:
 _Data = tuple[Any, Any, dict[str, Any], dict[Any, float]]
 
 
-def _model(options: argparse.Namespace) -> Any:
+def _load_model(options: argparse.Namespace) -> Any:
     """Load the black box from its file; return None without one."""
     if options.black_box is None:
         return None

@@ -293,7 +293,7 @@ def _count_stored(
 
     study_names = set(optuna.get_all_study_names(storage))
     return sum(
-        _count(
+        _count_trials(
             optuna.load_study(study_name=name, storage=storage).get_trials(deepcopy=False),
             with_score,
         )
@@ -302,7 +302,7 @@ def _count_stored(
     )
 
 
-def _count(trials: Sequence[FrozenTrial], with_score: bool) -> int:
+def _count_trials(trials: Sequence[FrozenTrial], with_score: bool) -> int:
     from optuna.trial import TrialState
 
     from skescore.tuning.runner import is_counted

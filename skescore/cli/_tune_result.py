@@ -70,7 +70,7 @@ def tune_text(
         printer.line(f"Warning: {sentence}")
     for sentence in result["best"]["shortcomings"]:
         printer.line(f"Note: {sentence}.")
-    printer.line(_describe(dataset))
+    printer.line(_describe_data(dataset))
     quality = ", ".join(
         f"{metric_label(name)} {output.number(value)}"
         for name, value in search.black_box_quality_.items()
@@ -404,7 +404,7 @@ def _trade_off(
     )
 
 
-def _describe(dataset: Dataset) -> str:
+def _describe_data(dataset: Dataset) -> str:
     from skescore.rules._text import format_number
 
     text = f"{dataset.name}: {len(dataset.X)} rows, {plural(dataset.X.shape[1], 'feature')}"

@@ -136,13 +136,13 @@ def find_rules(options: argparse.Namespace, begin: datetime.datetime) -> str:
     model, about_model = prepare_black_box(options, dataset, model_file)
     if options.workers == 0:
         trial_storage = TrialStorage(options.storage, study_name(options, dataset))
-        _search(options, dataset, model, notes, trial_storage)
+        _run_search(options, dataset, model, notes, trial_storage)
         return ""
     with (
         output_folder(options),
         open_trials(options, dataset, about_model, notes) as trial_storage,
     ):
-        search = _search(options, dataset, model, notes, trial_storage)
+        search = _run_search(options, dataset, model, notes, trial_storage)
         with notes.instead_of_warnings():
             finalists, idle = _select_best(options, dataset, search, stored)
             revision = None if earlier is None else earlier.revise(options, search)
@@ -427,7 +427,7 @@ def _make_search(
     )
 
 
-def _search(
+def _run_search(
     options: argparse.Namespace,
     dataset: Dataset,
     model: Any,

@@ -1385,6 +1385,7 @@ class _Reader:
             )
 
     def _number(self, name: str, column: pd.Series, keep: bool) -> _Read:
+        """Convert a column of numbers; leave out identifiers unless they are requested (`keep`)."""
         values = _convert_numbers(column, self.options.na_values)
         reading = ColumnReading(name, "number", *_STYLE_OF["," if self.comma_first else "."])
         if not keep:

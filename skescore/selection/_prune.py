@@ -645,13 +645,13 @@ def _best_step(
     check_deadline()
     if incremental_score is None:
         best_step = None
-        for step in _candidates(rows, _MAX_SCORED, _MAX_SCORED):
+        for step in _list_candidates(rows, _MAX_SCORED, _MAX_SCORED):
             check_deadline()
             value = score(rows.result(step))
             if _is_better(value, best):
                 best_step, best = (step, value), value
         return best_step
-    steps = _candidates(rows, _MAX_MERGES, _MAX_DROPS)
+    steps = _list_candidates(rows, _MAX_MERGES, _MAX_DROPS)
     bounds, exact = incremental_score.bounds(steps)
     if is_estimate and not incremental_score.is_estimated:
         best = score(rows.result())
@@ -685,7 +685,8 @@ def _best_step(
     return None
 
 
-def _candidates(rows: RuleRows, n_merges: int, n_drops: int) -> list[Step]:
+def _list_candidates(rows: RuleRows, n_merges: int, n_drops: int) -> list[Step]:
+    """Return possible steps: merges, removals and shortened rules."""
     rule_indices = rows.indices
     # Merges come first: on a tie they keep the rows of both rules.
     steps = rows.merges(n_merges, same_output=True)

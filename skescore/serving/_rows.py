@@ -134,7 +134,7 @@ class RowReader:
             try:
                 if name not in row:
                     raise ValueError(self._missing_column(number, name, row))
-                record[name] = self._value(number, name, row[name])
+                record[name] = self._parse_value(number, name, row[name])
             except ValueError as error:
                 errors.append(RowError(number, name, row.get(name), str(error)))
         return record
@@ -187,7 +187,7 @@ class RowReader:
             hint = "Write null if its value is missing."
         return f"Row {number} has no column {name!r}, which the rules use. {hint}"
 
-    def _value(self, number: int, name: str, value: Any) -> Any:
+    def _parse_value(self, number: int, name: str, value: Any) -> Any:
         if value is None:
             return None if name in self.categories or name in self.dates else math.nan
         if name in self.dates:
@@ -196,7 +196,7 @@ class RowReader:
             return value
         cell = f"{name!r} of row {number}"
         if name not in self.categories:
-            return self._number(cell, value)
+            return self._parse_number(cell, value)
         known_values = self.categories[name]
         text = value if isinstance(value, str) else None
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -216,7 +216,7 @@ class RowReader:
             )
         return text
 
-    def _number(self, cell: str, value: Any) -> float:
+    def _parse_number(self, cell: str, value: Any) -> float:
         if isinstance(value, int | float):  # true and false are 1 and 0
             try:
                 if math.isfinite(float(value)):

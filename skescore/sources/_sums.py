@@ -433,6 +433,7 @@ class ResidualReducer(_ListReducer):
         return result
 
     def _node_sums(self, rows: EncodedRows, equations: Equations) -> Sums:
+        """Return the weight of rows, and the sum of the absolute residuals of each equation."""
         scale = self.scale
         weights, steps = rows.whole_weights(scale), rows.steps(scale)
         sums = [len(rows.label) if weights is None else int(weights.sum())]

@@ -269,10 +269,10 @@ def open_url(url: str) -> AbstractContextManager[SqlTable]:
         path = unquote(url_parts.path.removeprefix("/"))
         if not Path(path).is_file():
             raise SourceError(f"There is no database {path!r}. Check the path in {name!r}.")
-        return (_duckdb if backend == "duckdb" else _sqlite)(path, table, name)
+        return (_open_duckdb if backend == "duckdb" else _open_sqlite)(path, table, name)
     if url_parts.scheme in ("postgresql", "postgres"):
-        return _postgresql(base_url, table, name)
-    return _sqlalchemy(base_url, table, name)
+        return _open_postgresql(base_url, table, name)
+    return _open_sqlalchemy(base_url, table, name)
 
 
 def _quote_table(table: str, mark: str = '"') -> str:
@@ -285,7 +285,7 @@ def _quote_name(part: str, mark: str = '"') -> str:
 
 
 @contextmanager
-def _duckdb(path: str, table: str, name: str) -> Iterator[SqlTable]:
+def _open_duckdb(path: str, table: str, name: str) -> Iterator[SqlTable]:
     duckdb = import_optional("duckdb", extra="sql", purpose=f"Scoring {name}")
     with failing(name):
         connection = duckdb.connect(path, read_only=True)
@@ -311,7 +311,7 @@ def duckdb_table(connection: Any, source: str, name: str) -> SqlTable:
 
 
 @contextmanager
-def _sqlite(path: str, table: str, name: str) -> Iterator[SqlTable]:
+def _open_sqlite(path: str, table: str, name: str) -> Iterator[SqlTable]:
     with failing(name):
         uri = f"{Path(path).absolute().as_uri()}?mode=rw"
         raw_connection = sqlite3.connect(uri, uri=True, isolation_level=None)
@@ -342,7 +342,7 @@ def _sqlite(path: str, table: str, name: str) -> Iterator[SqlTable]:
 
 
 @contextmanager
-def _postgresql(url: str, table: str, name: str) -> Iterator[SqlTable]:
+def _open_postgresql(url: str, table: str, name: str) -> Iterator[SqlTable]:
     psycopg = import_optional("psycopg", extra="postgresql", purpose=f"Scoring {name}")
     with failing(name):
         connection = psycopg.connect(url)
@@ -368,7 +368,7 @@ def _postgresql(url: str, table: str, name: str) -> Iterator[SqlTable]:
 
 
 @contextmanager
-def _sqlalchemy(url: str, table: str, name: str) -> Iterator[SqlTable]:
+def _open_sqlalchemy(url: str, table: str, name: str) -> Iterator[SqlTable]:
     sqlalchemy = import_optional("sqlalchemy", extra="sql", purpose=f"Scoring {name}")
     with failing(name):
         engine = sqlalchemy.create_engine(url)

@@ -424,6 +424,7 @@ class SearchSpace(dict[str, BaseDistribution]):
             raise ValueError(f"There is no {name!r} in the space. {did_you_mean(name, self)}")
 
     def _add_condition(self, name: str, parent: str, values: Any) -> None:
+        """Let a parameter be active only for some values of another one."""
         self._check_known(name)
         self._check_known(parent)
         if isinstance(values, str) or not isinstance(values, Iterable):

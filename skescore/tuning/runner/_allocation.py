@@ -178,6 +178,7 @@ class ResultCache:
                     self._add_trial(name, trial)
 
     def _add_trial(self, name: str, trial: FrozenTrial) -> None:
+        """Add a stored trial if it was evaluated on all folds and is no repetition."""
         folds = read_folds(trial.user_attrs.get("folds"))
         if len(folds) != self.n_folds or "same_as" in trial.user_attrs:
             return

@@ -169,6 +169,7 @@ class Heartbeat:
             self._thread.join()
 
     def _run(self, worker: dict[str, Any]) -> None:
+        """Store a heartbeat per interval until the trial ends or is lost."""
         count = 0
         while not self.lost and not self._stop.wait(self.interval):
             count += 1

@@ -186,7 +186,7 @@ class WeightElicitation:
         for index in np.lexsort((unbalance, counts.sum(axis=0), counts.max(axis=0))):
             pair = sorted((int(indices[first[index]]), int(indices[second[index]])))
             if frozenset(pair) not in earlier_pairs:
-                return self._question(pair[0], pair[1])
+                return self._make_question(pair[0], pair[1])
         return None
 
     def answer(self, choice: str, pair: tuple[int, int] | None = None) -> None:
@@ -215,7 +215,7 @@ class WeightElicitation:
                     "pair=... to compare two candidates, or call undo() to remove an answer."
                 )
         else:
-            question = self._question(*self._check_pair(pair))
+            question = self._make_question(*self._check_pair(pair))
         members = self._scores.members.tolist()
         first, second = (members.index(index) for index in question.indices)
         lower, upper = {
@@ -316,7 +316,8 @@ class WeightElicitation:
                 )
         return int(pair[0]), int(pair[1])
 
-    def _question(self, first: int, second: int) -> Question:
+    def _make_question(self, first: int, second: int) -> Question:
+        """Describe two candidates with as many digits as are needed to distinguish them."""
         pair = self.candidates[first], self.candidates[second]
         for digits in range(2, 8):
             texts = self._text(pair[0], digits), self._text(pair[1], digits)

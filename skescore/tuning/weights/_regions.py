@@ -186,7 +186,7 @@ class WinningRegions:
     @cached_property
     def table(self) -> pd.DataFrame:
         """Table of winners; see the attributes of the class."""
-        return self._fire_table() if self.score == "fire" else self._ice_table()
+        return self._make_fire_table() if self.score == "fire" else self._make_ice_table()
 
     @cached_property
     def nowhere(self) -> pd.DataFrame:
@@ -200,7 +200,7 @@ class WinningRegions:
         beaten_by = pd.array([better.get(index) for index in losers.tolist()], dtype="Int64")
         return self._describe_candidates(losers).assign(reason=reasons, beaten_by=beaten_by)
 
-    def _fire_table(self) -> pd.DataFrame:
+    def _make_fire_table(self) -> pd.DataFrame:
         low, high = self.within["psi"]
         edges, winners = self._scores.line({}, "psi", low, high)
         table = pd.DataFrame({"low": edges[:-1], "high": edges[1:], "closed_low": True})
@@ -209,7 +209,8 @@ class WinningRegions:
         share = np.log(edges[1:] / edges[:-1]) / math.log(high / low)
         return table.join(self._describe_candidates(winners, "loss")).assign(share=share)
 
-    def _ice_table(self) -> pd.DataFrame:
+    def _make_ice_table(self) -> pd.DataFrame:
+        """Return the region of the weights phi and rho in which each candidate wins, by share."""
         winners, counts = np.unique(self.grid, return_counts=True)
         rank = np.argsort(-counts, kind="stable")
         winners, counts = winners[rank], counts[rank]
