@@ -632,12 +632,13 @@ def wrapped_tree(model: Any, about: Frame) -> RuleSet:
         )
     if rules.classes is None:
         return rules.replace(rules=[_without_mean(rule) for rule in rules])
+    classes = rules.classes
     if (imodels_class(model) or "").startswith("HS"):  # shrinkage changes the counted shares
         rules = rules.replace(reference=None)
     if not hasattr(model, "classes_"):
         return rules
     # The inner model may have been fitted on codes of the labels, such as 1.0 for True.
-    label_of = dict(zip(rules.classes, labels(model), strict=True))
+    label_of = dict(zip(classes, labels(model), strict=True))
     renamed = [replace(rule, output=label_of[rule.output]) for rule in rules]
     return rules.replace(rules=renamed, classes=labels(model))
 
