@@ -345,19 +345,17 @@ def test_search_fits_black_box_with_its_n_jobs(
     assert search.fit(X, Y).best_extractor_.estimator_.n_threads_ == n_threads
 
 
-def _grow(n_bytes: int) -> int:
-    """Keep memory in a process; return the number of the process."""
-    sys.modules["kept memory"] = bytearray(n_bytes)  # type: ignore[assignment]
-    return os.getpid()
-
-
 @pytest.mark.slow
 def test_helper_keeps_large_tables() -> None:
+    def grow(n_bytes: int) -> int:  # a local function, because helpers need not find the tests
+        sys.modules["kept memory"] = bytearray(n_bytes)  # type: ignore[assignment]
+        return os.getpid()
+
     helper = Helper(1, ["skescore.tuning"])
     try:
         numbers = set()
         for n_bytes in (0, 400_000_000, 400_000_000, 0):
-            numbers.add(helper.submit(_grow, n_bytes).result())
+            numbers.add(helper.submit(grow, n_bytes).result())
             time.sleep(1.1)  # loky looks at the memory once a second
         assert len(numbers) == 1
     finally:
