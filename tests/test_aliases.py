@@ -1,8 +1,11 @@
 """Names of measures in RuleKit are accepted as aliases."""
 
+import argparse
+
 import pytest
 
-from skescore.cli._arguments import names_of
+from skescore._aliases import RULEKIT_PERFORMANCE_METRICS
+from skescore.cli._arguments import names_of, prediction_metric, scoring, scorings
 from skescore.metrics import PERFORMANCE_METRICS, RULE_MEASURES, performance_value, rule_quality
 from skescore.scorers import get_rule_scorer
 
@@ -61,3 +64,14 @@ def test_performance_value_accepts_rulekit_names():
 def test_names_of_returns_the_names_of_aliases():
     read = names_of(["c2", "f_measure"], "measure", {"C2": "c2", "c2": "c2"}.__getitem__)
     assert read("C2, c2") == ("c2",)
+
+
+def test_command_line_accepts_rulekit_names() -> None:
+    for alias, name in RULEKIT_PERFORMANCE_METRICS.items():
+        assert prediction_metric(alias) == name
+        if name in scorings() or f"neg_{name}" in scorings():
+            assert scoring(alias) in (name, f"neg_{name}")
+    assert scoring("kappa") == "cohen_kappa"
+    assert scoring("classification_error") == "neg_zero_one_loss"
+    with pytest.raises(argparse.ArgumentTypeError, match="there is no score 'kapa'"):
+        scoring("kapa")

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from skescore._aliases import RULEKIT_PERFORMANCE_METRICS, canonical_name
 from skescore._io import expand_home
 from skescore._names import (
     DATA_SET_TASKS,
@@ -278,8 +279,10 @@ def scorings() -> tuple[str, ...]:
 def scoring(text: str) -> str:
     """Read an objective: a score, the trade-off, or a measure of single rules (argparse type)."""
     names = scorings()
-    if text in names:
-        return text
+    metric = prediction_metric(text)
+    for name in (text, metric, f"neg_{metric}"):
+        if name in names:
+            return name
     if "_rule_" not in text:
         raise argparse.ArgumentTypeError(
             f"there is no score {text!r}. {did_you_mean(text, names)} Measures of single rules "
@@ -292,6 +295,12 @@ def scoring(text: str) -> str:
     except (ValueError, TypeError) as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     return text
+
+
+def prediction_metric(text: str) -> str:
+    """Return the name of a measure of predictions, also for RuleKit's names (argparse type)."""
+    names = dict.fromkeys(PREDICTION_METRIC_NAMES)
+    return canonical_name(text, names, RULEKIT_PERFORMANCE_METRICS)
 
 
 def rule_measures(text: str) -> tuple[str, ...]:
@@ -551,6 +560,7 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
     of_losses = [spec.label for spec in specs if spec.prediction == "loss"]
     group.add_argument(
         "--performance",
+        type=prediction_metric,
         choices=tuple(PREDICTION_METRIC_NAMES),
         metavar="NAME",
         help=f"measure of predictions (as in scikit-learn) that replaces the default measure of "

@@ -50,7 +50,7 @@ from skescore.cli._output import (
     plural,
     to_json,
 )
-from skescore.cli._report import _model
+from skescore.cli._report import _load_model
 from skescore.cli._score import _count_text
 from skescore.cli._trials import (
     _ROW_OPTIONS,
@@ -719,7 +719,7 @@ def test_quiet_notes_are_not_printed(capsys):
 def test_model_of_a_run_rejects_devices():
     messages = {"name": "/dev/zero", "checksum_sha256": "0"}
     with pytest.raises(ValueError, match="a device or a pipe"):
-        _model(argparse.Namespace(trust=False), messages)
+        _load_model(argparse.Namespace(trust=False), messages)
 
 
 def test_progress_names_the_work_before_trials(capsys: pytest.CaptureFixture[str]) -> None:
