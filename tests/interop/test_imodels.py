@@ -263,7 +263,7 @@ def test_read_imodels_rejects_other_models(model_class: type) -> None:
 
 def test_read_imodels_docstring_lists_unsupported_models() -> None:
     assert read_imodels.__doc__
-    reasons = read_imodels.__doc__.partition("- Not read:")[2]
+    reasons = read_imodels.__doc__.partition("- Not supported:")[2]
     for result in OTHERS:
         short = result.__name__.replace("Classifier", "").replace("Regressor", "")
         assert f"``{short}" in reasons
