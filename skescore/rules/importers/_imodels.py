@@ -632,15 +632,14 @@ def wrapped_tree(model: Any, about: Frame) -> RuleSet:
         )
     if rules.classes is None:
         return rules.replace(rules=[_without_mean(rule) for rule in rules])
-    classes = rules.classes
-    if (imodels_class(model) or "").startswith("HS"):  # shrinkage changes the counted shares
-        rules = rules.replace(reference=None)
+    is_shrunken = (imodels_class(model) or "").startswith("HS")  # the counted shares are changed
+    reference = None if is_shrunken else rules.reference
     if not hasattr(model, "classes_"):
-        return rules
+        return rules.replace(reference=reference)
     # The inner model may have been fitted on codes of the labels, such as 1.0 for True.
-    label_of = dict(zip(classes, labels(model), strict=True))
+    label_of = dict(zip(rules.classes, labels(model), strict=True))
     renamed = [replace(rule, output=label_of[rule.output]) for rule in rules]
-    return rules.replace(rules=renamed, classes=labels(model))
+    return rules.replace(rules=renamed, classes=labels(model), reference=reference)
 
 
 def _without_mean(rule: Rule) -> Rule:
