@@ -743,7 +743,7 @@ def test_progress_names_the_work_before_trials(capsys: pytest.CaptureFixture[str
 def test_digest_covers_all_options_that_change_trials() -> None:
     options = vars(build_parser().parse_args(["tune", "iris"]))
     named = {*_SEARCH_OPTIONS, *CONSTRAINT_NAMES, *_ROW_OPTIONS, *all_weights()}
-    budgets = {"trials", "timeout", "allocation", *limited_quantities()}
+    budgets = {"trials", "timeout", "max_queries", "allocation", *limited_quantities()}
     read_from_data = {"data", "target", "trust", "from_run"}
     processes = {"n_jobs", "workers", "storage", "study", "fresh", "exit_code", "parser", "run"}
     outputs = {"format", "quiet", "output", "overwrite", "report"}
