@@ -666,8 +666,8 @@ def _alternatives(
         elif position is not None and position != saved.winner:
             rules[position] = RuleSet.from_json(json.dumps(record["rules"]))
         if position is not None:
-            names = ("roles", "n_rules", "correctness", "fidelity")
-            lists.append({"place": position} | {name: record[name] for name in names})
+            names = ("roles", "n_rules", "correctness", "fidelity", "next")
+            lists.append({"place": position} | {name: record.get(name) for name in names})
     return lists, rules
 
 

@@ -468,6 +468,14 @@ class PageFigures:
             self.equal(numbers[1], values[0])
             self.equal(numbers[2], self.scale * values[1])
             self.equal(numbers[3], self.scale * values[2])
+            gain = re.search(
+                rf"with {_FIGURE} more rules?: (?:R² )?{_FIGURE}[^·]*· (?:R² )?{_FIGURE}", button
+            )
+            assert bool(gain) == (record["next"] is not None)
+            if gain:
+                self.equal(gain[1], round(record["next"]["n_rules"] - record["n_rules"]))
+                self.equal(gain[2], self.scale * record["next"]["correctness"])
+                self.equal(gain[3], self.scale * record["next"]["fidelity"])
 
     def check_board(self) -> None:
         """Compare the leaderboard of the page with that of the run."""

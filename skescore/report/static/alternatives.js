@@ -19,7 +19,8 @@ class Alternatives {
       const button = element("button", { type: "button", "aria-pressed": "false",
         onclick: () => this.onChoose(list.place) },
       element("strong", { text: rolesText(list.roles, group, score) }),
-      element("span", { text: figureTexts(list, lists, group).join(" · ") }));
+      element("span", { text: [plural(list.n_rules, "rule"), ...figureTexts(list, lists, group)].join(" · ") }),
+      element("small", { text: gainText(list, group) }));
       this.buttons.set(list.place, button);
     }
     this.box.replaceChildren(...this.buttons.values());
@@ -38,7 +39,7 @@ function rolesText(roles, group, score) {
 
 // Returns the figures of a list; shares have a decimal place only to distinguish different lists.
 function figureTexts(list, lists, group) {
-  const texts = [plural(list.n_rules, "rule")];
+  const texts = [];
   const isShare = group.task !== "regression";
   for (const [name, verb, reference] of [["correctness", "right", "data"], ["fidelity", "agree", "model"]]) {
     if (typeof list[name] !== "number") continue;
@@ -49,6 +50,13 @@ function figureTexts(list, lists, group) {
       : `${looksAlike && percent < 99.5 ? percent.toFixed(1) : percentText(percent)} % ${verb}`);
   }
   return texts;
+}
+
+// States the figures of the next larger list that is better; empty if none is.
+function gainText(list, group) {
+  if (!list.next) return "";
+  const more = plural(Math.round(list.next.n_rules - list.n_rules), "more rule");
+  return `with ${more}: ${figureTexts(list.next, [list], group).join(" · ")}`;
 }
 
 // States what the figures of the buttons compare with, and on which rows.

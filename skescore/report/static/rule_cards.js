@@ -23,7 +23,7 @@ function countedHint(content, rules) {
   return `${rules.regression ? "Counts" : "Right and wrong"}: compared with ${rules.target || "the target"} in ` +
     `${plural(view.total, "row")}${content.kind === "tune" ? ", from which the rules were extracted" : ""}.` +
     (agrees && !rules.regression ? ` Agreement: with the model, on the ${content.kind === "tune" ? "same" : "training"} rows` +
-      `${view.rules.some((rule) => typeof rule.points === "number") ? " and generated points" : ""}.` : "");
+      `${view.rules.some((rule) => typeof rule.points === "number") ? " and generated rows" : ""}.` : "");
 }
 
 function showCards(list, rules, rows, { details = true } = {}) {
