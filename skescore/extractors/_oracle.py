@@ -397,18 +397,24 @@ class FrameKinds:
     """Column types of a data frame, to which query points are converted.
 
     Points are arrays of floats. Columns of integers become integers again if all their numbers are
-    whole. A black box that encodes booleans, or numbers in columns of type ``object``, accepts only
-    values that it was fitted on, so points are moved to the nearest of these values.
+    whole, and columns of other floats, such as ``float32``, get their type. A black box that
+    encodes booleans, or numbers in columns of type ``object``, accepts only values that it was
+    fitted on, so points are moved to the nearest of these values.
     """
 
     def __init__(self, like: Any) -> None:
         self._observed: dict[Any, tuple[np.ndarray, np.ndarray, Any]] = {}
         self._integer_types: dict[Any, Any] = {}
+        self._float_types: dict[Any, Any] = {}
         if not isinstance(like, pd.DataFrame) or not like.columns.is_unique:
             return
         for name, column in like.items():
             if pd.api.types.is_integer_dtype(column.dtype):
                 self._integer_types[name] = column.dtype
+                continue
+            if pd.api.types.is_float_dtype(column.dtype):
+                if column.dtype != np.float64:
+                    self._float_types[name] = column.dtype
                 continue
             if not (column.dtype == object or pd.api.types.is_bool_dtype(column.dtype)):
                 continue
@@ -458,9 +464,19 @@ class FrameKinds:
         for name, dtype in self._integer_types.items():
             if name in frame.columns and name not in converted:
                 numbers = frame[name].to_numpy(dtype=float)
-                if _are_whole(numbers):
-                    whole = numbers.astype(np.int64)
-                    frame[name] = pd.Series(whole, dtype=dtype, index=frame.index)
+                is_missing = np.isnan(numbers)
+                if not is_missing.any():
+                    if _are_whole(numbers):
+                        whole = numbers.astype(np.int64)
+                        frame[name] = pd.Series(whole, dtype=dtype, index=frame.index)
+                elif pd.api.types.is_extension_array_dtype(dtype):
+                    numbers = np.where(is_missing, 0.0, numbers)
+                    if _are_whole(numbers):
+                        nullable = pd.Series(numbers.astype(np.int64), frame.index, dtype="Int64")
+                        frame[name] = nullable.mask(is_missing).astype(dtype)
+        for name, dtype in self._float_types.items():
+            if name in frame.columns:
+                frame[name] = frame[name].astype(dtype)
         for name, (numbers, values, dtype) in self._observed.items():
             if name in frame.columns:
                 middles = numbers[:-1] / 2 + numbers[1:] / 2

@@ -13,7 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from skescore._random import combine, draw_seed
 from skescore._rows import content_order
 from skescore._validation import check_integer
-from skescore.extractors._input import CategoryEncoder, frame_column
+from skescore.extractors._input import CategoryEncoder, check_columns, frame_column, is_categorical
 from skescore.extractors._oracle import CachedBlackBox, FrameKinds, Oracle
 from skescore.extractors._out_of_fold import OUT_OF_FOLD
 from skescore.rules import convert_rows
@@ -508,7 +508,7 @@ def generate_rows(
     Raises
     ------
     ValueError
-        If the generator is unknown, or needs a black box.
+        If the generator is unknown or needs a black box, or a column holds dates.
 
     Examples
     --------
@@ -525,6 +525,10 @@ def generate_rows(
             f"of {', '.join(map(repr, SAMPLINGS))}."
         )
     X = convert_rows(X)
+    if hasattr(X, "columns"):
+        columns = range(len(X.columns))
+        categorical = [j for j in columns if is_categorical(frame_column(X, j))]
+        check_columns(X, "generate_rows", categorical)
     encoder = CategoryEncoder(X)
     rows = encoder.codes(X).to_numpy(dtype=float) if encoder else numbers_of(X)
     sampler = QuerySampler(sampling, n_rows, draw_seed(random_state), encoder, X)

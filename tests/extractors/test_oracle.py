@@ -368,7 +368,12 @@ class FrameKeeper(BaseEstimator):
 
 
 @given(
-    st.lists(st.sampled_from(["float64", "int64", "int8", "Int64", "bool", "object"]), min_size=1),
+    st.lists(
+        st.sampled_from(
+            ["float64", "float32", "Float32", "int64", "int8", "Int64", "bool", "object"]
+        ),
+        min_size=1,
+    ),
     st.lists(st.sampled_from([0.0, 1.0, -3.0, 0.5, np.nan, np.inf, 2.0**53]), max_size=4),
     st.integers(0, 2**32),
 )
@@ -385,12 +390,19 @@ def test_oracle_gives_points_the_types_of_rows(kinds, values, seed):
     assert list(frame.columns) == names
     for j, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         numbers = points[:, j]
-        is_whole = np.isfinite(numbers).all() and (numbers % 1 == 0).all()
+        is_missing = np.isnan(numbers) & (kind in ("Int64", "Float32"))
+        rest = numbers[~is_missing]
+        is_whole = np.isfinite(rest).all() and (rest % 1 == 0).all()
         if kind in ("bool", "object"):
             assert frame[name].dtype == kind
-        elif kind == "float64" or not is_whole or abs(numbers).max() >= 2.0**53:
+        elif kind in ("float32", "Float32"):
+            assert str(frame[name].dtype) == kind
+            values = frame[name].to_numpy(dtype=float, na_value=np.nan)
+            assert np.array_equal(values, numbers.astype(np.float32), equal_nan=True)
+        elif kind == "float64" or not is_whole or abs(rest).max(initial=0) >= 2.0**53:
             assert frame[name].dtype == np.float64
             assert np.array_equal(frame[name], numbers, equal_nan=True)
         else:
             assert str(frame[name].dtype) == kind
-            assert frame[name].tolist() == numbers.tolist()
+            assert frame[name].isna().tolist() == is_missing.tolist()
+            assert frame[name][~is_missing].tolist() == rest.tolist()

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier
@@ -250,3 +251,45 @@ def test_generators_draw_different_rows():
     rows = {name: generate_rows(X, 30, name, random_state=0) for name in WITHOUT_MODEL}
     for one, other in itertools.combinations(rows.values(), 2):
         assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("sampling", [None, "permute", "interpolate", "boundary", "uniform"])
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_generated_rows_have_the_types_of_the_table(sampling, has_missing) -> None:
+    rng = np.random.default_rng(0)
+    numbers = {
+        name: pd.array(rng.integers(0, 50, 120), dtype=name)
+        for name in ("int8", "uint16", "Int64", "int64[pyarrow]")
+    }
+    numbers |= {
+        name: pd.array(rng.normal(size=120).astype(np.float32), dtype=name)
+        for name in ("float32", "Float32", "Float64", "double[pyarrow]")
+    }
+    table = pd.DataFrame(numbers | {"bool": rng.random(120) < 0.5, "float64": rng.normal(size=120)})
+    if has_missing:
+        for position, name in enumerate(["Int64", "int64[pyarrow]", "Float32", "double[pyarrow]"]):
+            table.loc[position : position + 20, name] = pd.NA
+    label = np.where((table["int8"] > 20) & (table["float64"] > 0), "a", "b")
+    seen = set()
+
+    class Model(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_, self.feature_names_in_ = np.unique(y), np.array(X.columns, dtype=object)
+            return self
+
+        def predict(self, X):
+            seen.add(tuple(map(str, X.dtypes)))
+            return np.where((X["int8"] > 20) & (X["float64"] > 0), "a", "b")
+
+    model = FrozenEstimator(Model().fit(table, label))
+    CARTExtractor(model, sampling=sampling, n_queries=200, random_state=0).fit(table)
+    assert seen == {tuple(map(str, table.dtypes))}
+    generated = generate_rows(table, 20, random_state=0)
+    assert generated.dtypes.equals(table.dtypes)
+    assert bool(generated["Int64"].isna().any()) == has_missing
+
+
+def test_generate_rows_rejects_dates() -> None:
+    table = pd.DataFrame({"day": pd.date_range("2026-01-01", periods=9), "x": range(9)})
+    with pytest.raises(ValueError, match="generate_rows needs numbers, but column 'day' holds"):
+        generate_rows(table, 3, random_state=0)
