@@ -218,7 +218,7 @@ def tree_to_ruleset(
         handles_missing = _features_with_missing(model, domain, simplify)
     splits = _read_splits(tree, handles_missing)
     # Monotonicity constraints bound the values of leaves, which then do not describe the rows.
-    is_bounded = model.monotonic_cst is not None
+    is_bounded = getattr(model, "monotonic_cst", None) is not None
     rules = []
     for leaf, path in paths.items():
         conditions = _conditions(path, splits)
