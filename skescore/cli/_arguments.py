@@ -279,8 +279,10 @@ def scorings() -> tuple[str, ...]:
 def scoring(text: str) -> str:
     """Read an objective: a score, the trade-off, or a measure of single rules (argparse type)."""
     names = scorings()
+    if text in names:
+        return text
     metric = prediction_metric(text)
-    for name in (text, metric, f"neg_{metric}"):
+    for name in (metric, f"neg_{metric}"):
         if name in names:
             return name
     if "_rule_" not in text:
