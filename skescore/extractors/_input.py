@@ -365,7 +365,7 @@ class CategoryEncoder:
             polars.Series(str(name), column.tolist(), dtype=self._types.get(position))
             for position, (name, column) in enumerate(columns.items())
         ]
-        return polars.DataFrame(series)
+        return self._kinds.restore_polars(polars.DataFrame(series))
 
 
 def has_categories(X: Any) -> bool:

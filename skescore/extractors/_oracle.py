@@ -383,7 +383,8 @@ class Oracle:
         if self._library == "polars":
             import polars
 
-            return polars.DataFrame(array, schema=[str(n) for n in names], orient="row")
+            frame = polars.DataFrame(array, schema=[str(n) for n in names], orient="row")
+            return self._kinds.restore_polars(frame)
         return self._kinds.frame(array, names)
 
     def __repr__(self) -> str:
@@ -406,6 +407,14 @@ class FrameKinds:
         self._observed: dict[Any, tuple[np.ndarray, np.ndarray, Any]] = {}
         self._integer_types: dict[Any, Any] = {}
         self._float_types: dict[Any, Any] = {}
+        #: Numeric types of a polars frame, and whether missing values are null (otherwise NaN).
+        self._polars_types: dict[str, tuple[Any, bool]] = {}
+        if type(like).__module__.partition(".")[0] == "polars" and hasattr(like, "get_columns"):
+            self._polars_types = {
+                column.name: (column.dtype, column.dtype.is_integer() or column.null_count() > 0)
+                for column in like.get_columns()
+                if column.dtype.is_integer() or column.dtype.is_float()
+            }
         if not isinstance(like, pd.DataFrame) or not like.columns.is_unique:
             return
         for name, column in like.items():
@@ -482,6 +491,17 @@ class FrameKinds:
                 middles = numbers[:-1] / 2 + numbers[1:] / 2
                 nearest = np.searchsorted(middles, frame[name].to_numpy(dtype=float))
                 frame[name] = pd.Series(values[nearest], dtype=dtype, index=frame.index)
+        return frame
+
+    def restore_polars(self, frame: Any) -> Any:
+        """Restore numeric types and nulls of a polars frame, in which missing values are NaN."""
+        for name, (dtype, has_nulls) in self._polars_types.items():
+            if name not in frame.columns:
+                continue
+            column = frame[name].fill_nan(None) if has_nulls else frame[name]
+            if dtype.is_float() or _are_whole(column.drop_nulls().to_numpy()):
+                column = column.cast(dtype)
+            frame = frame.with_columns(column)
         return frame
 
 

@@ -537,6 +537,8 @@ def generate_rows(
         return encoder.decode(generated)
     if hasattr(X, "iloc"):
         return FrameKinds(X).restore(pd.DataFrame(generated, columns=X.columns))
+    if hasattr(X, "get_columns"):
+        return FrameKinds(X).restore_polars(type(X)(generated, schema=X.columns, orient="row"))
     return generated
 
 

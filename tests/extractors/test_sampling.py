@@ -293,3 +293,32 @@ def test_generate_rows_rejects_dates() -> None:
     table = pd.DataFrame({"day": pd.date_range("2026-01-01", periods=9), "x": range(9)})
     with pytest.raises(ValueError, match="generate_rows needs numbers, but column 'day' holds"):
         generate_rows(table, 3, random_state=0)
+
+
+@pytest.mark.parametrize("sampling", [None, "permute", "interpolate", "boundary", "uniform"])
+@pytest.mark.parametrize("has_text", [False, True])
+def test_generated_rows_keep_nulls_and_types_of_polars(sampling, has_text) -> None:
+    polars = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    ages = [None if rng.random() < 0.3 else int(age) for age in rng.integers(0, 10, 200)]
+    columns = {
+        "age": polars.Series(ages, dtype=polars.Int16),
+        "size": polars.Series(rng.normal(size=200).tolist(), dtype=polars.Float32),
+        "nan": polars.Series(np.where(rng.random(200) < 0.3, np.nan, 1.5)),
+    }
+    if has_text:
+        columns["color"] = polars.Series(rng.choice(["red", "blue"], 200).tolist())
+    table = polars.DataFrame(columns)
+    seen = set()
+
+    def predict(X):
+        seen.add((*X.schema.items(), X["nan"].null_count(), X["nan"].is_nan().any()))
+        # A comparison with null is null, but NaN is greater than all numbers in polars.
+        return np.where((X["age"] > 4).fill_null(False).to_numpy(), "old", "young")
+
+    model = CallableClassifier(predict, classes=["old", "young"])
+    extractor = CARTExtractor(model, sampling=sampling, n_queries=300, random_state=0).fit(table)
+    assert seen == {(*table.schema.items(), 0, True)}
+    assert extractor.fidelity(table) == 1
+    if sampling in WITHOUT_MODEL:
+        assert generate_rows(table, 20, sampling, random_state=0).schema == table.schema
