@@ -81,7 +81,7 @@ def check_deadline() -> None:
 
 
 class QueryLimitError(RuntimeError):
-    """Error of an extraction that would exceed the :class:`QueryBudget` of its search."""
+    """Error of an extraction that would exceed the `max_queries` of its search."""
 
 
 @dataclass
