@@ -44,7 +44,10 @@ def features_of(rule: Rule) -> set[int]:
 
 
 def sample_points(ruleset: RuleSet, feature: int) -> list[Any]:
-    """Return values of a feature between, at and next to all bounds, within the domain."""
+    """Return values of a feature between, at and next to all bounds, within the domain.
+
+    Without a domain, any feature can be missing.
+    """
     domain = ruleset.domain
     atoms = [a for r in ruleset.rules for a in atoms_of(r) if feature in a.features]
     listed = [v for a in atoms if isinstance(a, OneOf) for v in a.values]
@@ -70,8 +73,7 @@ def sample_points(ruleset: RuleSet, feature: int) -> list[Any]:
         near = [float(np.nextafter(b, s)) for b in ends for s in (-math.inf, math.inf)]
         beyond = [ends[0] - 1, ends[-1] + 1] if ends else [0.0, 1.0]
         points = sorted({p for p in (*ends, *middles, *near, *beyond) if low <= p <= high})
-    says_missing = any(a.__class__.__name__ == "Missing" or a.missing for a in atoms)
-    if says_missing if domain is None else domain.missing[feature] > 0:
+    if domain is None or domain.missing[feature] > 0:
         points.append(None)
     return points
 
