@@ -709,28 +709,26 @@ def figures_text(
     fidelity: float | None,
     measure: str,
     *,
+    rows: Mapping[str, str],
     digits: int = 0,
-    weighted: Collection[str] = (),
 ) -> str:
     """Return correctness and fidelity as a phrase that names their rows and references.
 
-    `weighted` names the figures that are measured on weighted rows.
+    `rows` names the rows of each figure.
     """
     parts = []
-    held_out_rows = f"{'weighted ' if 'correctness' in weighted else ''}held-out rows"
-    unseen_rows = f"{'weighted ' if 'fidelity' in weighted else ''}unseen rows"
     if measure == "accuracy":
         if correctness is not None:
             share = percentage(correctness, digits=digits)
-            parts.append(f"right for {share} of {held_out_rows} (data)")
+            parts.append(f"right for {share} of {rows['correctness']} (data)")
         if fidelity is not None:
             share = percentage(fidelity, digits=digits)
-            parts.append(f"agrees with the model on {share} of {unseen_rows}")
+            parts.append(f"agrees with the model on {share} of {rows['fidelity']}")
     else:
         if correctness is not None:
-            parts.append(f"R² {correctness:.3f} on {held_out_rows} (data)")
+            parts.append(f"R² {correctness:.3f} on {rows['correctness']} (data)")
         if fidelity is not None:
-            parts.append(f"R² {fidelity:.3f} against the model on {unseen_rows}")
+            parts.append(f"R² {fidelity:.3f} against the model on {rows['fidelity']}")
     return ", ".join(parts)
 
 
@@ -749,8 +747,8 @@ def print_winner_figures(printer: Printer, record: Mapping[str, Any]) -> None:
         printer.line(gain)
     if record["fidelity"]["generated"]:
         printer.line(
-            "(The model may have been trained on these rows, so unseen rows are generated from "
-            "held-out rows.)"
+            "(The model may have been trained on the rows of the table, so agreement is measured "
+            "on rows generated from held-out rows.)"
         )
 
 
@@ -824,7 +822,7 @@ def _print_best_larger_list(
         figures["correctness"],
         figures["fidelity"],
         record["measure"],
-        weighted=_weighted_figures(record),
+        rows=_rows_of_figures(record),
     )
     printer.line(
         "(The rules predict the same for all rows. The best candidate with more rules is "
@@ -837,7 +835,7 @@ def _describe_role(role: str, record: Mapping[str, Any]) -> str:
     if role == "shortest":
         return "the shortest list whose correctness is within one standard error of the best"
     count = plural(int(record["max_rules"]), "rule")
-    return f"the list most faithful to the model with at most {count}"
+    return f"the candidate most faithful to the model with at most {count}"
 
 
 def _figures_of(figures: Mapping[str, Any], record: Mapping[str, Any]) -> str:
@@ -851,14 +849,19 @@ def _figures_of(figures: Mapping[str, Any], record: Mapping[str, Any]) -> str:
         figures["correctness"],
         figures["fidelity"],
         record["measure"],
+        rows=_rows_of_figures(record),
         digits=digits,
-        weighted=_weighted_figures(record),
     )
 
 
-def _weighted_figures(record: Mapping[str, Any]) -> list[str]:
-    """Return the names of the figures that are measured on weighted rows."""
-    return [name for name in ("correctness", "fidelity") if record[name]["weighted"]]
+def _rows_of_figures(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the rows of correctness and fidelity in words."""
+    is_generated = record["fidelity"]["generated"]
+    rows = {
+        name: f"{'weighted ' if record[name]['weighted'] else ''}held-out rows"
+        for name in ("correctness", "fidelity")
+    }
+    return rows | ({"fidelity": "generated rows"} if is_generated else {})
 
 
 def _gain_text(figures: Mapping[str, Any], measure: str) -> str:

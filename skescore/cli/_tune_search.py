@@ -713,12 +713,12 @@ class FirstRules(SearchCallback):
             for key in ("correctness", "fidelity")
         )
         data = self._search.data_
-        weighted = [] if data.row_weights is None else ["correctness", "fidelity"]
+        held_out_rows = f"{'' if data.row_weights is None else 'weighted '}held-out rows"
         agreement = figures_text(
             correctness,
             fidelity,
             "accuracy" if is_classifier(self._search.estimator) else "r2",
-            weighted=weighted[: 1 if data.is_fitted else 2],
+            rows={"correctness": held_out_rows, "fidelity": data.fidelity_rows_label},
         )
         score = number(self._sign * attrs["score"], 4)
         parts = [f"{extractor_label(name)} with {count}", f"{self._label} {score}", agreement]

@@ -125,7 +125,7 @@ class ResultFacts:
         Number of rules.
     is_fidelity_search : bool, default=False
         Whether the search maximized agreement with the black box.
-    fidelity_rows : str, default="unseen rows"
+    fidelity_rows : str, default="held-out rows"
         Description of the rows of `fidelity`.
     quality_rows : str, default="held-out rows"
         Description of the rows of `black_box_quality`.
@@ -142,7 +142,7 @@ class ResultFacts:
     fidelity: float
     n_rules: int
     is_fidelity_search: bool = False
-    fidelity_rows: str = "unseen rows"
+    fidelity_rows: str = "held-out rows"
     quality_rows: str = "held-out rows"
     other_black_box: str | None = None
     has_max_rules: bool = False

@@ -639,6 +639,13 @@ class SearchData:
         """True if agreement with the black box is measured on rows that are generated."""
         return self.is_fitted and not is_unsupervised(self.estimator)
 
+    @property
+    def fidelity_rows_label(self) -> str:
+        """Rows on which agreement with the black box is measured, for people."""
+        if self.has_generated_rows:
+            return "generated rows"
+        return "held-out rows" if self.row_weights is None else "weighted held-out rows"
+
     def take(self, rows: np.ndarray | None) -> SearchData:
         """Return the data of some rows, or of all rows if `rows` is None."""
         if rows is None:

@@ -614,11 +614,6 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _result_facts(self, task: str, target_name: str, objective: SearchObjective) -> ResultFacts:
         """Return facts about the results for the checks of suspicious results."""
         has_target = self.data_.y is not None
-        fidelity_rows = "unseen rows"
-        if self.data_.has_generated_rows:
-            fidelity_rows = "rows generated from held-out rows"
-        elif self.data_.row_weights is not None:
-            fidelity_rows = "weighted unseen rows"
         quality = self.black_box_quality_ | {"balanced_accuracy": self._balanced_accuracy}
         is_boosting = type(self.estimator).__name__.startswith("HistGradientBoosting")
         return ResultFacts(
@@ -629,7 +624,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             float(self.leaderboard_.iloc[0].get("fidelity", math.nan)),
             len(self.rules_),
             is_fidelity_search=isinstance(objective.scorer, FidelityScorer),
-            fidelity_rows=fidelity_rows,
+            fidelity_rows=self.data_.fidelity_rows_label,
             quality_rows="these rows" if self.data_.is_fitted else "held-out rows",
             other_black_box="random-forest" if is_boosting else "hist-gradient-boosting",
             has_max_rules=self.max_rules is not None,
@@ -1425,7 +1420,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 rules |= {k: self.fit_candidate(by_key[k]).rules_ for k in by_key if k in new_keys}
             self._alternatives = (
                 key,
-                make_alternatives(choices, lambda c: rules[c.extractor, c.trial]),
+                make_alternatives(
+                    choices,
+                    lambda c: rules[c.extractor, c.trial],
+                    self.data_.fidelity_rows_label,
+                ),
             )
         return self._alternatives[1]
 

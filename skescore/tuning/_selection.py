@@ -549,6 +549,8 @@ class Alternative:
         rows, their number is the mean over the folds.
     rules : RuleSet
         The rules, extracted from all rows.
+    fidelity_rows : str, default="held-out rows"
+        Rows on which `fidelity` is measured.
     """
 
     roles: tuple[str, ...]
@@ -562,6 +564,7 @@ class Alternative:
     next_correctness: float
     next_fidelity: float
     rules: RuleSet
+    fidelity_rows: str = "held-out rows"
 
     @property
     def is_constant(self) -> bool:
@@ -575,7 +578,8 @@ class Alternative:
         if not math.isnan(self.correctness):
             title += f", correctness {self.correctness:.3f} ({measure} on held-out rows)"
         if not math.isnan(self.fidelity):
-            title += f", fidelity {self.fidelity:.3f} ({measure} against the model on unseen rows)"
+            rows = f"{measure} against the model on {self.fidelity_rows}"
+            title += f", fidelity {self.fidelity:.3f} ({rows})"
         return "\n".join(filter(None, [title, str(self.rules), self.describe_gain()]))
 
     def describe_gain(self) -> str:
@@ -701,7 +705,9 @@ def _measure_by_fold(candidates: Candidates, name: str) -> np.ndarray:
 
 
 def make_alternatives(
-    choices: Sequence[_Choice], extract_rules: Callable[[Candidate], RuleSet]
+    choices: Sequence[_Choice],
+    extract_rules: Callable[[Candidate], RuleSet],
+    fidelity_rows: str = "held-out rows",
 ) -> tuple[Alternative, ...]:
     """Extract the rules of the chosen candidates from all rows, and collect their figures.
 
@@ -711,6 +717,8 @@ def make_alternatives(
         The candidates.
     extract_rules : callable
         Returns the rules of a candidate.
+    fidelity_rows : str, default="held-out rows"
+        Rows on which fidelity is measured.
 
     Returns
     -------
@@ -738,6 +746,7 @@ def make_alternatives(
                 mean_of(candidate.folds, "fidelity"),
                 *_summarize_candidate(next_candidate),
                 rules,
+                fidelity_rows,
             )
         )
     return tuple(alternatives)

@@ -287,7 +287,7 @@ class PrintedFigures:
         r"model ([\d.-]+); completeness by rows ([\d.]+)": check_test,
         r"Warning: The (?:R² of the )?(?:rule|(\d+) rules) (?:agrees? with the model on|against "
         r"the model is) only ([\d.-]+)(?: % of| on) "
-        r"(?:(?:weighted )?unseen rows|rows generated from held-out rows)\. .*": check_low_fidelity,
+        r"(?:(?:weighted )?held-out rows|generated rows)\. .*": check_low_fidelity,
         r"   \w+: after \d+ trials? .*": ignore,
         r"\(The first (?:has the fewest rules of the|is the best of) \d+ .*\)": ignore,
         r"Note: .*": ignore,

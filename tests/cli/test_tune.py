@@ -833,7 +833,7 @@ def test_given_model_is_the_default_reference(model, tmp_path, run, result):
     assert "generated" in output["alternatives"]["fidelity"]["rows"]
     assert result(*options, "--reference", "data")["search"]["reference"] == "data"
     _, out, _ = run("tune", *options)
-    assert "unseen rows are generated from held-out rows" in out
+    assert "on rows generated from held-out rows" in out
     assert "compared with the model's predictions" in out
 
 

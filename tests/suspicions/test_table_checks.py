@@ -473,7 +473,7 @@ def test_find_suspicions_reports_black_box_worse_than_constant():
 
 def test_find_suspicions_reports_low_fidelity():
     (suspicion,) = find_suspicions(make_result(fidelity=0.76))
-    assert suspicion.evidence == "The 3 rules agree with the model on only 76 % of unseen rows"
+    assert suspicion.evidence == "The 3 rules agree with the model on only 76 % of held-out rows"
     assert suspicion.options == ("--scoring", "fidelity")
     command = ["skescore", "tune", "t.csv", "--reference", "data", "--output", "run"]
     assert suspicion.with_command(command).endswith(
@@ -487,13 +487,13 @@ def test_find_suspicions_reports_low_fidelity():
     (of_one_rule,) = find_suspicions(make_result(fidelity=0.5, n_rules=1))
     assert of_one_rule.evidence.startswith("The rule agrees with the model on only 50 %")
     assert (
-        "on only 79.7 % of unseen rows" in find_suspicions(make_result(fidelity=0.797))[0].evidence
+        "on only 79.7 % of held-out rows" in find_suspicions(make_result(fidelity=0.797))[0].evidence
     )
     (of_numbers,) = find_suspicions(
-        make_result(fidelity=0.3, task="regression", fidelity_rows="weighted unseen rows")
+        make_result(fidelity=0.3, task="regression", fidelity_rows="weighted held-out rows")
     )
     assert of_numbers.evidence == (
-        "The R² of the 3 rules against the model is only 0.30 on weighted unseen rows"
+        "The R² of the 3 rules against the model is only 0.30 on weighted held-out rows"
     )
     assert not find_suspicions(make_result(fidelity=0.7, task="regression"))
     assert not find_suspicions(make_result(fidelity=float("nan")))

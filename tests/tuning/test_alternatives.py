@@ -106,7 +106,7 @@ def test_alternative_is_written_with_the_rows_of_its_figures():
     title = "best and shortest: cart with 1 rule"
     figures = (
         "correctness 0.600 (accuracy on held-out rows), "
-        "fidelity 0.750 (accuracy against the model on unseen rows)"
+        "fidelity 0.750 (accuracy against the model on held-out rows)"
     )
     gain = "2 more rules would change correctness +0.100 and fidelity -0.050"
     assert str(one) == f"{title}, {figures}\n{rules}\n{gain}"
