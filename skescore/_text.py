@@ -25,6 +25,7 @@ __all__ = [
     "rename_hint",
     "repeated",
     "short_repr",
+    "value_text",
     "without_formula",
 ]
 
@@ -199,6 +200,26 @@ def plural(count: int, noun: str) -> str:
     ('0 rules', '1 rule', '2 rules')
     """
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def value_text(value: Any, *, all_digits: bool = False) -> str:
+    """Return a value of a table as text; fractions have six digits unless all are asked for.
+
+    Examples
+    --------
+    >>> from skescore._text import value_text
+    >>> value_text(1065.0), value_text(0.1 + 0.2), value_text(0.1 + 0.2, all_digits=True)
+    ('1065', '0.3', '0.30000000000000004')
+    >>> value_text(None)
+    'missing'
+    """
+    if value is None or value != value:
+        return "missing"
+    if not isinstance(value, float):
+        return str(value)
+    if value.is_integer() and abs(value) < 1e16:
+        return str(int(value))
+    return str(value) if all_digits else f"{value:.6g}"
 
 
 def printable(text: str) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skescore._binomial import clopper_pearson
-from skescore._text import percentage, plural
+from skescore._text import percentage, plural, value_text
 from skescore._validation import as_pandas, check_integer, check_number, python_value
 from skescore.attribution._contrasts import in_columns_of, in_types_of, label_function
 from skescore.attribution._formula import Formula, as_bits
@@ -69,7 +69,7 @@ class SufficientSubset:
 
     def __str__(self) -> str:
         pairs = zip(self.names, self.values, strict=True)
-        condition = " AND ".join(f"{name} = {value}" for name, value in pairs) or "no value"
+        condition = " AND ".join(f"{k} = {value_text(v)}" for k, v in pairs) or "no value"
         if self.is_proven:
             return f"{condition} ({self.others})"
         rows = plural(self.n_rows, "generated row")
@@ -99,13 +99,18 @@ class SufficientSubsets:
     n_features: int
 
     def __str__(self) -> str:
+        prediction = value_text(self.prediction)
         if not self.subsets:
-            return f"No subset of the features suffices for {self.prediction!r}."
+            return f"No subset of the features suffices for {prediction}."
         lines = [
-            f"{len(subset)} of {plural(self.n_features, 'value')} suffice for "
-            f"{self.prediction!r}: {subset}"
+            f"{len(subset)} of {plural(self.n_features, 'value')} "
+            f"{'suffices' if len(subset) == 1 else 'suffice'} for {prediction}: {subset}"
             for subset in self.subsets
         ]
+        names = {j: name for s in self.subsets for j, name in zip(s.features, s.names, strict=True)}
+        if self.necessary:
+            necessary = ", ".join(names[j] for j in self.necessary)
+            lines.append(f"in every sufficient subset: {necessary}")
         return "\n".join(lines)
 
 
@@ -193,7 +198,8 @@ def sufficient_subsets(
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> forest = RandomForestClassifier(20, random_state=0).fit(X, y)
     >>> print(sufficient_subsets(forest, X.iloc[[0]], X))
-    1 of 4 values suffice for 0: petal width (cm) = 0.2 (100.0 % of 2000 generated rows)
+    1 of 4 values suffices for 0: petal width (cm) = 0.2 (100.0 % of 2000 generated rows)
+    in every sufficient subset: petal width (cm)
     """
     check_number("confidence", confidence, 0.0, 1.0)
     check_integer("n_subsets", n_subsets, 1, optional=True)

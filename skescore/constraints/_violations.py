@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skescore._text import plural
+from skescore._text import plural, value_text
 from skescore._validation import check_instance, one_dimension
 from skescore.constraints._cells import CellSpace, UndecidableError
 from skescore.constraints._constraints import Constraints
@@ -282,7 +282,7 @@ def _breach_text(context: _Context, breach: MonotonicityBreach) -> str:
             output = conditions_of[rule].output_text(names, numeric=context.ruleset.classes is None)
             tested = rule_features(conditions_of[rule]) | {breach.feature}
         values = [
-            f"{names[f]} = {_value_text(row[f])}"
+            f"{names[f]} = {value_text(row[f])}"
             for f in sorted(row, key=lambda f: (f != breach.feature, f))
             if f in tested
         ]
@@ -290,12 +290,6 @@ def _breach_text(context: _Context, breach: MonotonicityBreach) -> str:
 
     lower = predicts(breach.lower_rule, breach.lower_row)
     return f"{lower}, {predicts(breach.upper_rule, breach.upper_row)}"
-
-
-def _value_text(value: Any) -> str:
-    if value is None:
-        return "missing"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _check_pinned(context: _Context, label: str, part: Constraints) -> Iterator[Violation]:

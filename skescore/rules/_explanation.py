@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skescore._text import listed
+from skescore._text import listed, value_text
 from skescore._validation import label_order, python_value
 from skescore.rules import _prediction
 from skescore.rules._conditions import AtLeast, Condition, Interval, Missing, OneOf
@@ -390,7 +390,11 @@ class Explanation:
         by = "" if counterfactual.rule is None else f", by rule {counterfactual.rule + 1}"
         yield f"nearest other prediction: {self._format(counterfactual.prediction)}{by}, if"
         for change in counterfactual.changes:
-            before, after = _value_text(change.before), _value_text(change.after)
+            # All digits are written: a value just beyond a bound would be rounded to the bound.
+            before, after = (
+                format_label(value_text(value, all_digits=True))
+                for value in (change.before, change.after)
+            )
             yield f"  {feature_name([change.feature], 0)} were {after} instead of {before}"
 
     def _format(self, prediction: Any) -> str:
@@ -401,14 +405,6 @@ def _condition_lines(checked: tuple[CheckedCondition, ...], indent: str) -> Iter
     for condition in checked:
         yield f"{indent}{condition.text}: {'holds' if condition.holds else 'fails'}"
         yield from _condition_lines(condition.parts, indent + "  ")
-
-
-def _value_text(value: Any) -> str:
-    if value is None:
-        return "missing"
-    # Values have all digits, because a value just beyond a bound would be rounded to it.
-    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e16
-    return format_label(int(value) if is_whole else value)
 
 
 def explain(ruleset: RuleSet, x: Any) -> Explanation | list[Explanation]:

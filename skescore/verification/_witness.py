@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skescore._text import value_text
 from skescore._validation import python_value
 from skescore.verification._branch import Target
 from skescore.verification._measures import column_scales
@@ -54,20 +55,20 @@ class Witness:
 
     def to_text(self) -> str:
         """Describe the row in a sentence."""
-        values = ", ".join(f"{name} = {_value_text(value)}" for name, value in self.row.items())
+        values = ", ".join(f"{name} = {value_text(value)}" for name, value in self.row.items())
         probability_text = (
             "" if self.probability is None else f" (probability {self.probability:.3g})"
         )
         location = f"row {self.nearest_row} of the data"
         if self.changes:
             changes_text = ", ".join(
-                f"{name} {_value_text(self.row[name])} instead of {_value_text(value)}"
+                f"{name} {value_text(self.row[name])} instead of {value_text(value)}"
                 for name, value in self.changes.items()
             )
             location = f"like row {self.nearest_row} of the data, with {changes_text}"
         return (
-            f"For {values} the model predicts {_value_text(self.prediction)}{probability_text} and "
-            f"the rules {_value_text(self.rule_output)} ({location})."
+            f"For {values} the model predicts {value_text(self.prediction)}{probability_text} and "
+            f"the rules {value_text(self.rule_output)} ({location})."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,12 +82,6 @@ class Witness:
             "changes": self.changes,
             "probability": self.probability,
         }
-
-
-def _value_text(value: Any) -> str:
-    if value is None:
-        return "missing"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 class WitnessSearch:

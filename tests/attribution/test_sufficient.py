@@ -157,7 +157,7 @@ def test_sufficient_subsets_accept_neutral_values():
     )
     assert [subset.features for subset in result.subsets] == [(0,)]
     assert result.subsets[0].is_proven
-    assert str(result.subsets[0]) == "x0 = 2.0 (with the neutral values of the others)"
+    assert str(result.subsets[0]) == "x0 = 2 (with the neutral values of the others)"
 
 
 def test_sufficient_subsets_may_be_none_within_max_size():

@@ -115,7 +115,8 @@ def test_schemas_exist_for_every_command():
 def test_outputs_satisfy_their_schemas(run):
     target = ("--target", "kind")
     assert_valid("score", run("score", "rules.json", "data.csv", *target))
-    assert_valid("explain", run("explain", "rules.json", "data.csv", "--row", "3"))
+    explained = run("explain", "rules.json", "data.csv", "--row", "3", "--sufficient")
+    assert_valid("explain", explained)
     predicted = run("predict", "rules.json", "data.csv", "--keep", "alcohol")
     assert_valid("predict", predicted, kept=[".predictions[].alcohol"])
     calibration = run("calibrate", "rules.json", "data.csv", *target, "--output", "cal.json")

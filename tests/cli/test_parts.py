@@ -772,7 +772,7 @@ def test_counts_of_a_million_rows_keep_all_digits():
 
 def test_first_rules_are_followed_by_visibly_better_ones_only(capsys):
     follower = FirstRules(options(black_box="decision-tree"), {})
-    data = argparse.Namespace(row_weights=None, is_fitted=False)
+    data = argparse.Namespace(row_weights=None, fidelity_rows_label="held-out rows")
     search = argparse.Namespace(data_=data, estimator=DecisionTreeClassifier())
     follower.on_stage(search, "trials")
     study = argparse.Namespace(study_name="iris/gridex")

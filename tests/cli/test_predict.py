@@ -180,6 +180,31 @@ def test_explain_prints_rows_by_number(files, capsys) -> None:
         main(["explain", *files, "--row", "0"])
 
 
+def test_explain_finds_sufficient_values(files, capsys, tmp_path) -> None:
+    rules = RULES.replace(
+        rules=[Rule([Interval(0, upper=2.5), OneOf(1, ["red"])], "small")], domain=None
+    )
+    (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
+    (tmp_path / "rows.csv").write_text("color,length\nred,1\nred,3\nblue,1\n", encoding="utf-8")
+    assert main(["explain", *files, "--row", "1", "--row", "3", "--sufficient"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "2 of 2 values suffice for small: length = 1 AND color = red (100.0 % of 2000 generated "
+        "rows)\nin every sufficient subset: length, color\n" in out
+    )
+    # A blue row is predicted by the fallback, whatever its length is.
+    assert "1 of 2 values suffices for other: color = blue (100.0 % of 2000 generated" in out
+    numbers = rules.replace(
+        rules=[Rule([Interval(0, upper=2.5)], 1.5)],
+        task="regression",
+        classes=None,
+        fallback=Fallback(0.5),
+    )
+    (tmp_path / "rules.json").write_text(numbers.to_json(), encoding="utf-8")
+    assert main(["explain", *files, "--row", "1", "--sufficient"]) == 1
+    assert "--sufficient: the rules must predict classes" in capsys.readouterr().err
+
+
 def test_explain_explains_each_row_of_a_batch() -> None:
     frame = pd.DataFrame(
         {"length": [1, 4.5, np.nan, 1, np.nan], "color": ["red", "red", "blue", "red", "blue"]}

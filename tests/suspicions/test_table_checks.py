@@ -487,7 +487,8 @@ def test_find_suspicions_reports_low_fidelity():
     (of_one_rule,) = find_suspicions(make_result(fidelity=0.5, n_rules=1))
     assert of_one_rule.evidence.startswith("The rule agrees with the model on only 50 %")
     assert (
-        "on only 79.7 % of held-out rows" in find_suspicions(make_result(fidelity=0.797))[0].evidence
+        "on only 79.7 % of held-out rows"
+        in find_suspicions(make_result(fidelity=0.797))[0].evidence
     )
     (of_numbers,) = find_suspicions(
         make_result(fidelity=0.3, task="regression", fidelity_rows="weighted held-out rows")
