@@ -87,6 +87,29 @@ def test_features_without_influence_are_reported() -> None:
     ]
 
 
+def test_influence_of_features_needs_few_queries() -> None:
+    rows = np.random.default_rng(0).random((1000, 2))
+    n_queried = []
+
+    def decide(queried: np.ndarray) -> np.ndarray:
+        n_queried.append(len(queried))
+        return (queried[:, 0] > 0.5).astype(int)
+
+    extractor = CARTExtractor(CallableClassifier(decide, classes=[0, 1])).fit(rows)
+    n_queried.clear()
+    assert extractor.features_without_influence(rows) == []
+    assert sum(n_queried) == 64 + 64  # the first rows, and the first rows of a permutation
+    # A feature that changes only one output is found on all rows.
+    rare = np.where(np.arange(1000) == 999, 1.0, 0.0)
+    twins = np.column_stack([rare, rare])
+    black_box = CallableClassifier(lambda rows: rows[:, 0].astype(int), classes=[0, 1])
+    last = CARTExtractor(black_box, features=[0]).fit(twins)
+    assert last.features_without_influence(twins) == []
+    assert CARTExtractor(black_box, features=[1]).fit(twins).features_without_influence(twins) == [
+        "x1"
+    ]
+
+
 class _Sure(ClassifierMixin, BaseEstimator):
     """Black box whose second feature changes probabilities, but no label of these rows."""
 
