@@ -401,10 +401,13 @@ def choose_winner(
     return int(near_best[np.lexsort([key[near_best] for key in keys])[0]])
 
 
-def tied_with_best(scores: np.ndarray, standard_errors: float) -> np.ndarray:
+def tied_with_best(
+    scores: np.ndarray, standard_errors: float, *, largest_ratio: float = math.inf
+) -> np.ndarray:
     """Return the indices of the candidates that count as good as the best.
 
-    `standard_errors` is explained in :func:`choose_winner`.
+    `standard_errors` is explained in :func:`choose_winner`. The standard error of the difference
+    from the best counts as at most `largest_ratio` times the standard error of the best.
     """
     finite_indices = np.flatnonzero(np.isfinite(scores).all(axis=1))
     if not len(finite_indices):  # the user's scores may be infinite
@@ -417,6 +420,9 @@ def tied_with_best(scores: np.ndarray, standard_errors: float) -> np.ndarray:
     standard_error = (
         gaps.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(scores))
     )
+    error_of_best = scores[best_index].std(ddof=1) / np.sqrt(n_folds) if n_folds > 1 else 0.0
+    if error_of_best > 0:
+        standard_error = np.minimum(standard_error, largest_ratio * error_of_best)
     noise = 1e-12 * max(1.0, abs(means[best_index]))
     return finite_indices[means[best_index] - means <= standard_errors * standard_error + noise]
 
@@ -515,6 +521,10 @@ def _score_candidates(candidates: Candidates, objective: SearchObjective) -> np.
 
 #: Largest distance of the shortest list from the best correctness, in standard errors.
 _SHORTEST_TOLERANCE = 1.0
+#: Largest standard error of a difference, relative to the standard error of the best: that of two
+#: independent lists with the same spread. A list that fails on some folds is not as right as the
+#: best, although its difference from the best has a large standard error.
+_LARGEST_RATIO = math.sqrt(2)
 #: Smallest gain of a larger list that is reported.
 _LEAST_GAIN = 0.001
 #: Roles of the alternatives, in their order.
@@ -668,7 +678,9 @@ def choose_alternatives(
     agreement = fidelity if np.isnan(correctness).all() else correctness
     if np.isfinite(agreement).all(axis=1).any():
         near_best = tied_with_best(
-            np.where(np.isfinite(agreement), agreement, -np.inf), _SHORTEST_TOLERANCE
+            np.where(np.isfinite(agreement), agreement, -np.inf),
+            _SHORTEST_TOLERANCE,
+            largest_ratio=_LARGEST_RATIO,
         )
         order = np.lexsort([-agreement[near_best].mean(axis=1), sizes[near_best].round(9)])
         by_role["shortest"] = int(near_best[order[0]])

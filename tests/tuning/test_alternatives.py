@@ -55,6 +55,16 @@ def test_alternatives_have_their_roles():
     assert choices(1) == {"best": 1, "shortest": 1, "most faithful": 3}
 
 
+def test_list_that_fails_on_a_fold_is_not_as_right_as_the_best():
+    # R² as measured on folds; the equations of two rules extrapolate badly on the last fold.
+    steady = candidate(0, 9, [0.90, 0.92, 0.91], [0.9, 0.9, 0.9])
+    erratic = candidate(1, 2, [0.89, 0.91, -20.0], [0.9, 0.9, 0.9])
+    candidates = Candidates([steady, erratic])
+    (best, _) = choose_alternatives(candidates, ("cart", 0), max_rules=8)
+    assert best.candidate.trial == 0
+    assert best.roles == ("best", "shortest")
+
+
 def test_most_faithful_list_respects_max_rules():
     assert choices(0, max_rules=3)["most faithful"] == 2
     assert choices(0, max_rules=30)["most faithful"] == 4
