@@ -209,13 +209,11 @@ class Notes:
             sys.stderr.write(printable(f"skescore: note: about {name}:{lines}\n"))
 
     @contextmanager
-    def instead_of_warnings(self, *ignored: str) -> Iterator[list[str]]:
+    def instead_of_warnings(self, *ignored: str) -> Iterator[None]:
         """Replace the warnings of the block by notes, which count equal warnings.
 
-        Warnings that match one of the regular expressions in `ignored` are omitted. Yields a list
-        to which the texts of further warnings can be added.
+        Warnings that match one of the regular expressions in `ignored` are omitted.
         """
-        messages: list[str] = []
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for category in _NOT_FOR_USERS:
@@ -223,15 +221,16 @@ class Notes:
             for message in ignored:
                 warnings.filterwarnings("ignore", message)
             try:
-                yield messages
+                yield
             finally:
-                for w in caught:
-                    kind = "" if w.category is UserWarning else f"{w.category.__name__}: "
-                    messages.append(f"{kind}{w.message}")
-                self._add_warnings(messages)
+                self._add_warnings(caught)
 
-    def _add_warnings(self, messages: Sequence[str]) -> None:
+    def _add_warnings(self, caught: Sequence[warnings.WarningMessage]) -> None:
         """Add each different warning once; only the most frequent ones are shown."""
+        messages = [
+            f"{'' if w.category is UserWarning else f'{w.category.__name__}: '}{w.message}"
+            for w in caught
+        ]
         for position, (text, count) in enumerate(Counter(messages).most_common()):
             suffix = "" if count == 1 else f" ({count} times)"
             self.add(f"{text.strip()}{suffix}", is_shown=position < _MAX_WARNINGS)

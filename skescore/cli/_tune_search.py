@@ -442,8 +442,13 @@ def _run_search(
     search = _make_search(options, dataset, model, trial_storage, folds, progress)
     # Rare classes are reported in a separate note with their names.
     # A constant is reported by its shortcomings, and the alternatives are printed.
-    ignored_messages = ("The least populated class", "The best candidate by .* is a constant")
-    with notes.instead_of_warnings(*ignored_messages) as messages:
+    # Proofs are the task of --certify.
+    ignored_messages = (
+        "The least populated class",
+        "The best candidate by .* is a constant",
+        "The rules are not proven to be optimal",
+    )
+    with notes.instead_of_warnings(*ignored_messages):
         warnings.simplefilter("ignore", SuspiciousDataWarning)  # reported before the notes
         try:
             with WorkerProcesses(options, trial_storage, notes), progress:
@@ -467,8 +472,6 @@ def _run_search(
                 f"{complaint}. There are only {n_rows} rows, to be split into {options.cv} folds. "
                 "Use more rows, or another --black-box."
             ) from error
-        if options.workers:
-            messages += _find_warnings_of_winner(search)
     _note_search(options, dataset, search, notes)
     return search
 
@@ -507,18 +510,6 @@ def _count_budgeted(search: ExtractorSearchCV) -> int:
         for study in search.studies_.values()
         for trial in study.get_trials(deepcopy=False)
     )
-
-
-def _find_warnings_of_winner(search: ExtractorSearchCV) -> list[str]:
-    """Return the warnings of the best candidate only."""
-    row = search.leaderboard_.iloc[0]
-    # Two workers may run equal trials, only one of which is a candidate.
-    same = [
-        c
-        for c in search.candidates_
-        if c.extractor == row["extractor"] and c.params == row["params"]
-    ]
-    return [text for c in same[:1] for fold in c.folds for text in fold.warnings]
 
 
 def verify_winner(options: argparse.Namespace, search: ExtractorSearchCV) -> VerifiedChoice | None:
