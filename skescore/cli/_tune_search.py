@@ -384,8 +384,8 @@ def make_splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> 
     if rare:
         more = f" and {len(rare) - MAX_CLASSES} more" if len(rare) > MAX_CLASSES else ""
         notes.add(
-            f"classes with fewer rows than the {cv} folds: {', '.join(rare[:MAX_CLASSES])}{more}; "
-            "they are missing in some folds"
+            f"classes with fewer rows than there are folds ({cv}): "
+            f"{', '.join(rare[:MAX_CLASSES])}{more}; they are missing in some folds"
         )
     return StratifiedKFold(cv, shuffle=True, random_state=seed)
 

@@ -313,7 +313,8 @@ def test_splitter_stratifies_despite_rare_classes(tmp_path):
         assert 9 <= counts["virginica"] <= 11
         assert 9 <= counts["setosa"] <= 11
     assert notes.texts == [
-        "classes with fewer rows than the 5 folds: 'unica' (2); they are missing in some folds"
+        "classes with fewer rows than there are folds (5): 'unica' (2); they are missing in some "
+        "folds"
     ]
 
 
