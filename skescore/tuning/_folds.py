@@ -588,12 +588,12 @@ class SearchData:
         Whether the user passed `sample_weight`.
     """
 
-    X: Any
-    y: Any
-    target: Any
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
+    target: Any = field(repr=False)
     estimator: Any
-    groups: Any
-    row_weights: np.ndarray | None
+    groups: Any = field(repr=False)
+    row_weights: np.ndarray | None = field(repr=False)
     is_weighted: bool
 
     @classmethod

@@ -593,12 +593,12 @@ class Alternative:
         return "\n".join(filter(None, [title, str(self.rules), self.describe_gain()]))
 
     def describe_gain(self) -> str:
-        """Return a sentence on the gain from more rules; empty if there is no gain.
+        """Describe the gain from more rules.
 
         Returns
         -------
         str
-            The sentence, without a full stop.
+            Number of rules, and differences of correctness and fidelity; empty without a gain.
         """
         if math.isnan(self.next_rules):
             return ""
@@ -610,8 +610,9 @@ class Alternative:
             if not math.isnan(next_value - value):
                 parts.append(f"{name} {next_value - value:+.3f}")
         n_more = self.next_rules - self.n_rules
-        count = plural(round(n_more), "more rule") if abs(n_more % 1) < 0.05 else f"{n_more:.1f}"
-        return f"{count} would change {' and '.join(parts)}"
+        is_whole = abs(n_more - round(n_more)) < 0.05
+        count = plural(round(n_more), "more rule") if is_whole else f"{n_more:.1f} more rules"
+        return f"with {count}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True)

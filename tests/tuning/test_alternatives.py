@@ -118,7 +118,7 @@ def test_alternative_is_written_with_the_rows_of_its_figures():
         "correctness 0.600 (accuracy on held-out rows), "
         "fidelity 0.750 (accuracy against the model on held-out rows)"
     )
-    gain = "2 more rules would change correctness +0.100 and fidelity -0.050"
+    gain = "with 2 more rules: correctness +0.100, fidelity -0.050"
     assert str(one) == f"{title}, {figures}\n{rules}\n{gain}"
     bare = replace(one, correctness=math.nan, fidelity=math.nan, next_rules=math.nan)
     assert str(bare) == f"{title}\n{rules}"
