@@ -43,16 +43,6 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache" / "skescore" / "bench"
 
 
-@pytest.fixture
-def run(capsys):
-    def run(*words):
-        code = main(list(words))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def measured_once(tmp_path_factory):
     folder = tmp_path_factory.mktemp("measured")

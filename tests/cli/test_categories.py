@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from skescore.black_boxes import BLACK_BOXES, make_black_box
-from skescore.cli import main
 from skescore.registry import DEFAULT_EXTRACTORS, EXTRACTORS, extractor_class, suitable_extractors
 
 #: Boosted trees of other packages are tested where these are installed.
@@ -32,15 +31,6 @@ def houses(tmp_path):
     path = tmp_path / "houses.csv"
     table.to_csv(path, index=False)
     return path
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*words):
-        code = main([str(word) for word in words])
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def test_tune_and_score_round_trip_categories(houses, run, tmp_path):

@@ -43,21 +43,6 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def run(capsys):
-    """Call ``skescore``; gives the exit code, standard output and standard error."""
-
-    def call(*words):
-        try:
-            code = main(list(map(str, words)))
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
-
-
 def test_tune_writes_a_certificate(folder):
     text = (folder / "certificate.json").read_text(encoding="utf-8")
     certificate = Certificate.from_json(text)

@@ -16,12 +16,6 @@ from skescore.cli import main
 from skescore.rules import RuleSet
 
 
-@pytest.fixture(autouse=True)
-def width_is_unknown(monkeypatch):
-    """Print lines as a file gets them, whatever the width of the terminal."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     return write_files(tmp_path_factory.mktemp("figures"))

@@ -67,22 +67,6 @@ def wine():
 
 
 @pytest.fixture
-def run(capsys, monkeypatch):
-    """Call the command line; gives the exit code, standard output and standard error."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-    def run(*words):
-        try:
-            code = main([*map(str, words)])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
-@pytest.fixture
 def imported(run, tmp_path):
     """Import a file; return the saved rules and the notes."""
 

@@ -67,12 +67,6 @@ from skescore.scorers import all_weights
 from skescore.tuning import ExtractorSearchCV, SearchProgress
 
 
-@pytest.fixture(autouse=True)
-def width_is_unknown(monkeypatch):
-    """Hide the width of the terminal."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-
 def refused(reader, text):
     with pytest.raises(argparse.ArgumentTypeError) as caught:
         reader(text)

@@ -12,8 +12,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from skescore.cli import build_parser, main
+from skescore.cli import build_parser
 from skescore.reproduce import reproduce_fire, reproduce_ice
+
+COMMAND = "reproduce"
 
 pytestmark = pytest.mark.slow
 
@@ -29,26 +31,6 @@ SHORT_ICE = (
     "--splits",
     "2",
 )
-
-
-@pytest.fixture(autouse=True)
-def width_is_unknown(monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-
-@pytest.fixture
-def run(capsys):
-    """Call the command line; gives the exit code, standard output and standard error."""
-
-    def run(*words):
-        try:
-            code = main(["reproduce", *map(str, words)])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def without_run(value):

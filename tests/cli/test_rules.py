@@ -25,6 +25,8 @@ from skescore.rules import (
     as_ruleset,
 )
 
+COMMAND = "rules"
+
 CUT = 0.12345678901234568
 RULES = RuleSet(
     [
@@ -57,21 +59,6 @@ ROWS = pd.DataFrame(
     [(size, color) for size in BORDERS for color in ("red", "blue", "7")],
     columns=["größe", "color"],
 )
-
-
-@pytest.fixture
-def run(capsys):
-    """Call ``skescore rules``; gives the exit code, standard output and standard error."""
-
-    def run(*words):
-        try:
-            code = main(["rules", *map(str, words)])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

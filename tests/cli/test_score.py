@@ -41,28 +41,10 @@ from skescore.rules import (
 )
 from skescore.scorers import SET_MEASURES, SET_SCORERS, evaluate_rules
 
+COMMAND = "score"
+
 NAMES = ("a", "b")
 DOMAIN = Domain((0.0, 0.0), (10.0, 20.0))
-
-
-@pytest.fixture(autouse=True)
-def width_is_unknown(monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-
-@pytest.fixture
-def run(capsys):
-    """Call ``skescore score``; gives the exit code, standard output and standard error."""
-
-    def run(*words):
-        try:
-            code = main(["score", *map(str, words)])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

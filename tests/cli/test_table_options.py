@@ -21,15 +21,6 @@ from skescore.rules import Domain, Interval, Rule, RuleSet
 SEARCH = ("--black-box", "decision-tree", "--trials", 2, "--extractors", "cart", "--cv", 2)
 
 
-@pytest.fixture
-def run(capsys):
-    def run(*words):
-        code = main([str(word) for word in words])
-        return code, *capsys.readouterr()
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def shop():
     rng = np.random.default_rng(0)

@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 import skescore
 from skescore._text import plural
 from skescore.black_boxes import BLACK_BOXES, make_black_box
-from skescore.cli import build_parser, main
+from skescore.cli import build_parser
 from skescore.cli._output import number
 from skescore.cli._tune_result import rules_text
 from skescore.datasets import load_dataset
@@ -64,26 +64,6 @@ EVERY_BLACK_BOX = [
     pytest.param(name, marks=[pytest.mark.engine] * (name in ("xgboost", "lightgbm", "catboost")))
     for name in BLACK_BOXES
 ]
-
-
-@pytest.fixture(autouse=True)
-def width_is_unknown(monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-
-@pytest.fixture
-def run(capsys):
-    """Call the command line; gives the exit code, standard output and standard error."""
-
-    def run(*words):
-        try:
-            code = main([str(word) for word in words])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture
