@@ -276,6 +276,22 @@ def scorings() -> tuple[str, ...]:
     return (*SCORE_SPECS, "pareto", FIDELITY_SCORER_NAME, *PERFORMANCE_SCORER_NAMES)
 
 
+def search_scoring(text: str) -> str:
+    """Read an objective, or several that are minimized together (argparse type)."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if len(names) < 2:
+        return scoring(text)
+    from skescore.scorers import minimized_quantities, minimized_quantity
+
+    for name in names:
+        if minimized_quantity(name) is None:
+            raise argparse.ArgumentTypeError(
+                f"there is no objective {name!r}. {did_you_mean(name, [*minimized_quantities()])} "
+                "group_gap:COLUMN is another one."
+            )
+    return ",".join(dict.fromkeys(names))
+
+
 def scoring(text: str) -> str:
     """Read an objective: a score, the trade-off, or a measure of single rules (argparse type)."""
     names = scorings()
@@ -661,14 +677,21 @@ def scorer_from(options: argparse.Namespace) -> RuleScorer | PerformanceScorer:
     )
 
 
+def objectives_from(options: argparse.Namespace) -> tuple[str, ...] | None:
+    """Return the objectives that the search minimizes together; None for a single score."""
+    if options.scoring == "pareto":
+        return TRADE_OFF
+    return tuple(options.scoring.split(",")) if "," in options.scoring else None
+
+
 def trade_off_score(options: argparse.Namespace) -> str:
-    """Return the chosen score; the results of --scoring pareto show ICE."""
-    return "ice" if options.scoring == "pareto" else str(options.scoring)
+    """Return the chosen score; the results of several objectives show ICE."""
+    return str(options.scoring) if objectives_from(options) is None else "ice"
 
 
 def search_scoring_from(options: argparse.Namespace) -> Any:
     """Return the objective of the search."""
-    return TRADE_OFF if options.scoring == "pareto" else scorer_from(options)
+    return objectives_from(options) or scorer_from(options)
 
 
 def knowledge_scorer_from(options: argparse.Namespace) -> RuleScorer:

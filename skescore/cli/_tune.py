@@ -158,13 +158,14 @@ def _add_search_options(group: Any) -> None:
     group.add_argument(
         "--scoring",
         action=OF_SCORING,
-        type=arguments.scoring,
+        type=arguments.search_scoring,
         default="ice",
         metavar="SCORE",
         help=f"objective of the search (default ice): {', '.join(SCORE_SPECS)}, pareto (loss, "
         "number of rules and incompleteness together; the winner is the knee of the Pareto "
-        f"front), {FIDELITY_SCORER_NAME} (agreement with the model on unseen rows, regardless "
-        "of the number of rules, so set --max-rules), a measure of single "
+        "front), several losses that are minimized together, such as "
+        f"loss,n_rules,group_gap:COLUMN, {FIDELITY_SCORER_NAME} (agreement with the model on "
+        "unseen rows, regardless of the number of rules, so set --max-rules), a measure of single "
         "rules such as mean_rule_c2, or a measure of predictions such as cohen_kappa",
     )
     group.add_argument(
@@ -306,7 +307,8 @@ def run(options: argparse.Namespace) -> str:
 def _set_reference(options: argparse.Namespace) -> None:
     """Set the default reference: the black box if it is not trained here, else the data."""
     is_trained_here = options.black_box in BLACK_BOX_NAMES
-    is_fidelity, is_front = options.scoring == FIDELITY_SCORER_NAME, options.scoring == "pareto"
+    is_fidelity = options.scoring == FIDELITY_SCORER_NAME
+    is_front = arguments.objectives_from(options) is not None
     default = "data" if is_trained_here and not is_fidelity else "black-box"
     if options.reference not in (None, default) and (is_fidelity or is_front):
         options.parser.error(
@@ -329,7 +331,7 @@ def _check_usage(options: argparse.Namespace) -> None:
             f"argument --trials: must be at least one per extractor ({len(options.extractors)}), "
             f"got {options.trials}"
         )
-    if options.certify is not None and options.scoring not in (*SCORE_SPECS, "pareto"):
+    if options.certify is not None and arguments.trade_off_score(options) not in SCORE_SPECS:
         options.parser.error(
             f"argument --certify: not available for --scoring {options.scoring}; choose one of "
             f"{', '.join(SCORE_SPECS)}, pareto"

@@ -56,9 +56,8 @@ def score_label(options: argparse.Namespace) -> str:
 
 def scoring_name(options: argparse.Namespace) -> str | list[str]:
     """Return the name of the objective, or the objectives that are minimized, as in Python."""
-    if options.scoring == "pareto":
-        return list(arguments.TRADE_OFF)
-    return arguments.scorer_from(options).name
+    objectives = arguments.objectives_from(options)
+    return arguments.scorer_from(options).name if objectives is None else list(objectives)
 
 
 def tune_text(
@@ -87,7 +86,8 @@ def tune_text(
     _print_leaderboard(printer, options, dataset, search, are_finalists_compared=are_compared)
     best, name = result["best"], score_label(options)
     _trade_off(printer, options, dataset, search)
-    knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""
+    is_front = arguments.objectives_from(options) is not None
+    knee = ", the knee of the trade-off" if is_front else ""
     rank_text = "best" if options.pick is None else "picked"
     printer.heading(
         f"{rank_text}: {extractor_label(best['extractor'])} with {name} "
@@ -301,7 +301,7 @@ def _explain_winner(
         return "was selected by its verified disagreement"
     if board["extractor"].iloc[0] == REVISED:
         return f"is the revision of the rules in {options.from_run}"
-    if options.scoring == "pareto":
+    if arguments.objectives_from(options) is not None:
         return "is the knee of the trade-off"
     if are_finalists_compared:
         return "is the best of the finalists on all rows"
@@ -356,6 +356,10 @@ def _parameters(params: dict[str, Any]) -> str:
     )
 
 
+#: Names of objectives in the heading of the trade-offs, if they differ.
+_OBJECTIVE_WORDS = {"n_rules": "rules", "incompleteness": "completeness"}
+
+
 def _trade_off(
     printer: output.Printer,
     options: argparse.Namespace,
@@ -372,8 +376,10 @@ def _trade_off(
         is_shown[:] = True
     shown, positions = front[is_shown], is_shown.nonzero()[0].tolist()
     count = f"{len(shown)} of " if len(shown) < len(front) else ""
+    objectives = arguments.objectives_from(options) or arguments.TRADE_OFF
+    *first, last = (_OBJECTIVE_WORDS.get(name, name) for name in objectives)
     printer.heading(
-        f"best trade-offs between loss, rules and completeness: {count}{len(front)} candidates"
+        f"best trade-offs between {', '.join(first)} and {last}: {count}{len(front)} candidates"
     )
     truth = _describe_reference(options, dataset)
     weight_note = "" if search.data_.row_weights is None else "; rows are weighted"
@@ -382,11 +388,13 @@ def _trade_off(
     if _compares_on_generated_rows(options, search):
         row_text, weight_note = "rows generated from held-out rows", ""
     overwrite = "" if options.output is None or options.overwrite else " and --overwrite"
+    others = [name for name in objectives if name not in arguments.TRADE_OFF]
     rows = [
         [
             f"{row['n_rules']:.1f}",
             output.number(row["loss"]),
             output.number(row["completeness_volume"]),
+            *(output.number(row[name]) for name in others),
             "knee" if row["knee"] else "",
             str(position + 1),
             extractor_label(row["extractor"]),
@@ -395,7 +403,7 @@ def _trade_off(
         for position, row in zip(positions, shown.to_dict(orient="records"), strict=True)
     ]
     space = measured_quantities()["completeness_volume"].heading
-    columns = ["rules", loss, space, "", "pick", "extractor", "parameters"]
+    columns = ["rules", loss, space, *others, "", "pick", "extractor", "parameters"]
     printer.table(columns, rows, left=("extractor", "parameters"))
     printer.line(
         f"({loss.capitalize()}: on {row_text}, compared with {truth}{weight_note}. To show the "

@@ -1366,6 +1366,29 @@ def test_leaderboard_explains_an_unexpected_first_row(run, options, why):
     assert not re.search(r"(?<!\[)\b(0|1) (that are|trials\b|rows\b|rules\b)", out + err)
 
 
+def test_tune_minimizes_several_losses(run, tmp_path):
+    options = ("--black-box", "decision-tree", "--extractors", "cart", "--trials", 4, "--cv", 2)
+    scoring = ("--scoring", "loss, n_rules,group_gap:sex")
+    code, out, _ = run("tune", "titanic", *options, *scoring, "--output", tmp_path / "run")
+    assert code == 0
+    assert "best trade-offs between loss, rules and group_gap:sex: " in out
+    heading = next(line for line in out.splitlines() if line.startswith("rules  errors"))
+    assert heading.split("  ")[3] == "group_gap:sex"
+    assert "the knee of the trade-off; its" in out
+    about = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert about["search"]["scoring"] == ["loss", "n_rules", "group_gap:sex"]
+    # The candidate without any difference between the groups is the constant.
+    assert out.partition("group_gap:sex  ")[2].splitlines()[1].split()[:4] == [
+        "1.0",
+        "0.323",
+        "1.000",
+        "0.000",
+    ]
+    code, _, err = run("tune", "titanic", "--scoring", "loss,n_ruls")
+    assert code == 2
+    assert "there is no objective 'n_ruls'. Did you mean 'n_rules'?" in err
+
+
 # --- rows in place --------------------------------------------------------------------------------
 
 
