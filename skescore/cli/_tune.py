@@ -163,10 +163,9 @@ def _add_search_options(group: Any) -> None:
         metavar="SCORE",
         help=f"objective of the search (default ice): {', '.join(SCORE_SPECS)}, pareto (loss, "
         "number of rules and incompleteness together; the winner is the knee of the Pareto "
-        "front), several losses that are minimized together, such as "
-        f"loss,n_rules,group_gap:COLUMN, {FIDELITY_SCORER_NAME} (agreement with the model on "
-        "unseen rows, regardless of the number of rules, so set --max-rules), a measure of single "
-        "rules such as mean_rule_c2, or a measure of predictions such as cohen_kappa",
+        f"front), other losses such as loss,n_rules,group_gap:COLUMN, {FIDELITY_SCORER_NAME} "
+        "(agreement with the model, regardless of the number of rules, so set --max-rules), a "
+        "measure of rules such as mean_rule_c2, or of predictions such as cohen_kappa",
     )
     group.add_argument(
         "--measures",

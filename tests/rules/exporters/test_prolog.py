@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prolog_cases import LABELS as SPECIAL_LABELS
+from prolog_cases import bordering_rows
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
@@ -106,55 +108,9 @@ def assert_answers_alike(folder, ruleset, X, **arguments):
         assert (type(a), a) == (type(b), b), (list(row), a, b)
 
 
-def bordering_rows(ruleset, rng, n_rows):
-    """Return random rows, many of them on or right next to bounds, with missing values."""
-    X = rng.normal(size=(n_rows, ruleset.n_features)) * 2
-    if ruleset.domain is not None:
-        low, high = np.array(ruleset.domain.lower), np.array(ruleset.domain.upper)
-        X = low + (high - low) * rng.uniform(-0.1, 1.1, X.shape)
-    for j in range(ruleset.n_features):
-        cuts = np.concatenate([ruleset.boxes.lower[:, j], ruleset.boxes.upper[:, j]])
-        cuts = cuts[np.isfinite(cuts)]
-        if len(cuts):
-            beside = [np.nextafter(cuts, -np.inf), cuts, np.nextafter(cuts, np.inf)]
-            is_near_bound = rng.random(n_rows) < 0.5
-            X[is_near_bound, j] = rng.choice(np.concatenate(beside), is_near_bound.sum())
-    X[rng.random(X.shape) < 0.03] = np.nan
-    return X
-
-
 # --- every kind of condition, output and fallback --------------------------------------------
 
-LABELS = [
-    "it's",
-    "b\n\\c",
-    "größer 日本 \N{SNOWMAN}",
-    "Upper",
-    "_x",
-    "",
-    "[]",
-    "{}",
-    "is",
-    "-",
-    ",",
-    "a b",
-    "%",
-    "mod",
-    "dynamic",
-    "\N{GRINNING FACE}",
-    "\x00\x7f\x1b",
-    "1",
-    "1.0",
-    "'",
-    "!",
-    ":-",
-    "|",
-    "null",
-    "nan",
-    "Output",
-    "true",
-    "\u2028",
-]
+LABELS = [*SPECIAL_LABELS, "null", "nan"]
 
 
 @needs_swipl
