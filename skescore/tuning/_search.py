@@ -292,9 +292,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Rules of the winner.
     alternatives_ : tuple of Alternative
         Up to three rule lists to choose from: the best by `scoring`, the shortest whose correctness
-        is within one standard error of the best, and the most faithful to the black box with at
-        most `max_rules` rules (by default 8, or the number of classes if that is more). Each states
-        its correctness on held-out rows, its fidelity on unseen rows, and the gain from more rules.
+        is within one standard error of the best, and the most faithful candidate with at most
+        `max_rules` rules (by default 8, or the number of classes if that is more). Each states its
+        correctness on held-out rows, its fidelity on held-out or generated rows, and the gain from
+        more rules.
     extractors_ : tuple of str
         The extractors that were tried.
     n_rows_sampled_ : int or None
