@@ -335,13 +335,17 @@ def check_fidelity_regression(page: Page, rows: list[Row]) -> None:
         )
     head = ["method", "cells", "fidelity", "correctness", "rules", "CPU seconds"]
     page.table(head, expected)
-    ours, comparisons = means["search, constants"], []
-    for other in ("CART", "CART on queries", "FIGS"):
-        changes = [(name, ours[name] - value) for name, value in sorted(means[other].items())]
+    comparisons = []
+    searches, others = _REGRESSION_METHODS[:2], _REGRESSION_METHODS[2:]
+    for search, other in [(search, other) for search in searches for other in others]:
+        changes = [
+            (name, means[search][name] - value) for name, value in sorted(means[other].items())
+        ]
         even = [change for position, (_, change) in enumerate(changes) if position % 2 == 0]
         numbers = [change for _, change in changes]
         comparisons.append(
             (
+                search,
                 other,
                 len(numbers),
                 sum(c > 0 for c in numbers),
@@ -351,8 +355,9 @@ def check_fidelity_regression(page: Page, rows: list[Row]) -> None:
                 sum(c < 0 for c in even),
             )
         )
-    head = ["method", "tables", "higher", "lower", "p", "higher, even half", "lower, even half"]
-    page.table(head, comparisons)
+    head = ["search", "method", "tables", "higher", "lower", "p"]
+    head += ["higher, even half", "lower, even half"]
+    page.table(head, comparisons, n_keys=2)
 
 
 # --- the page on tuned trees ----------------------------------------------------------------------
