@@ -278,9 +278,9 @@ def scorings() -> tuple[str, ...]:
 
 def search_scoring(text: str) -> str:
     """Read an objective, or several that are minimized together (argparse type)."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if len(names) < 2:
-        return scoring(text)
+        return scoring(names[0] if names else text)
     from skescore.scorers import minimized_quantities, minimized_quantity
 
     for name in names:
@@ -289,7 +289,7 @@ def search_scoring(text: str) -> str:
                 f"there is no objective {name!r}. {did_you_mean(name, [*minimized_quantities()])} "
                 "group_gap:COLUMN is another one."
             )
-    return ",".join(dict.fromkeys(names))
+    return ",".join(names)
 
 
 def scoring(text: str) -> str:

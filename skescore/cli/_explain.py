@@ -82,6 +82,11 @@ def run(options: argparse.Namespace) -> str:
         printer.verbatim(str(one))
         if subsets:
             printer.verbatim(str(subsets[i]))
+    if subsets:
+        printer.line(
+            "(Generated rows have these values, and values of the "
+            f"{plural(len(rows), 'row')} of {options.data} in the other columns.)"
+        )
     return printer.text()
 
 
@@ -97,6 +102,11 @@ def _find_subsets(
         raise ValueError(
             f"--sufficient: the rules must predict classes, but {options.rules} predicts numbers. "
             "Leave the option out."
+        )
+    if len(rows) < 2:
+        raise ValueError(
+            f"--sufficient: {options.data} must have other rows, whose values replace those of the "
+            "explained row, but it has only one. Pass the table of the search."
         )
     return [sufficient_subsets(ruleset, rows.iloc[[number - 1]], rows) for number in options.row]
 

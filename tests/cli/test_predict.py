@@ -192,6 +192,10 @@ def test_explain_finds_sufficient_values(files, capsys, tmp_path) -> None:
         "2 of 2 values suffice for small: length = 1 AND color = red (100.0 % of 2000 generated "
         "rows)\nin every sufficient subset: length, color\n" in out
     )
+    assert out.endswith(
+        f"(Generated rows have these values, and values of the 3 rows of {files[1]} in the other "
+        "columns.)\n"
+    )
     # A blue row is predicted by the fallback, whatever its length is.
     assert "1 of 2 values suffices for other: color = blue (100.0 % of 2000 generated" in out
     numbers = rules.replace(
@@ -203,6 +207,10 @@ def test_explain_finds_sufficient_values(files, capsys, tmp_path) -> None:
     (tmp_path / "rules.json").write_text(numbers.to_json(), encoding="utf-8")
     assert main(["explain", *files, "--row", "1", "--sufficient"]) == 1
     assert "--sufficient: the rules must predict classes" in capsys.readouterr().err
+    (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
+    (tmp_path / "rows.csv").write_text("color,length\nred,1\n", encoding="utf-8")
+    assert main(["explain", *files, "--row", "1", "--sufficient"]) == 1
+    assert "must have other rows" in capsys.readouterr().err
 
 
 def test_explain_explains_each_row_of_a_batch() -> None:

@@ -1387,6 +1387,7 @@ def test_tune_minimizes_several_losses(run, tmp_path):
     code, _, err = run("tune", "titanic", "--scoring", "loss,n_ruls")
     assert code == 2
     assert "there is no objective 'n_ruls'. Did you mean 'n_rules'?" in err
+    assert "there is no score 'loss'" in run("tune", "titanic", "--scoring", "loss, loss")[2]
 
 
 # --- rows in place --------------------------------------------------------------------------------
