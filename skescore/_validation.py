@@ -258,12 +258,12 @@ def as_numbers(
     strict: bool = False,
     remedy: str,
 ) -> NDArray[np.float64]:
-    """Return `value` as a float array whose entries all lie in the domain of the argument.
+    """Return `value` as a float array, and raise an error unless it lies between the bounds.
 
-    NaN and plus infinity are always rejected; minus infinity only if there is a lower bound.
+    NaN and plus infinity are always rejected. Minus infinity is rejected if there is a lower bound.
     """
     if type(value) is float and low <= value <= high and low != value < np.inf:
-        return np.asarray(value)  # most calls are about a single number within the limits
+        return np.asarray(value)  # most calls pass a single valid number
     array = _float_array(name, value)
     inside = (array > low if strict else array >= low) & (array <= high) & (array < np.inf)
     if not inside.all():

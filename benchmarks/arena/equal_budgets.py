@@ -75,9 +75,9 @@ compare the search with the method on the tables that both completed.
 
 **Methods.** *search* is `ExtractorSearchCV` with fidelity as its score, at most as many rules as
 the limit, and the budget as `timeout`. *Trepan alone* is the same search with Trepan as its only
-extractor; it fails if no trial ends in time. Optuna's default sampler tunes the other methods; it
+extractor. It fails if no trial ends in time. Optuna's default sampler tunes the other methods. It
 starts with the default parameters and maximizes the mean agreement with the black box in five-fold
-cross-validation. It tunes CART (leaves, rows per leaf, criterion, complexity penalty), CART on
+cross-validation. The tuned methods are CART (leaves, rows per leaf, criterion, complexity penalty), CART on
 queries (also the number of interpolated rows that the black box labels), FIGS (splits, trees,
 impurity decrease), pycontree (depth) and pystreed (depth, leaves, complexity penalty, rows per
 leaf, cut points per feature). The time limit of the final fit of pycontree and pystreed equals the

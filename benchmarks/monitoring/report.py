@@ -167,7 +167,7 @@ def describe_scale() -> str:
     size = frame.loc[frame["command"] == "watch", "state_bytes"].max() / 1000
     n_pairs = int(frame.groupby(["source", "command"]).size().min())
     return (
-        f"{frame['rows'].iloc[0]:,} labeled rows with five columns, "
+        f"The data have {frame['rows'].iloc[0]:,} labeled rows with five columns. There are "
         f"{frame['rules'].iloc[0]} rules. The two commands alternated, with {n_pairs} runs each; "
         "the table shows medians. CPU seconds include the database server. The state file has "
         f"{size:.0f} kB.\n\n"
@@ -232,24 +232,23 @@ this change to the alarm, with monitors of all kinds. The rule is checked after 
 250, and then after every fifth row. Reference values:
 
 - The fixed test is an exact binomial test at the level 5 % divided by the number of rules. It knows
-  both rates, the time of the change and the required number of rows. The median delay of an
-  anytime-valid test of the same level cannot be smaller than the number of rows with which the
-  fixed test has a power of 50 %, because an anytime-valid test that stops within n rows in half of
-  all cases is also a test with n rows and this power.
-- If held-out rows replace the known rate, the same is true of Fisher's randomized test, which is
-  the uniformly most powerful unbiased test ("two samples").
+  both rates, the time of the change and the required number of rows. With n rows, let its power be
+  50 %. Then no anytime-valid test of the same level has a median delay below n: if it stopped
+  within n rows in half of all cases, it would itself be a test with n rows and this power.
+- The "two samples" test does not know the initial rate, but estimates it from held-out rows. It is
+  Fisher's randomized test, the uniformly most powerful unbiased test. It bounds the median delay in
+  the same way.
 - The informed sequential test is Wald's test. It knows both rates and the time of the change, and
   stops when its likelihood ratio reaches the inverse of the same level. Its mean delay is the
   logarithm of the inverse level divided by the divergence of the two rates: 99, 114, 130 and 146
-  rows. No sequential test of this level and power 1 has a smaller mean.
+  rows for 4, 8, 16 and 32 rules. No sequential test of this level and power 1 has a smaller mean.
 
 The monitors know neither the rates nor the time of the change. They share the 5 % with monitors of
-other kinds. Seven tenths of their initial weight are for a change at the start, which they test
-after a fixed number of rows. Three tenths are for changes of all sizes and at all times. Therefore,
-if the change is at the start and the rule has at least 3,000 held-out rows, their median delay is
-shorter than the median delay of the informed sequential test, but the slower half of their alarms
-comes later. Because a monitor bounds the probability that it ever raises a false alarm, its delay
-is longer for later changes.
+other kinds. A monitor divides its initial weight: 70 % goes to a test for a change at the start, made
+after a fixed number of rows, and 30 % to tests for changes of any size at any time. For a change at the
+start and a rule with at least 3,000 held-out rows, the median delay is therefore shorter than that
+of the informed sequential test, but the slower half of the alarms is late. The 5 % cover all times,
+so the delay is longer for later changes.
 
 {describe_delays()}
 

@@ -2,7 +2,8 @@
 FiRe and its weight
 ===================
 
-Each line connects points with the same FiRe; smaller is better. With ψ = 1, doubling the rules pays
+FiRe combines the loss of rules with their number; smaller is better. In the first figure, each line
+connects points with the same FiRe. With ψ = 1, doubling the rules pays
 off only if it more than halves the loss. With ψ = 3, three rules cost hardly more than one.
 """
 

@@ -4,8 +4,9 @@ Where rules can be trusted
 
 A verification compares rules with a forest over the whole domain. For each rule, the bars divide
 its region near the data into proven agreement, a lower bound on disagreement, and the undecided
-rest. The map starts from the row on which the forest is most certain of another class than the
-rule. It shows agreement (green) and disagreement (red) when two features of this row change.
+rest. The circle in the map is the row on which a rule disagrees with the forest and the forest is
+most certain. The map shows agreement (green) and disagreement (red) when two features of this row
+change.
 """
 
 import matplotlib.pyplot as plt
@@ -42,5 +43,5 @@ right.set_title(f"around the worst disagreement of rule {picture.rule + 1}")
 plt.show()
 
 # %%
-# The text states, for each rule, the part with proven agreement and a row of disagreement.
+# For each rule, the text states the share with proven agreement and a row with disagreement.
 print(result)

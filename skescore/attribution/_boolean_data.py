@@ -119,7 +119,7 @@ def random_formula(
         drawn = generator.permutation(n_inputs)[:arity]
         leaves = np.concatenate([drawn, generator.choice(drawn, repeats)]) if repeats else drawn
         generator.shuffle(leaves)
-        gates = _drawn_tree(leaves.tolist(), shape, operators, p_operators, negated, generator)
+        gates = _draw_tree(leaves.tolist(), shape, operators, p_operators, negated, generator)
         formula = Formula(gates, n_inputs)
         if len(formula.relevant_variables) == arity:
             return formula
@@ -129,7 +129,7 @@ def random_formula(
     )
 
 
-def _drawn_tree(
+def _draw_tree(
     leaves: list[int],
     shape: str,
     operators: list[str],
@@ -137,7 +137,7 @@ def _drawn_tree(
     p_not: float,
     generator: np.random.Generator,
 ) -> tuple[Gate, ...]:
-    """Build a tree by splitting the list of leaves recursively."""
+    """Draw a random tree by splitting the list of leaves, and return its gates."""
     gates: list[Gate] = []
     operands: list[int] = []
 
@@ -147,9 +147,9 @@ def _drawn_tree(
             gates.append(("not", len(gates) - 1, -1))
         operands.append(len(gates) - 1)
 
-    queue: list[tuple[int, int, str, bool]] = [(0, len(leaves), "", False)]
-    while queue:
-        start, stop, operator, negate = queue.pop()
+    stack: list[tuple[int, int, str, bool]] = [(0, len(leaves), "", False)]
+    while stack:
+        start, stop, operator, negate = stack.pop()
         if operator:
             right, left = operands.pop(), operands.pop()
             add((operator, left, right), negate)
@@ -163,7 +163,7 @@ def _drawn_tree(
             cut = int(generator.integers(start + 1, stop))
         else:
             cut = stop - 1 if shape == "chain" else (start + stop) // 2
-        queue += [(start, stop, operator, negate), (cut, stop, "", False), (start, cut, "", False)]
+        stack += [(start, stop, operator, negate), (cut, stop, "", False), (start, cut, "", False)]
     return tuple(gates)
 
 

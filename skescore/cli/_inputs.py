@@ -624,7 +624,7 @@ def _check_outputs(options: argparse.Namespace, model: Any) -> None:
 
 
 def null_classes(model: Any) -> list[tuple[str, str]]:
-    """Return the classes of a model that are written like missing values, as pairs of --labels."""
+    """Return new labels for classes named like missing values, as (old, new) pairs for --labels."""
     from skescore.datasets import Preparation
 
     return list(Preparation(()).with_classes(getattr(model, "classes_", ())).labels.items())

@@ -111,24 +111,24 @@ class DecisionRegions:
         j = self.space.index[feature]
         clauses = [*self._cached_clauses(lower, None), *self._cached_clauses(upper, j)]
         ordered = self.space.cells[j].ordered
-        for one in self.boxes[lower]:
-            for other in self.boxes[upper]:
-                region = [a & b for a, b in zip(one, other, strict=True)]
-                region[j] = one[j] & ordered
-                region.append(other[j] & ordered)
+        for lower_box in self.boxes[lower]:
+            for upper_box in self.boxes[upper]:
+                region = [a & b for a, b in zip(lower_box, upper_box, strict=True)]
+                region[j] = lower_box[j] & ordered
+                region.append(upper_box[j] & ordered)
                 yield from RegionSearch([(j, n)]).regions(region, clauses)
 
     @cached_property
-    def _clauses(self) -> dict[tuple[int, int | None], list[Clause]]:
+    def _clause_cache(self) -> dict[tuple[int, int | None], list[Clause]]:
         return {}
 
     def _cached_clauses(self, rule: int, j: int | None) -> list[Clause]:
         """Return the clauses of a rule, for the upper row of a pair that differs in column `j`."""
-        if (rule, j) not in self._clauses:
+        if (rule, j) not in self._clause_cache:
             n = len(self.space.features)
             variables = [n if i == j else i for i in range(n)]
-            self._clauses[rule, j] = self._clauses_before(rule, variables)
-        return self._clauses[rule, j]
+            self._clause_cache[rule, j] = self._clauses_before(rule, variables)
+        return self._clause_cache[rule, j]
 
     def precedes(self, lower: int, upper: int, feature: int) -> list[int] | None:
         """Return a region of pairs that two rules decide; None if there is no such pair."""

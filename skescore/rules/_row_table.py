@@ -143,7 +143,7 @@ class RowTable:
 
     def _series(self, feature: int) -> np.ndarray:
         frame, at = self._frame, self._position[feature]
-        if (pieces := self._piecewise(feature)) is not None:
+        if (pieces := self._column_pieces(feature)) is not None:
             return pieces.whole()
         if _is_arrow(frame):  # convert only the used columns
             frame, at = convert_rows(frame.select([at])), 0
@@ -160,8 +160,8 @@ class RowTable:
             values = series.astype(object).to_numpy()
         return values
 
-    def _piecewise(self, feature: int) -> _ColumnPieces | None:
-        """Return a column of an Arrow or polars table without a copy; None if impossible."""
+    def _column_pieces(self, feature: int) -> _ColumnPieces | None:
+        """Return a column of an Arrow or polars table without copying it, or None if it must be copied."""
         if self._frame is None or hasattr(self._frame, "iloc"):
             return None
         if feature not in self._pieces:
@@ -220,7 +220,7 @@ class RowTable:
 
         Single precision is preserved. A column that is contiguous in memory is not copied.
         """
-        pieces = self._piecewise(feature)
+        pieces = self._column_pieces(feature)
         values = self.column(feature)[rows] if pieces is None else pieces.take(rows)
         if values.dtype == np.float32:
             return np.ascontiguousarray(values)

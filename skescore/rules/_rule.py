@@ -746,10 +746,10 @@ class Conclusions:
         return Rule(boxes.intervals(index), output, statistics, weight)
 
     def class_probabilities(self, n_classes: int) -> np.ndarray:
-        """Return the class probabilities of each rule; without counts, 1 for its own class."""
-        certain = np.zeros((len(self.outputs), n_classes))
-        certain[np.arange(len(self.outputs)), self.outputs] = 1.0
+        """Return the class probabilities of each rule; without counts, its class has probability 1."""
+        one_hot = np.zeros((len(self.outputs), n_classes))
+        one_hot[np.arange(len(self.outputs)), self.outputs] = 1.0
         if self.class_counts is None:
-            return certain
+            return one_hot
         total = self.class_counts.sum(axis=1, keepdims=True)
-        return np.where(total > 0, self.class_counts / np.where(total > 0, total, 1), certain)
+        return np.where(total > 0, self.class_counts / np.where(total > 0, total, 1), one_hot)

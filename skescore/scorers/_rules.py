@@ -252,7 +252,7 @@ def make_score_scorer(
         Unit of the size. Literals are comparisons with a bound or with a category; terms are
         literals and the features in linear outputs. A callable gets the RuleSet.
     undefined : float, default=NaN
-        Score without rules or rows; NaN comes with an ``UndefinedMetricWarning``.
+        Score if there are no rules or no rows; NaN comes with an ``UndefinedMetricWarning``.
     **weights : float
         Weights of the score.
 
@@ -299,23 +299,23 @@ def make_fire_scorer(
     size: Size = "rules",
     undefined: float = math.nan,
 ) -> RuleScorer:
-    """Create a scorer of the negated FiRe score: few rules, few errors.
+    """Create a scorer of the negated FiRe score, which favors few rules with few errors.
 
     Parameters
     ----------
     psi : float, default=1.0
-        Number of rules that count as one; larger values allow more rules.
+        The size is divided by `psi` and rounded up, so larger values penalize rules less.
     loss : str or callable, default="auto"
-        By default 1 - accuracy (classification) or the mean absolute error (regression).
+        ``"auto"`` is 1 - accuracy (classification) or the mean absolute error (regression).
     reference : {"data", "black_box"}, default="data"
         Whether to compare with y, or with the black box's predictions (fidelity).
     uncovered : {"penalize", "ignore"}, default="penalize"
-        Treatment of uncovered rows. FiRe has no completeness, so with ``"ignore"`` a list that
-        predicts only one easy row would be perfect.
+        Treatment of uncovered rows. FiRe does not include completeness, so with ``"ignore"``, a
+        list that covers a single row and predicts it correctly has a perfect score.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         Unit of the size.
     undefined : float, default=NaN
-        Score without rules or rows.
+        Score if there are no rules or no rows.
 
     Returns
     -------
@@ -384,7 +384,7 @@ def make_q_scorer(
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         Unit of the size.
     undefined : float, default=NaN
-        Score without rules or rows.
+        Score if there are no rules or no rows.
 
     Returns
     -------
@@ -445,7 +445,7 @@ def make_ice_scorer(
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         Unit of the size.
     undefined : float, default=NaN
-        Score without rules or rows.
+        Score if there are no rules or no rows.
 
     Returns
     -------
@@ -540,7 +540,7 @@ def make_knowledge_scorer(
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         Unit of the size.
     undefined : float, default=NaN
-        Score without rules or rows.
+        Score if there are no rules or no rows.
     scorers : sequence of RuleScorer, default=()
         Further scorers of single scores with other settings; the scores need not be registered.
     **weights : float

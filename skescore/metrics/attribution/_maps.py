@@ -120,7 +120,7 @@ def numeric_array(name: str, values: Any) -> Floats:
 
 
 def descending(scores: Floats) -> NDArray[np.intp]:
-    """Return the indices by decreasing score; of equal scores, the later one comes first."""
+    """Return the indices in order of decreasing score; ties are in reverse order of the indices."""
     # A stable sort returns the same order on every machine.
     return np.argsort(scores, kind="stable")[::-1]
 

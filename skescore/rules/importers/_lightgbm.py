@@ -166,28 +166,29 @@ def _assign_labels(
     codes: Mapping[int, set[int]],
     stored_labels: Sequence[list[Any]],
 ) -> dict[int, list[Any]] | None:
-    """Assign stored labels to columns; return None if several assignments are plausible."""
-    # The labels have the order of the columns. If the first and the last columns to which they can
-    # be assigned are the same, no others are possible.
-    first, last = (
+    """Assign stored labels to columns; return None if the assignment is ambiguous."""
+    # The stored labels have the order of the columns. Assigning them to the earliest and to the
+    # latest possible columns gives the same result only if the assignment is unique.
+    earliest, latest = (
         [next((i for i in columns if _fits(infos[i], len(labels))), -1) for labels in ordered]
         for columns, ordered in (
             (iter(range(len(infos))), stored_labels),
             (iter(reversed(range(len(infos)))), stored_labels[::-1]),
         )
     )
-    if first == last[::-1] and -1 not in first:
-        return dict(zip(first, stored_labels, strict=True))
+    if earliest == latest[::-1] and -1 not in earliest:
+        return dict(zip(earliest, stored_labels, strict=True))
     # By default, LightGBM declares exactly the unordered categorical columns as categorical.
     by_default = dict(zip(codes, stored_labels, strict=False))
     fits_default = len(codes) == len(stored_labels) and all(
         _fits(infos[i], len(labels)) for i, labels in by_default.items()
     )
-    # Rules on a column with wrong labels raise errors if the labels are texts, not for numbers.
+    # Rules with wrong text labels raise errors. Wrong numeric labels would not be noticed.
     are_texts = all(isinstance(label, str) for labels in stored_labels for label in labels)
     if not fits_default or not are_texts:
         return None
-    # A column of integers that was declared as categorical rarely has exactly the codes of labels.
+    # If a user declared an integer column as categorical, its values are rarely exactly the codes
+    # 0, 1, ..., n - 1 of n labels.
     has_all_codes = all(codes[i] == set(range(len(by_default[i]))) for i in codes)
     sizes = {len(labels) for labels in stored_labels}
     has_other_codes = any(

@@ -190,7 +190,7 @@ class AffineMap:
             if table is not None
         }
         values = [
-            columns[j] if j in columns else _repeated(first.get(j, 0.0), n_rows)
+            columns[j] if j in columns else _repeat(first.get(j, 0.0), n_rows)
             for j in range(len(self.input_names))
         ]
         if hasattr(_first_step(transformer), "feature_names_in_"):
@@ -236,7 +236,7 @@ class AffineMap:
         return replace(self, tables=tuple(tables))
 
 
-def _repeated(value: Any, n: int) -> np.ndarray:
+def _repeat(value: Any, n: int) -> np.ndarray:
     return np.full(n, value, dtype=object if isinstance(value, str) else None)
 
 
@@ -507,10 +507,11 @@ def in_user_units(
     ruleset : RuleSet
         The rules.
     mapping : AffineMap or transformer
-        The fitted transformer, or its map, see :func:`affine_map`.
+        The fitted transformer, or its map from :func:`affine_map`.
     transform : callable, optional
-        Method of the transformer that transforms rows, if `mapping` is a map. With it, the
-        conversion is exact. Without it, rows next to a bound may change sides because of rounding.
+        Method of the transformer that transforms rows, used only if `mapping` is a map. With it,
+        the conversion is exact. Without it, rows next to a bound may change sides because of
+        rounding.
 
     Returns
     -------
@@ -523,8 +524,8 @@ def in_user_units(
         If the transformer cannot be inverted column by column, or if the rules contain sums with
         an encoded column.
     ValueError
-        If the transformer returns a different number of columns than the rules have features, or
-        the scale of a column is 0 or not finite.
+        If the number of the transformer's output columns is not the number of features, or the
+        scale of a column is 0 or not finite.
 
     Examples
     --------
@@ -544,8 +545,8 @@ def in_user_units(
         except (TypeError, ValueError) as error:  # the transformer requires text in other columns
             converted = in_user_units(ruleset, mapping)
             warnings.warn(
-                "The bounds are converted up to rounding, so that rows next to a bound may change "
-                f"sides, because the transformer cannot transform numbers: {error}",
+                "The bounds are only converted up to rounding, so rows next to a bound may change "
+                f"sides. The transformer cannot transform numbers: {error}",
                 UserWarning,
                 stacklevel=2,
             )

@@ -189,8 +189,8 @@ class _Journal(JournalFileBackend):
     """
 
     def __init__(self, path: str) -> None:
-        # Locks by symbolic links also work on old network file systems, but need a privilege on
-        # Windows. Both kinds of locks use the same file as Optuna, so other programs respect them.
+        # Symbolic links as locks also work on old network file systems, but require a privilege on
+        # Windows. Both kinds of locks use the lock file of Optuna, so other programs respect them.
         is_windows = os.name == "nt"
         self._lock_file = JournalFileOpenLock(path) if is_windows else JournalFileSymlinkLock(path)
         self._path = path
