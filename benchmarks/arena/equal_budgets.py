@@ -77,11 +77,11 @@ compare the search with the method on the tables that both completed.
 the limit, and the budget as `timeout`. *Trepan alone* is the same search with Trepan as its only
 extractor. It fails if no trial ends in time. Optuna's default sampler tunes the other methods. It
 starts with the default parameters and maximizes the mean agreement with the black box in five-fold
-cross-validation. The tuned methods are CART (leaves, rows per leaf, criterion, complexity penalty), CART on
-queries (also the number of interpolated rows that the black box labels), FIGS (splits, trees,
-impurity decrease), pycontree (depth) and pystreed (depth, leaves, complexity penalty, rows per
-leaf, cut points per feature). The time limit of the final fit of pycontree and pystreed equals the
-budget, and each fit in a trial may take a tenth of it.
+cross-validation. The tuned methods are CART (leaves, rows per leaf, criterion, complexity
+penalty), CART on queries (also the number of interpolated rows that the black box labels), FIGS
+(splits, trees, impurity decrease), pycontree (depth) and pystreed (depth, leaves, complexity
+penalty, rows per leaf, cut points per feature). The time limit of the final fit of pycontree
+and pystreed equals the budget, and each fit in a trial may take a tenth of it.
 """
 
 

@@ -244,11 +244,11 @@ this change to the alarm, with monitors of all kinds. The rule is checked after 
   rows for 4, 8, 16 and 32 rules. No sequential test of this level and power 1 has a smaller mean.
 
 The monitors know neither the rates nor the time of the change. They share the 5 % with monitors of
-other kinds. A monitor divides its initial weight: 70 % goes to a test for a change at the start, made
-after a fixed number of rows, and 30 % to tests for changes of any size at any time. For a change at the
-start and a rule with at least 3,000 held-out rows, the median delay is therefore shorter than that
-of the informed sequential test, but the slower half of the alarms is late. The 5 % cover all times,
-so the delay is longer for later changes.
+other kinds. A monitor divides its initial weight: 70 % goes to a test for a change at the start,
+made after a fixed number of rows, and 30 % to tests for changes of any size at any time. For a
+change at the start and a rule with at least 3,000 held-out rows, the median delay is therefore
+shorter than that of the informed sequential test, but the slower half of the alarms is late. The
+5 % cover all times, so the delay is longer for later changes.
 
 {describe_delays()}
 

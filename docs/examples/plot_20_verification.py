@@ -4,9 +4,9 @@ Where rules can be trusted
 
 A verification compares rules with a forest over the whole domain. For each rule, the bars divide
 its region near the data into proven agreement, a lower bound on disagreement, and the undecided
-rest. The circle in the map is the row on which a rule disagrees with the forest and the forest is
-most certain. The map shows agreement (green) and disagreement (red) when two features of this row
-change.
+rest. The circle in the map marks the worst disagreement: the row for which the forest is most
+certain of a class that the rule does not predict. The map shows agreement (green) and disagreement
+(red) when two features of this row change.
 """
 
 import matplotlib.pyplot as plt

@@ -161,7 +161,7 @@ class RowTable:
         return values
 
     def _column_pieces(self, feature: int) -> _ColumnPieces | None:
-        """Return a column of an Arrow or polars table without copying it, or None if it must be copied."""
+        """Return a column of an Arrow or polars table without a copy, or None if it needs one."""
         if self._frame is None or hasattr(self._frame, "iloc"):
             return None
         if feature not in self._pieces:

@@ -746,7 +746,7 @@ class Conclusions:
         return Rule(boxes.intervals(index), output, statistics, weight)
 
     def class_probabilities(self, n_classes: int) -> np.ndarray:
-        """Return the class probabilities of each rule; without counts, its class has probability 1."""
+        """Return each rule's class probabilities; without counts, 1 for its predicted class."""
         one_hot = np.zeros((len(self.outputs), n_classes))
         one_hot[np.arange(len(self.outputs)), self.outputs] = 1.0
         if self.class_counts is None:

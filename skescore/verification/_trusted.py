@@ -541,7 +541,7 @@ class _ProvenBox:
         return grown
 
     def is_proven(self, box: CellBoxes, deadline: Deadline, max_splits: int) -> bool:
-        """Return whether the model provably agrees with the rule wherever the box and region overlap."""
+        """Return whether the model provably agrees with the rule in `box` within the region."""
         if self.grid.contains(box, 0, self.counterexamples).any():
             return False
         heap: list[tuple[float, int, Node]] = []
