@@ -711,7 +711,7 @@ SCORE_SPECS: dict[str, ScoreSpec] = {
             weights=(
                 Weight(
                     "psi",
-                    "number of rules that count as one",
+                    "divisor of the number of rules; the quotient is rounded up",
                     "ψ",
                     direction=1,
                     within=(0.1, 100.0),

@@ -62,7 +62,7 @@ def fire_curves(
     along : {"n_rules", "loss"}, default="n_rules"
         Variable of the horizontal axis.
     psi : float or sequence of float, default=1.0
-        Number of rules that count as one.
+        The number of rules is divided by `psi` and rounded up.
     fixed : float or sequence of float, default=1.0
         Fixed value of the other variable (loss or number of rules); one line per psi and value.
     over : (float, float), optional
@@ -255,7 +255,8 @@ def fire_isolines(
         Points to draw: a search, its candidates or leaderboard, rows of a benchmark, or a
         dict of label to (loss, number of rules).
     psi : float or sequence of float, default=1.0
-        Number of rules that count as one. Several values give one line each, through the reference.
+        The number of rules is divided by `psi` and rounded up. Several values give one line
+        each, through the reference.
     reference : str or (float, float), optional
         Extractor that others are compared with: a label of the results, or its loss and number of
         rules. Without `reference` and `level`, up to twelve points get a line each in their color;
@@ -469,7 +470,7 @@ def fire_surface(
         Points to draw: a search, its candidates or leaderboard, rows of a benchmark, or a
         dict of label to (loss, number of rules).
     psi : float, default=1.0
-        Number of rules that count as one.
+        The number of rules is divided by `psi` and rounded up.
     n_rules : (float, float), optional
         Range of the numbers of rules, at least 1; by default 1 to 20, or the range of points.
     loss : (float, float), optional

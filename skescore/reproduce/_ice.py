@@ -34,7 +34,7 @@ _FOLDS = 5
 
 _REASONS = {
     "exact": "our implementation standardizes columns and uses clusters without noise; PSyKE "
-    "compares raw columns, so the one with the largest values dominates",
+    "compares raw columns, so the column with the largest values dominates",
     "cream": "our implementation standardizes columns and weights both sides of a split by "
     "their numbers of rows; PSyKE does neither",
     "iter": "our implementation compares class probabilities, breaks ties by numbers of rows and "
@@ -366,7 +366,7 @@ def _table_row(
                     {key: summary["mean"] for key, summary in held_out.items()},
                     printed,
                 ),
-                f"Apart from unknown parameters and rows, {_REASONS[extractor]}.",
+                f"Besides unknown parameters and rows: {_REASONS[extractor]}.",
             ]
         ),
         **at_settings,
@@ -429,7 +429,7 @@ def _compare_inputs(label: str, measured: Mapping[str, Any], printed: Any) -> st
         f"{', '.join(labels)} {verdict}" for verdict, labels in verdicts.items() if labels
     )
     if len(verdicts["as printed"]) == 3:
-        text += f"; {_count_reproduced(measured, printed)} of the six scores"
+        text += f"; {_count_reproduced(measured, printed)} of the six scores are reproduced"
     return f"{label}: {text}."
 
 

@@ -245,7 +245,7 @@ def test_winner_map_colors_show_winners() -> None:
         assert axis.get_label().get_text().startswith(sign)
         assert {"0.2", "1", "5"} <= {tick.get_text() for tick in axis.get_ticklabels()}
     strip = plots.winner_map(candidates, "fire", within=(0.5, 20), ax=axes())
-    assert strip.get_xlabel() == "ψ: number of rules that count as one"
+    assert strip.get_xlabel() == "ψ: divisor of the number of rules; the quotient is rounded up"
     table = winning_regions(candidates, "fire", within=(0.5, 20)).table
     spans = [p for p in strip.patches if isinstance(p, Rectangle)]
     assert [p.get_x() for p in spans] == pytest.approx(table["low"].tolist())
