@@ -657,6 +657,14 @@ def test_page_states_that_a_candidate_was_picked(opened) -> None:
     assert browser.complaints() == []
 
 
+def test_page_states_that_the_knee_was_chosen(opened) -> None:
+    browser = opened(winner=3, search={"scoring": ["loss", "n_rules", "incompleteness"]})
+    assert browser.run("return page.tradeOff.ranking.scored[3].rank") > 1
+    text = browser.text("#chosen-by")
+    assert text.endswith("chose the knee of their trade-off.")
+    assert "due to chance" not in text
+
+
 def test_recorded_score_ranks_like_the_search(opened, runs) -> None:
     random = np.random.default_rng(4)
 

@@ -129,6 +129,8 @@ function describeChoice(content, group, place, ranking, settings) {
     `${digits(entry.score)}, rank ${entry.rank} of ${plural(count, "candidate")}`;
   if (isWinner && group.picked) {
     if (entry.rank > 1) text += `. The best has ${digits(ranking.scored[best].score)}`;
+  } else if (isWinner && !group.scored_by) {
+    text += ". The search minimized several losses together, and chose the knee of their trade-off";
   } else if (isWinner && entry.rank > 1) {
     text += `. The best has ${digits(ranking.scored[best].score)}, a difference that can be due to chance. The search preferred these rules ` +
       "for their size or their score on all rows";
