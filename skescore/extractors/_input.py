@@ -13,7 +13,7 @@ import pandas as pd
 
 from skescore._text import repeated
 from skescore._validation import python_value
-from skescore.extractors._oracle import FrameKinds
+from skescore.extractors._oracle import FrameKinds, first_missing
 from skescore.rules import Condition, Interval, LinearOutput, OneOf, Rule, RuleSet
 
 
@@ -22,7 +22,10 @@ def frame_column(X: Any, position: int) -> pd.Series:
     if hasattr(X, "iloc"):
         return X.iloc[:, position]
     column = X.to_series(position)
-    return pd.Series(column.to_numpy() if column.dtype.is_numeric() else column.to_list())
+    if column.dtype.is_numeric():
+        return pd.Series(column.to_numpy())
+    is_boolean = str(column.dtype) == "Boolean" and column.null_count() > 0
+    return pd.Series(column.to_list(), dtype="boolean" if is_boolean else None)
 
 
 def column_numbers(column: pd.Series) -> np.ndarray:
@@ -300,6 +303,7 @@ class CategoryEncoder:
         self.categories: dict[int, tuple[Any, ...]] = {}
         self._names: list[Any] = []
         self._labels: dict[int, np.ndarray] = {}
+        self._missing: dict[int, Any] = {}
         self._types: dict[int, Any] = {}
         self._kinds = FrameKinds(X)
         if not (hasattr(X, "columns") and hasattr(X, "shape")):
@@ -315,6 +319,7 @@ class CategoryEncoder:
                 # A column without any value decodes to missing values.
                 labels = list(values) or [np.nan]
                 self._labels[position] = pd.Series(labels, dtype=object).to_numpy()
+                self._missing[position] = first_missing(column)
                 self._types[position] = X.dtypes[position] if self._polars else column.dtype
 
     def __bool__(self) -> bool:
@@ -353,7 +358,7 @@ class CategoryEncoder:
             if labels is not None:
                 is_missing = np.isnan(column)
                 column = labels[np.where(is_missing, 0, column).astype(np.intp)]
-                column[is_missing] = None if self._polars else np.nan
+                column[is_missing] = None if self._polars else self._missing[position]
                 if not self._polars:
                     column = pd.Series(column, dtype=self._types[position])
             columns[name] = column

@@ -404,7 +404,8 @@ class FrameKinds:
     """
 
     def __init__(self, like: Any) -> None:
-        self._observed: dict[Any, tuple[np.ndarray, np.ndarray, Any]] = {}
+        #: Numbers of the observed values, the values, the missing value, and the type.
+        self._observed: dict[Any, tuple[np.ndarray, np.ndarray, Any, Any]] = {}
         self._integer_types: dict[Any, Any] = {}
         self._float_types: dict[Any, Any] = {}
         #: Numeric types of a polars frame, and whether missing values are null (otherwise NaN).
@@ -427,14 +428,17 @@ class FrameKinds:
                 continue
             if not (column.dtype == object or pd.api.types.is_bool_dtype(column.dtype)):
                 continue
-            values = column.drop_duplicates()
+            values = column.dropna().drop_duplicates()
             try:
                 numbers = values.to_numpy(dtype=float)
             except (TypeError, ValueError):
                 continue  # a column of text
+            if not len(values):
+                continue
             order = np.argsort(numbers)
             observed_values = values.to_numpy(dtype=object)[order]
-            self._observed[name] = (numbers[order], observed_values, column.dtype)
+            entry = numbers[order], observed_values, first_missing(column), column.dtype
+            self._observed[name] = entry
 
     def frame(self, array: np.ndarray, names: Sequence[Any]) -> pd.DataFrame:
         """Return points as a data frame with the original column types, see :meth:`restore`.
@@ -486,11 +490,14 @@ class FrameKinds:
         for name, dtype in self._float_types.items():
             if name in frame.columns:
                 frame[name] = frame[name].astype(dtype)
-        for name, (numbers, values, dtype) in self._observed.items():
+        for name, (numbers, values, missing, dtype) in self._observed.items():
             if name in frame.columns:
                 middles = numbers[:-1] / 2 + numbers[1:] / 2
-                nearest = np.searchsorted(middles, frame[name].to_numpy(dtype=float))
-                frame[name] = pd.Series(values[nearest], dtype=dtype, index=frame.index)
+                points = frame[name].to_numpy(dtype=float, na_value=np.nan)
+                is_missing = np.isnan(points)
+                restored = values[np.searchsorted(middles, np.where(is_missing, 0.0, points))]
+                restored[is_missing] = missing
+                frame[name] = pd.Series(restored, dtype=dtype, index=frame.index)
         return frame
 
     def restore_polars(self, frame: Any) -> Any:
@@ -503,6 +510,11 @@ class FrameKinds:
                 column = column.cast(dtype)
             frame = frame.with_columns(column)
         return frame
+
+
+def first_missing(column: pd.Series) -> Any:
+    """Return the first missing value of a column, such as None; NaN if there is none."""
+    return next(iter(column[column.isna()].head(1)), np.nan)
 
 
 def _are_whole(numbers: np.ndarray) -> np.ndarray:

@@ -322,3 +322,45 @@ def test_generated_rows_keep_nulls_and_types_of_polars(sampling, has_text) -> No
     assert extractor.fidelity(table) == 1
     if sampling in WITHOUT_MODEL:
         assert generate_rows(table, 20, sampling, random_state=0).schema == table.schema
+
+
+@pytest.mark.parametrize("dtype", [object, "boolean", "bool[pyarrow]", "polars", "codes", "text"])
+@pytest.mark.parametrize("sampling", WITHOUT_MODEL)
+def test_generated_rows_keep_missing_booleans(sampling, dtype) -> None:
+    """Rows with missing values were sent to the black box as True."""
+    random = np.random.default_rng(0)
+    values = random.choice(np.array([True, False, None], dtype=object), 90)
+    if dtype == "polars":
+        polars = pytest.importorskip("polars")
+        X = polars.DataFrame({"a": values.tolist(), "b": random.integers(0, 5, 90)})
+    else:
+        if dtype == "bool[pyarrow]":
+            pytest.importorskip("pyarrow")
+        if dtype in ("codes", "text"):
+            names = {True: 7, False: 3} if dtype == "codes" else {True: "x", False: "y"}
+            values, dtype = np.array([names.get(v) for v in values], dtype=object), object
+        X = pd.DataFrame({"a": pd.Series(values, dtype=dtype), "b": random.integers(0, 5, 90)})
+    rows = generate_rows(X, 3000, sampling, random_state=0)
+    assert rows["a"].dtype == X["a"].dtype
+    generated, observed = rows["a"].to_list(), X["a"].to_list()
+    # pandas compares pd.NA with no value, so types are compared as well.
+    assert {(type(v), str(v)) for v in generated} == {(type(v), str(v)) for v in observed}
+    n_missing = sum(v is None or v is pd.NA for v in observed)
+    share = sum(v is None or v is pd.NA for v in generated) / 3000
+    assert share == pytest.approx(n_missing / 90, abs=0.05)
+
+
+@pytest.mark.parametrize("name", ["cart", "trepan"])
+@pytest.mark.parametrize("dtype", [object, "boolean", "polars"])
+def test_rules_for_missing_booleans_agree_with_the_model(name, dtype) -> None:
+    values = [True, False, None] * 40
+    X = pd.DataFrame({"a": pd.Series(values, dtype=object if dtype == "polars" else dtype)})
+    if dtype == "polars":
+        X = pytest.importorskip("polars").DataFrame({"a": values})
+
+    def predict(rows):
+        return np.array(["yes" if v is True else "no" for v in rows["a"].to_list()])
+
+    black_box = CallableClassifier(predict, classes=["no", "yes"])
+    extractor = make_extractor(name, black_box, sampling="uniform", random_state=0).fit(X)
+    assert extractor.fidelity(X) == 1
