@@ -304,6 +304,11 @@ class _Rows:
             self.frame = X
         elif hasattr(X, "to_pandas"):
             self.frame = X.to_pandas()
+            for name, column in self._nullable_columns().items():
+                # pandas would read integers as floats, and booleans as objects.
+                if not column.dtype.is_float():
+                    name_of_type = str(column.dtype).replace("Boolean", "boolean")
+                    self.frame[name] = pd.Series(column.to_list(), dtype=name_of_type)
         else:
             self._like = np.asarray(X)
             if self._like.ndim != 2:
@@ -321,6 +326,13 @@ class _Rows:
         """The original rows."""
         return self._like
 
+    def _nullable_columns(self) -> dict[str, Any]:
+        """Return columns of a polars frame with nulls, of types that pandas has too, by name."""
+        columns = self._like.get_columns() if hasattr(self._like, "get_columns") else []
+        types = {"Boolean", "Float32", "Float64"}
+        types |= {f"{sign}Int{size}" for sign in ("", "U") for size in (8, 16, 32, 64)}
+        return {c.name: c for c in columns if c.null_count() and str(c.dtype) in types}
+
     def permuted(self, feature: int, order: NDArray[np.intp]) -> Any:
         """Return the rows with the values of one column permuted."""
         columns = [column.reset_index(drop=True) for column, _ in self._columns()]
@@ -333,7 +345,12 @@ class _Rows:
         frame.columns = self.frame.columns
         if isinstance(self._like, np.ndarray):
             return frame.to_numpy(dtype=self._like.dtype)
-        return type(self._like)(frame) if self.frame is not self._like else frame
+        if self.frame is self._like:
+            return frame
+        rows = type(self._like)(frame)
+        nullable = self._nullable_columns().items()
+        nulls = [rows[name].fill_nan(None) for name, column in nullable if column.dtype.is_float()]
+        return rows.with_columns(nulls) if nulls else rows
 
     def _columns(self) -> list[tuple[pd.Series, Floats | None]]:
         """Return all columns, numeric ones with their numbers."""

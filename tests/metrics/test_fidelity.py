@@ -175,6 +175,25 @@ def test_rows_off_data_keep_types_of_frames(where: str) -> None:
     assert sampled["day"].isin(nullable["day"]).all()
 
 
+@pytest.mark.parametrize("where", OFF_DATA)
+def test_rows_off_data_keep_nulls_of_polars(where: str) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(
+        {"size": [1.0, None, 2.5, 4.0], "flag": [True, None, False, True], "n": [3, 5, None, 9]}
+    )
+    queried = []
+
+    def predict(rows):
+        queried.append(rows)
+        return rows["flag"].fill_null(False).to_numpy()
+
+    sampled = rows_off_data(frame, where, 200, black_box=predict, random_state=0)
+    for rows in [sampled, *queried]:
+        assert rows.schema == frame.schema
+        assert rows.select(polars.all().null_count() > 0).row(0) == (True, True, True)
+        assert not rows["size"].is_nan().any()
+
+
 def test_rows_off_data_follow_their_distributions() -> None:
     X = np.array([[0.0, 10.0], [4.0, 30.0], [9.0, 0.0]])
     still = rows_off_data(X, "jittered", 50, scale=0.0)
