@@ -325,7 +325,8 @@ class _PerturbedRows:
             rows = self._other_rows if is_confirmation else self._search_rows
             table = rows.reset_index(drop=True)
             for j in features:
-                table.isetitem(j, self._row.iloc[[0] * len(table), j].array)
+                values = self._row.iloc[[0] * len(table), j]
+                table.isetitem(j, values.set_axis(table.index))
             self._agreement[key] = float(np.mean(self._predict(table) == self.prediction))
         return self._agreement[key]
 

@@ -232,3 +232,16 @@ def test_agreement_below_one_is_not_printed_as_100_percent():
     for agreement, text in shares.items():
         subset = SufficientSubset((0,), ("age",), (3,), agreement, (0.9, 1.0), 2000)
         assert str(subset) == f"age = 3 ({text} of 2000 generated rows)"
+
+
+def test_sufficient_subsets_keep_types_of_text_columns() -> None:
+    X = pd.DataFrame({"color": pd.Series(["red", None, "blue"] * 20, dtype=object), "n": range(60)})
+
+    def predict(rows):
+        assert rows["color"].dtype == object
+        return np.array(["none" if value is None else "some" for value in rows["color"]])
+
+    for row, prediction in ((0, "some"), (1, "none")):
+        result = sufficient_subsets(predict, X.iloc[[row]], X)
+        assert result.prediction == prediction
+        assert [subset.features for subset in result.subsets] == [(0,)]
