@@ -112,6 +112,8 @@ class ColumnKinds:
         """
         nearer = np.where(position < 0.5, first, second)
         points = (1 - position) * first + position * second
+        # Rounding must not vary a constant column.
+        points = np.clip(points, np.minimum(first, second), np.maximum(first, second))
         points = np.where(self.is_whole, np.round(points), points)
         is_copied = self.is_category | np.isnan(points)
         return np.where(is_copied, nearer, points)

@@ -396,7 +396,7 @@ class _Rows:
                 if is_integer_dtype(column):  # all integers are equally likely
                     values = low + np.floor(u * (high - low + 1))
                 else:
-                    values = low * (1 - u) + high * u
+                    values = np.clip(low * (1 - u) + high * u, low, high)
             values[missing_draws < 1 - len(observed_values) / len(numbers)] = np.nan
             result.append(_like(column, values))
         return self._with_columns(result)
@@ -412,7 +412,9 @@ class _Rows:
                 result.append(_take_rows(column, nearer))
                 continue
             with np.errstate(invalid="ignore"):  # Columns may hold infinite numbers.
-                values = numbers[start] * (1 - position) + numbers[end] * position
+                first, second = numbers[start], numbers[end]
+                values = first * (1 - position) + second * position
+                values = np.clip(values, np.minimum(first, second), np.maximum(first, second))
             unknown = ~np.isfinite(values)
             values[unknown] = numbers[nearer[unknown]]
             result.append(_like(column, values))

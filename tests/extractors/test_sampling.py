@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore import CallableClassifier, CARTExtractor
+from skescore import CallableClassifier, CallableRegressor, CARTExtractor
 from skescore.extractors import SAMPLINGS, CachedBlackBox, RowGenerator, generate_rows
 from skescore.registry import EXTRACTORS, make_extractor
 
@@ -364,3 +364,22 @@ def test_rules_for_missing_booleans_agree_with_the_model(name, dtype) -> None:
     black_box = CallableClassifier(predict, classes=["no", "yes"])
     extractor = make_extractor(name, black_box, sampling="uniform", random_state=0).fit(X)
     assert extractor.fidelity(X) == 1
+
+
+@pytest.mark.parametrize("value", [0.1, 3.5, -7.3])
+def test_points_between_rows_keep_constant_columns(value) -> None:
+    """A linear output had a coefficient of 10^13 for a column that only varied by rounding."""
+    random = np.random.default_rng(0)
+    X = np.column_stack([random.integers(0, 8, 200) * 1000 + 2.0**31, np.full(200, value)])
+
+    def predict(rows):
+        return rows[:, 0] / 1000 + 100 * (rows[:, 1] != value)
+
+    for sampling in ("interpolate", "boundary"):
+        black_box = CallableRegressor(predict)
+        extractor = make_extractor(
+            "cream", black_box, depth=1, output="linear", sampling=sampling, n_queries=500
+        ).fit(X)
+        assert extractor.predict(X) == pytest.approx(predict(X), rel=1e-6)
+        outputs = [rule.output for rule in extractor.rules_]
+        assert all(f == 0 for output in outputs for f, _ in getattr(output, "terms", ()))

@@ -473,3 +473,10 @@ def test_feature_agreement_weights_equal_chosen_rows() -> None:
     first = feature_agreement(rules, model, X[:30], random_state=0)
     assert weighted.black_box.argmax() == first.black_box.argmax() == 0
     assert weighted.black_box[1] == first.black_box[1] == 0.0
+
+
+@pytest.mark.parametrize("where", ["interpolated", "uniform", "boundary"])
+def test_rows_off_data_keep_constant_columns(where: str) -> None:
+    X = np.column_stack([np.arange(20.0), np.full(20, 0.1), np.full(20, -7.3)])
+    rows = rows_off_data(X, where, 500, black_box=lambda rows: rows[:, 0] > 9, random_state=0)
+    assert (rows[:, 1:] == [0.1, -7.3]).all()
