@@ -15,8 +15,19 @@ from sklearn.ensemble import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from skescore import CallableClassifier
 from skescore.black_boxes import make_black_box
-from skescore.rules import AtLeast, Fallback, Interval, Linear, LinearOutput, OneOf, Rule, RuleSet
+from skescore.rules import (
+    AtLeast,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    Missing,
+    OneOf,
+    Rule,
+    RuleSet,
+)
 from skescore.verification import (
     ShareInterval,
     VerificationLimits,
@@ -236,3 +247,22 @@ def test_check_counts_integers_above_open_bounds() -> None:
     result = verify(rules, model, X, limits=LIMITS)
     assert result.rules[0].volume == pytest.approx(3 / 9)
     assert check_verification(result.to_json(), model, X).verdict == "confirmed"
+
+
+@pytest.mark.parametrize("dtype", [object, "boolean"])
+def test_verify_samples_missing_booleans(dtype):
+    """Rows with missing booleans were sent to the model as True, so correct rules disagreed."""
+    flags = pd.Series([True, False, None] * 40, dtype=dtype)
+    X = pd.DataFrame({"smoker": flags, "age": np.arange(120)})
+
+    def predict(rows):
+        return np.where(rows["smoker"].isna(), "unknown", "known")
+
+    rules = RuleSet(
+        [Rule([Missing(0)], "unknown"), Rule([], "known")], ["smoker", "age"], task="classification"
+    )
+    rules = rules.replace(domain=rules.domain_around(X))
+    black_box = CallableClassifier(predict, classes=["known", "unknown"])
+    result = verify(rules, black_box, X, limits=VerificationLimits(time_limit=5))
+    assert result.near_disagreement.lower == 0
+    assert result.near_disagreement.upper < 0.05
