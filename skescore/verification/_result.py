@@ -330,6 +330,8 @@ def _rule_lines(ruleset: RuleSet, rule: RuleVerification) -> list[str]:
         )
     if rule.witness is not None:
         lines.append(f"   {rule.witness.to_text()}")
+    elif any(share.lower > 0 for share in (rule.near_disagreement, rule.volume_disagreement)):
+        lines.append("   no example of a disagreement was found")
     else:
         lines.append("   no disagreement was found")
     if rule.worst is not None and rule.witness is not None and rule.worst != rule.witness:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -51,6 +52,24 @@ def messy() -> tuple[pd.DataFrame, np.ndarray]:
     )
     X.loc[::9, "income"] = np.nan
     return X, np.where((X["age"] > 40) & (X["city"] != "Rome"), "yes", "no")
+
+
+def test_text_claims_no_agreement_for_a_rule_with_disagreement(messy) -> None:
+    X, _ = messy
+    never = CallableClassifier(lambda rows: np.full(len(rows), "no"), classes=["no", "yes"])
+    rules = RuleSet([Rule([], "yes")], list(X.columns), task="classification")
+    result = verify(rules, never, X, limits=LIMITS)
+    (rule,) = result.rules
+    without_example = replace(result, rules=(replace(rule, witness=None, worst=None),))
+    assert "no example of a disagreement was found" in without_example.to_text()
+    none = replace(
+        rule,
+        witness=None,
+        worst=None,
+        near_disagreement=ShareInterval(0.0, 0.1, 0.0, 0.1),
+        volume_disagreement=ShareInterval(0.0, 0.1, 0.0, 0.1),
+    )
+    assert "no disagreement was found" in replace(result, rules=(none,)).to_text()
 
 
 @pytest.mark.parametrize("name", ["random-forest", "hist-gradient-boosting"])
