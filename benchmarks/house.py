@@ -285,7 +285,7 @@ def main(arguments: list[str] | None = None) -> int:
         command_line_calls = command_line_job.result()
     rows: list[tuple[str, int, int | None]] = [
         ("Python files", sum(path.suffix == ".py" for path in sources), 400),
-        ("lines", sum(len(path.read_text("utf-8").splitlines()) for path in sources), 157_000),
+        ("lines", sum(len(path.read_text("utf-8").splitlines()) for path in sources), 157_250),
         ("import cycles between files", len(cycles), 0),
         ("private modules with one importer", len(single_importer_modules), 33),
         ("test files that import private modules", len(test_files), 27),
