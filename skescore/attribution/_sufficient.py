@@ -87,8 +87,8 @@ class SufficientSubsets:
     subsets : tuple of SufficientSubset
         Disjoint subsets, or all minimal ones of a formula; smaller ones first.
     necessary : tuple of int
-        Indices of the features that are part of every sufficient subset: without such a feature,
-        all others together do not suffice.
+        Indices of the features that are part of all `subsets` and without which all others together
+        do not suffice. For a formula, they are part of every sufficient subset.
     n_features : int
         Number of features of the row.
     """
@@ -110,7 +110,7 @@ class SufficientSubsets:
         names = {j: name for s in self.subsets for j, name in zip(s.features, s.names, strict=True)}
         if self.necessary:
             necessary = ", ".join(names[j] for j in self.necessary)
-            lines.append(f"in every sufficient subset: {necessary}")
+            lines.append(f"necessary, because all others together do not suffice: {necessary}")
         return "\n".join(lines)
 
 
@@ -199,7 +199,7 @@ def sufficient_subsets(
     >>> forest = RandomForestClassifier(20, random_state=0).fit(X, y)
     >>> print(sufficient_subsets(forest, X.iloc[[0]], X))
     1 of 4 values suffices for 0: petal width (cm) = 0.2 (100.0 % of 2000 generated rows)
-    in every sufficient subset: petal width (cm)
+    necessary, because all others together do not suffice: petal width (cm)
     """
     check_number("confidence", confidence, 0.0, 1.0)
     check_integer("n_subsets", n_subsets, 1, optional=True)
@@ -220,7 +220,9 @@ def sufficient_subsets(
         if not features:
             break
     everything = set(range(rows.n_features))
-    necessary = [j for j in sorted(everything) if rows.confirmed(everything - {j}) < confidence]
+    # A subset may suffice with a confidence although a larger one does not.
+    shared = everything.intersection(*(subset.features for subset in subsets))
+    necessary = [j for j in sorted(shared) if rows.confirmed(everything - {j}) < confidence]
     ordered = tuple(sorted(subsets, key=len))
     return SufficientSubsets(rows.prediction, ordered, tuple(necessary), rows.n_features)
 

@@ -127,6 +127,18 @@ def test_sufficient_subsets_contain_necessary_features():
     assert [subset.features for subset in result.subsets] == [(0, 1)]
 
 
+def test_sufficient_subsets_omit_features_that_no_subset_needs():
+    """The empty set suffices for 99 % of rows, but not all values except those of c."""
+    frame = pd.DataFrame(np.random.default_rng(0).integers(0, 10, (500, 3)), columns=list("abc"))
+    row = pd.DataFrame({"a": [0], "b": [0], "c": [7]})
+    result = sufficient_subsets(
+        lambda rows: (rows["a"] == 0) & (rows["b"] == 0) & (rows["c"] < 5), row, frame
+    )
+    assert [subset.features for subset in result.subsets] == [()]
+    assert result.necessary == ()
+    assert "necessary" not in str(result)
+
+
 def test_sufficient_subsets_explain_rules_with_categories():
     frame = pd.DataFrame({"color": list("rgb") * 40, "size": np.arange(120.0)})
     labels = np.where((frame["color"] == "r") & (frame["size"] > 50), "yes", "no")

@@ -190,7 +190,7 @@ def test_explain_finds_sufficient_values(files, capsys, tmp_path) -> None:
     out = capsys.readouterr().out
     assert (
         "2 of 2 values suffice for small: length = 1 AND color = red (100.0 % of 2000 generated "
-        "rows)\nin every sufficient subset: length, color\n" in out
+        "rows)\nnecessary, because all others together do not suffice: length, color\n" in out
     )
     assert out.endswith(
         f"(Generated rows have these values, and values of the 3 rows of {files[1]} in the other "
