@@ -278,7 +278,7 @@ def scorings() -> tuple[str, ...]:
 
 def search_scoring(text: str) -> str:
     """Read an objective, or several that are minimized together (argparse type)."""
-    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    names = list(dict.fromkeys(filter(None, names_from(text))))
     if len(names) < 2:
         return scoring(names[0] if names else text)
     from skescore.scorers import minimized_quantities, minimized_quantity
@@ -289,7 +289,7 @@ def search_scoring(text: str) -> str:
                 f"there is no objective {name!r}. {did_you_mean(name, [*minimized_quantities()])} "
                 "group_gap:COLUMN is another one."
             )
-    return ",".join(names)
+    return ",".join(f'"{name}"' if "," in name else name for name in names)
 
 
 def scoring(text: str) -> str:
@@ -323,7 +323,7 @@ def prediction_metric(text: str) -> str:
 
 def rule_measures(text: str) -> tuple[str, ...]:
     """Read measures of rule sets, and means or other aggregates over rules (argparse type)."""
-    names = [word.strip() for word in text.split(",") if word.strip()]
+    names = list(filter(None, names_from(text)))
     if not names:
         raise argparse.ArgumentTypeError("needs at least one measure, such as c2")
     of_sets = {name.removeprefix("neg_"): name for name in SET_SCORER_NAMES}
@@ -681,7 +681,8 @@ def objectives_from(options: argparse.Namespace) -> tuple[str, ...] | None:
     """Return the objectives that the search minimizes together; None for a single score."""
     if options.scoring == "pareto":
         return TRADE_OFF
-    return tuple(options.scoring.split(",")) if "," in options.scoring else None
+    names = tuple(names_from(options.scoring))
+    return names if len(names) > 1 else None
 
 
 def trade_off_score(options: argparse.Namespace) -> str:

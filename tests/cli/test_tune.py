@@ -1390,6 +1390,20 @@ def test_tune_minimizes_several_losses(run, tmp_path):
     assert "there is no score 'loss'" in run("tune", "titanic", "--scoring", "loss, loss")[2]
 
 
+def test_tune_reads_quoted_columns_of_gaps(run, tmp_path):
+    rows = [f"{'ab'[i % 2]},{i},{'no' if i < 20 else 'yes'}" for i in range(40)]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(['"street, city",age,y', *rows]), encoding="utf-8")
+    gap = '"group_gap:street, city"'
+    options = ("--black-box", "decision-tree", "--extractors", "cart", "--trials", 1, "--cv", 2)
+    options = ("tune", path, "--target", "y", *options, "--scoring", f"loss,{gap}")
+    code, _, err = run(*options, "--measures", gap, "--output", tmp_path / "run")
+    assert code == 0, err
+    about = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert about["search"]["scoring"] == ["loss", "group_gap:street, city"]
+    assert about["search"]["measures"] == ["neg_group_gap:street, city"]
+
+
 # --- rows in place --------------------------------------------------------------------------------
 
 
