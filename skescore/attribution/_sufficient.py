@@ -16,6 +16,7 @@ from skescore._validation import as_pandas, check_integer, check_number, python_
 from skescore.attribution._contrasts import in_columns_of, in_types_of, label_function
 from skescore.attribution._formula import Formula, as_bits
 from skescore.rules import convert_rows
+from skescore.rules._text import feature_name
 
 __all__ = ["SufficientSubset", "SufficientSubsets", "sufficient_subsets"]
 
@@ -69,7 +70,8 @@ class SufficientSubset:
 
     def __str__(self) -> str:
         pairs = zip(self.names, self.values, strict=True)
-        condition = " AND ".join(f"{k} = {value_text(v)}" for k, v in pairs) or "no value"
+        texts = (f"{feature_name([name], 0)} = {value_text(value)}" for name, value in pairs)
+        condition = " AND ".join(texts) or "no value"
         if self.is_proven:
             return f"{condition} ({self.others})"
         rows = plural(self.n_rows, "generated row")
@@ -109,7 +111,7 @@ class SufficientSubsets:
         ]
         names = {j: name for s in self.subsets for j, name in zip(s.features, s.names, strict=True)}
         if self.necessary:
-            necessary = ", ".join(names[j] for j in self.necessary)
+            necessary = ", ".join(feature_name([names[j]], 0) for j in self.necessary)
             lines.append(f"necessary, because all others together do not suffice: {necessary}")
         return "\n".join(lines)
 

@@ -11,6 +11,7 @@ from typing import Any
 from skescore._text import did_you_mean
 from skescore.editing._edits import rule_to_json
 from skescore.rules import Condition, Interval, OneOf, Rule, RuleSet
+from skescore.rules._text import feature_name
 
 #: Comparisons, longest first, with the side that they bound and whether the bound is closed.
 _BOUNDS = {
@@ -218,7 +219,7 @@ def split_comparison(text: str, names: Sequence[str]) -> tuple[str, str, str]:
     Parameters
     ----------
     text : str
-        Comparison such as ``petal length (cm) <= 2.5``.
+        Comparison such as ``petal length (cm) <= 2.5``. A name may be quoted as in printed rules.
     names : sequence of str
         Names of the features, which may contain operators.
 
@@ -232,10 +233,12 @@ def split_comparison(text: str, names: Sequence[str]) -> tuple[str, str, str]:
     ('a<b', '>=', '3')
     """
     text = text.strip()
-    for name in sorted(names, key=len, reverse=True):
-        if not text.startswith(name):
+    written_names = {feature_name([name], 0): name for name in names}
+    written_names |= {name: name for name in names}
+    for start in sorted(written_names, key=len, reverse=True):
+        if not text.startswith(start):
             continue
-        comparison = text[len(name) :].strip()
+        name, comparison = written_names[start], text[len(start) :].strip()
         for operator in _OPERATORS:
             if comparison.startswith(operator):
                 return name, operator, comparison[len(operator) :].strip()

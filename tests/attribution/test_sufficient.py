@@ -139,6 +139,15 @@ def test_sufficient_subsets_omit_features_that_no_subset_needs():
     assert "necessary" not in str(result)
 
 
+def test_sufficient_subsets_quote_ambiguous_names():
+    frame = pd.DataFrame({"a": [0, 1] * 50, "a, b": [0, 0, 1, 1] * 25})
+    result = sufficient_subsets(
+        lambda rows: (rows["a"] == 1) & (rows["a, b"] == 1), frame.iloc[[3]], frame
+    )
+    assert '2 of 2 values suffice for True: a = 1 AND "a, b" = 1 (100.0 %' in str(result)
+    assert str(result).endswith('do not suffice: a, "a, b"')
+
+
 def test_sufficient_subsets_explain_rules_with_categories():
     frame = pd.DataFrame({"color": list("rgb") * 40, "size": np.arange(120.0)})
     labels = np.where((frame["color"] == "r") & (frame["size"] > 50), "yes", "no")

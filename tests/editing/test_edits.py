@@ -352,3 +352,13 @@ def test_written_rules_may_contain_operators_in_names(text, values, label) -> No
     rules = RuleSet([Rule([], "b")], ["AT&T"], task="classification", classes=["a=>b", "b"])
     edited = apply_edit(rules, WrittenEdits(rules).read("add", text, rules))
     assert edited[1] == Rule([OneOf(0, values)], label)
+
+
+def test_written_edits_may_quote_names_as_printed_rules_do() -> None:
+    names = ["old, city", "x<1"]
+    rules = RuleSet([Rule([], "b")], names, task="classification", classes=["a", "b"])
+    text = '"old, city"=Ulm & "x<1"<=2 => a'
+    edited = apply_edit(rules, WrittenEdits(rules).read("add", text, rules))
+    assert '2. ELSE IF "x<1" ≤ 2 AND "old, city" = Ulm THEN a' in str(edited)
+    edited = apply_edit(edited, WrittenEdits(edited).read("set", '2."x<1"<=3', edited))
+    assert '"x<1" ≤ 3 AND' in str(edited)
